@@ -1,0 +1,55 @@
+"""Something a person or an agent should know, with choices that can be answered."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.errors import Conflict, Invalid
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class AlertStatus(StrEnum):
+    PENDING = "pending"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    id: str
+    run_id: str
+    message: str
+    severity: Severity
+    created_at: str
+    rule: str = ""
+    choices: tuple[str, ...] = ()
+    status: AlertStatus = AlertStatus.PENDING
+    answer: str | None = None
+    answered_by: str | None = None
+    answered_at: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "choices": list(self.choices)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Alert:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["severity"] = Severity(known["severity"])
+        known["status"] = AlertStatus(known.get("status", AlertStatus.PENDING))
+        known["choices"] = tuple(known.get("choices", ()))
+        return cls(**known)
+
+    def check_answer(self, choice: str) -> None:
+        if self.status is AlertStatus.RESOLVED:
+            raise Conflict(
+                f"Alert {self.id} was already answered with {self.answer!r}.",
+                hint="An answer is final; look at the run's events to see what it did.",
+            )
+        if self.choices and choice not in self.choices:
+            raise Invalid(f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}.")

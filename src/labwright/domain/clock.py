@@ -1,0 +1,20 @@
+"""Times as people and JSON see them: RFC 3339, UTC, milliseconds; they sort as text."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def now() -> str:
+    return rfc3339(time.time())
+
+
+def rfc3339(seconds: float) -> str:
+    milliseconds = int(seconds * 1000)
+    base = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000))
+    return f"{base}.{milliseconds % 1000:03d}Z"
+
+
+def epoch_seconds(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,83 @@
+"""What there is to run on, and what that advises."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.gpu import Gpu
+
+
+class ClusterType(StrEnum):
+    LOCAL_GPU = "local_gpu"
+    SLURM = "slurm"
+    CPU_ONLY = "cpu_only"
+
+
+class ClusterStatus(StrEnum):
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    OFFLINE = "offline"
+
+
+class ClusterSource(StrEnum):
+    DETECTED = "detected"
+    MANUAL = "manual"
+
+
+class GpuwrapAdvice(StrEnum):
+    ENABLED = "enabled"
+    OPTIONAL = "optional"
+    DISABLED = "disabled"
+    NOT_APPLICABLE = "not_applicable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One thing that was looked at, and what it said."""
+
+    looked_at: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    type: ClusterType
+    status: ClusterStatus = ClusterStatus.HEALTHY
+    source: ClusterSource = ClusterSource.DETECTED
+    gpus: tuple[Gpu, ...] = ()
+    cpu_count: int = 1
+    memory_total_mb: int = 0
+    node_count: int = 1
+    head_node: str = ""
+    partitions: tuple[str, ...] = ()
+    shared_machine: bool = False
+    gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
+    max_parallel: int = 1
+    evidence: tuple[Evidence, ...] = ()
+    last_detected_at: str = ""
+    gpu_count: int = field(default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        data = asdict(self)
+        data["gpus"] = [gpu.to_dict() for gpu in self.gpus]
+        data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": data.pop("max_parallel")}
+        data["evidence"] = [asdict(item) for item in self.evidence]
+        data["partitions"] = list(self.partitions)
+        return data
+
+
+def advise_gpuwrap(kind: ClusterType, shared: bool) -> GpuwrapAdvice:
+    if kind is ClusterType.SLURM:
+        return GpuwrapAdvice.DISABLED
+    if kind is ClusterType.CPU_ONLY:
+        return GpuwrapAdvice.NOT_APPLICABLE
+    return GpuwrapAdvice.ENABLED if shared else GpuwrapAdvice.OPTIONAL
+
+
+def advise_parallel(kind: ClusterType, gpu_count: int, cpu_count: int) -> int:
+    """One run a GPU; on CPUs half the cores, since a training process rarely keeps to one."""
+    if kind is ClusterType.LOCAL_GPU:
+        return max(1, gpu_count)
+    return max(1, cpu_count // 2)

@@ -1,0 +1,41 @@
+"""One stored, ordered stream of facts and who did them; hints are the unstored kind beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class EventType(StrEnum):
+    RUN_CREATED = "run.created"
+    RUN_STATUS = "run.status"
+    RUN_UPDATED = "run.updated"
+    RUN_DELETED = "run.deleted"
+    RUN_NOTICE = "run.notice"
+    SWEEP_CREATED = "sweep.created"
+    SWEEP_STATUS = "sweep.status"
+    ALERT_RAISED = "alert.raised"
+    ALERT_RESOLVED = "alert.resolved"
+    CLUSTER_CHANGED = "cluster.changed"
+    SERVER_STARTED = "server.started"
+    GC_DONE = "gc.done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    type: EventType
+    actor: str
+    time: str
+    run_id: str | None = None
+    sweep_id: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Something grew; refetch by position. Coalesced, never stored."""
+
+    topic: str
+    run_id: str

@@ -1,0 +1,20 @@
+"""Ids: a word for the kind and ten random characters, short enough to type and safe in a path or a shell."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so ids survive being read aloud
+_LENGTH = 10
+_SHAPE = re.compile(rf"^[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}$")
+
+RUN, SWEEP, ALERT = "run", "sweep", "alert"
+
+
+def new_id(kind: str) -> str:
+    return f"{kind}-{''.join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))}"
+
+
+def is_id(text: str, kind: str) -> bool:
+    return text.startswith(f"{kind}-") and _SHAPE.match(text) is not None

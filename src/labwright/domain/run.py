@@ -1,0 +1,143 @@
+"""A run: one configuration, one command. The statuses, the one table of moves between them, the facts of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.errors import IllegalMove
+
+
+class RunStatus(StrEnum):
+    READY = "ready"
+    QUEUED = "queued"
+    LAUNCHING = "launching"
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+_ENDS = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED, RunStatus.LOST})
+
+MOVES: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.READY: frozenset({RunStatus.QUEUED, RunStatus.STOPPED, RunStatus.FAILED}),
+    RunStatus.QUEUED: frozenset({RunStatus.LAUNCHING, RunStatus.STOPPED, RunStatus.FAILED}),
+    # Back to queued only when nothing was spawned, e.g. the disk was full while the folder was made.
+    RunStatus.LAUNCHING: _ENDS | {RunStatus.WAITING, RunStatus.RUNNING, RunStatus.QUEUED},
+    RunStatus.WAITING: _ENDS | {RunStatus.RUNNING},
+    RunStatus.RUNNING: _ENDS | {RunStatus.WAITING, RunStatus.QUEUED},
+    RunStatus.LOST: frozenset({RunStatus.FINISHED, RunStatus.FAILED}),
+    RunStatus.FINISHED: frozenset(),
+    RunStatus.FAILED: frozenset(),
+    RunStatus.STOPPED: frozenset(),
+}
+
+TERMINAL = _ENDS
+ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuwrapConfig:
+    """Whether the sidecar looks for foreign use of a card, waits and retries."""
+
+    enabled: bool = True
+    retries: int = -1
+    retry_delay_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    id: str
+    name: str
+    command: str
+    workdir: str
+    created_at: str
+    created_by: str
+    status: RunStatus = RunStatus.READY
+    status_reason: str = ""
+    sweep_id: str | None = None
+    parent_run_id: str | None = None
+    chat_session_id: str | None = None
+    plan_id: str | None = None
+    gpuwrap_config: GpuwrapConfig | None = None
+    gpus: int = 0
+    cpus: int | None = None
+    memory_mb: int | None = None
+    time_limit_seconds: float | None = None
+    nodes: int | None = None
+    slurm: dict[str, Any] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    env_hash: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    after: tuple[str, ...] = ()
+    priority: int = 0
+    tty: bool = False
+    use_snapshot: bool = False
+    archived: bool = False
+    stop_requested: bool = False
+    queued_at: str | None = None
+    launched_at: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    error: str | None = None
+    launcher: str | None = None
+    tmux_target: str | None = None
+    slurm_job_id: str | None = None
+    node: str | None = None
+    gpu_uuids: tuple[str, ...] = ()
+    attempt: int = 1
+    pid: int | None = None
+    run_dir: str | None = None
+    snapshot: dict[str, Any] | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def move(self, to: RunStatus, **facts: Any) -> Run:
+        """The only way to change a status; `facts` are what that status owns."""
+        if to not in MOVES[self.status]:
+            raise IllegalMove(
+                f"Run {self.id} is {self.status} and cannot become {to}.",
+                hint="A run that has ended stays as it is; use rerun to try again."
+                if self.status in TERMINAL
+                else "",
+            )
+        return replace(self, status=to, **{"status_reason": "", **facts})
+
+    def evolve(self, **facts: Any) -> Run:
+        """Change facts, never the status."""
+        if "status" in facts:
+            raise IllegalMove("A status changes only by a move.")
+        return replace(self, **facts)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE
+
+    def to_dict(self) -> dict[str, Any]:
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["gpuwrap_config"] = asdict(self.gpuwrap_config) if self.gpuwrap_config else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Run:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["status"] = RunStatus(known["status"])
+        if known.get("gpuwrap_config"):
+            known["gpuwrap_config"] = GpuwrapConfig(**known["gpuwrap_config"])
+        for name in ("tags", "after", "gpu_uuids", "warnings"):
+            known[name] = tuple(known.get(name, ()))
+        return cls(**known)

@@ -1,0 +1,75 @@
+"""Every file name Labwright uses, in one place; nothing else spells one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+STATE_DIR = ".labwright"
+CONFIG_FILE = "labwright.toml"
+DEFAULT_LEASE_DIR = "/run/lock/labwright"
+
+
+class RunPaths:
+    """One run's folder: the contract between the server and the sidecar. One writer a file.
+
+    Plain strings: the sidecar hands them to `os` calls by the thousand.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.dir = os.fspath(folder)
+        self.spec = f"{self.dir}/spec.json"  # server
+        self.command = f"{self.dir}/command.sh"  # server
+        self.env = f"{self.dir}/env.json"  # server
+        self.secrets = f"{self.dir}/secrets.json"  # server; the supervisor unlinks it
+        self.code = f"{self.dir}/code"  # server; only where the snapshot itself is executed
+        self.control = f"{self.dir}/control"  # server to sidecar
+        self.stop = f"{self.control}/stop"
+        self.output = f"{self.dir}/output.log"  # the job itself
+        self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
+        self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
+        self.events = f"{self.dir}/events.jsonl"  # sidecar
+        self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
+        self.exit = f"{self.dir}/exit.json"  # supervisor
+        self.metrics = f"{self.dir}/metrics"  # one file a source
+        self.sidecar_log = f"{self.dir}/sidecar.log"  # sidecar: its own tracebacks
+
+    def claim(self, attempt: int) -> str:
+        return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"
+
+
+class ProjectPaths:
+    """A project's state folder."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.state = project / STATE_DIR
+        self.config = project / CONFIG_FILE
+        self.token = self.state / "token"
+        self.server = self.state / "server.json"
+        self.lock = self.state / "server.lock"
+        self.database_pointer = self.state / "database.path"
+        self.journal = self.state / "journal.jsonl"
+        self.wake = self.state / "wake"
+        self.runs = self.state / "runs"
+        self.sweeps = self.state / "sweeps"
+        self.snapshots = self.state / "snapshots"
+        self.logs = self.state / "logs"
+        self.backups = self.state / "backups"
+
+    @property
+    def database(self) -> Path:
+        """Beside the rest, or where the pointer says when the project is on a network file system."""
+        if self.database_pointer.exists():
+            return Path(self.database_pointer.read_text().strip())
+        return self.state / "labwright.db"
+
+    @property
+    def server_log(self) -> Path:
+        return self.logs / "server.log"
+
+    def run(self, run_id: str) -> RunPaths:
+        return RunPaths(self.runs / run_id)
+
+    def sweep(self, sweep_id: str) -> Path:
+        return self.sweeps / f"{sweep_id}.json"
