@@ -54,6 +54,8 @@ class ProjectPaths:
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.snapshots = self.state / "snapshots"
+        self.secrets = self.state / "secrets"
+        self.environments = self.state / "environments"
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
 
@@ -70,6 +72,12 @@ class ProjectPaths:
 
     def run(self, run_id: str) -> RunPaths:
         return RunPaths(self.runs / run_id)
+
+    def secret(self, run_id: str) -> Path:
+        return self.secrets / f"{run_id}.json"
+
+    def environment(self, digest: str) -> Path:
+        return self.environments / f"{digest}.json"
 
     def sweep(self, sweep_id: str) -> Path:
         return self.sweeps / f"{sweep_id}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,9 @@ class Alert:
         known["choices"] = tuple(known.get("choices", ()))
         return cls(**known)
 
+    def answered(self, choice: str, by: str, at: str) -> Alert:
+        return replace(self, status=AlertStatus.RESOLVED, answer=choice, answered_by=by, answered_at=at)
+
     def check_answer(self, choice: str) -> None:
         if self.status is AlertStatus.RESOLVED:
             raise Conflict(
@@ -52,4 +55,6 @@ class Alert:
                 hint="An answer is final; look at the run's events to see what it did.",
             )
         if self.choices and choice not in self.choices:
-            raise Invalid(f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}.")
+            raise Invalid(
+                f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}."
+            )

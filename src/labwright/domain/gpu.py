@@ -1,9 +1,13 @@
-"""A GPU as the driver and the leases show it."""
+"""A GPU as the driver and the leases show it; when one is free, who may take it, and how to say why not."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+# They sit on a card without computing on it; what memory they hold still counts against the limit.
+HOUSEKEEPING = frozenset({"Xorg", "Xwayland", "gnome-shell", "nvidia-cuda-mps-server"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +49,109 @@ class Gpu:
         if known.get("lease"):
             known["lease"] = LeaseHolder(**known["lease"])
         return cls(**known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyLimits:
+    """Up to here a card with no process on it still counts as free."""
+
+    memory_mb: int = 1024
+    utilization: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiter:
+    """Someone in the queue: how many cards, and which ones would do, the best first."""
+
+    run_id: str
+    user: str
+    count: int
+    usable: tuple[str, ...]
+    since: float
+    ageing_seconds: float
+
+
+def foreign_on(gpu: Gpu, own_pids: Collection[int] = ()) -> tuple[GpuProcess, ...]:
+    """Processes on a card that are neither ours nor mere housekeeping."""
+    return tuple(p for p in gpu.processes if p.pid not in own_pids and p.name not in HOUSEKEEPING)
+
+
+def is_free(gpu: Gpu, limits: BusyLimits, own_pids: Collection[int] = ()) -> bool:
+    return not why_busy(gpu, limits, own_pids)
+
+
+def why_busy(gpu: Gpu, limits: BusyLimits, own_pids: Collection[int] = ()) -> str:
+    """What the driver shows against a card, in words; empty when it is free."""
+    foreign = foreign_on(gpu, own_pids)
+    if foreign:
+        return f"GPU {gpu.index} is in use by {', '.join(_process_words(p) for p in foreign)}"
+    if gpu.memory_used_mb > limits.memory_mb:
+        # Processes of another container or user may be hidden: held memory alone is use.
+        return f"GPU {gpu.index} has {_gigabytes(gpu.memory_used_mb)} of memory in use and shows no process"
+    if gpu.utilization > limits.utilization:
+        return f"GPU {gpu.index} is {gpu.utilization}% busy and shows no process"
+    return ""
+
+
+def lease_words(gpu: Gpu, holder: LeaseHolder) -> str:
+    run = f" ({holder.run_id})" if holder.run_id else ""
+    return f"GPU {gpu.index} is held by {holder.user or 'someone'}{run}"
+
+
+def kept_words(gpu: Gpu, waiter: Waiter, now: float) -> str:
+    cards = "1 GPU" if waiter.count == 1 else f"{waiter.count} GPUs"
+    who = f"{waiter.run_id or 'a run'} of {waiter.user or 'someone'}"
+    return f"GPU {gpu.index} is kept for {who}, waiting {max(0, now - waiter.since):.0f} s for {cards}"
+
+
+def pick_gpus(free: Sequence[str], kept: Collection[str], count: int) -> tuple[str, ...]:
+    """The first `count` free cards that nobody older comes first for; none at all when there are too few."""
+    mine = tuple(uuid for uuid in free if uuid not in kept)
+    return mine[:count] if len(mine) >= count else ()
+
+
+def by_preference(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """The emptiest first, then the lowest index."""
+    return tuple(sorted(gpus, key=lambda gpu: (gpu.memory_used_mb, gpu.index)))
+
+
+def kept_for_others(free: Sequence[str], ahead: Sequence[Waiter], now: float) -> dict[str, Waiter]:
+    """Which free cards belong to someone older in the queue (`ahead`: oldest first).
+
+    One whose request fits takes its cards next. One that does not fit yet is passed until it has aged; then
+    every card that comes free is kept for it, unless leases ending would not be enough to serve it.
+    """
+    kept: dict[str, Waiter] = {}
+    for waiter in ahead:
+        fitting = [uuid for uuid in waiter.usable if uuid in free and uuid not in kept]
+        aged = now - waiter.since >= waiter.ageing_seconds
+        if len(fitting) >= waiter.count or (aged and len(waiter.usable) >= waiter.count):
+            kept.update(dict.fromkeys(fitting[: waiter.count], waiter))
+    return kept
+
+
+def resolve_names(gpus: Sequence[Gpu], names: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
+    """Cards meant by indices, UUIDs or unique UUID beginnings, as CUDA reads them; and names that fit none."""
+    found: dict[str, Gpu] = {}
+    unknown: list[str] = []
+    for name in (name.strip() for name in names):
+        fits = [gpu for gpu in gpus if _is_named(gpu, name)]
+        if len(fits) == 1:
+            found[fits[0].uuid] = fits[0]
+        else:
+            unknown.append(name)
+    return tuple(found.values()), tuple(unknown)
+
+
+def _is_named(gpu: Gpu, name: str) -> bool:
+    return name == str(gpu.index) or (len(name) > len("GPU-") and gpu.uuid.startswith(name))
+
+
+def _process_words(process: GpuProcess) -> str:
+    name = process.name or "an unseen process"
+    who = f"{process.user}'s {name}" if process.user else name
+    return f"{who} (pid {process.pid}, {_gigabytes(process.memory_mb)})"
+
+
+def _gigabytes(megabytes: int) -> str:
+    return f"{megabytes / 1024:.1f} GB"

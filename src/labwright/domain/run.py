@@ -65,13 +65,15 @@ class Run:
     plan_id: str | None = None
     gpuwrap_config: GpuwrapConfig | None = None
     gpus: int = 0
+    named_gpus: tuple[str, ...] = ()  # cards which the command or its env picks itself
     cpus: int | None = None
     memory_mb: int | None = None
     time_limit_seconds: float | None = None
     nodes: int | None = None
     slurm: dict[str, Any] | None = None
     env: dict[str, str] = field(default_factory=dict)
-    env_hash: str | None = None
+    secret_env: tuple[str, ...] = ()  # names only; the values are never stored
+    env_hash: str | None = None  # the caller's environment, where one was sent
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
     tags: tuple[str, ...] = ()
@@ -138,6 +140,6 @@ class Run:
         known["status"] = RunStatus(known["status"])
         if known.get("gpuwrap_config"):
             known["gpuwrap_config"] = GpuwrapConfig(**known["gpuwrap_config"])
-        for name in ("tags", "after", "gpu_uuids", "warnings"):
+        for name in ("tags", "after", "named_gpus", "secret_env", "gpu_uuids", "warnings"):
             known[name] = tuple(known.get(name, ()))
         return cls(**known)

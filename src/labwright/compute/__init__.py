@@ -1,0 +1,1 @@
+"""Where runs happen: detection, launching, scheduling, reading back what sidecars wrote, recovery."""

@@ -1,0 +1,168 @@
+"""The loop that makes things happen: one thread, named steps, woken by events and not by a slow poll."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+
+from labwright.compute.backups import Backups
+from labwright.compute.ingest import ingest
+from labwright.compute.lab import Lab
+from labwright.compute.recover import recover
+from labwright.compute.run_folder import make_run_folder
+from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
+from labwright.compute.viewers import Viewers
+from labwright.domain.actor import SYSTEM
+from labwright.domain.clock import now
+from labwright.domain.errors import LabwrightError
+from labwright.domain.event import Hint
+from labwright.domain.run import ACTIVE, Run, RunStatus
+from labwright.domain.sweep import SweepStatus
+from labwright.store import runs, sweeps
+
+log = logging.getLogger(__name__)
+_TICK_SECONDS = 1.0
+_RETRY_SECONDS = 2.0
+
+
+class Engine:
+    """Turns queued runs into sidecars and what sidecars wrote into runs."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._fifo = _open_fifo(str(lab.paths.wake))
+        self._closing = False
+        self._dirty: set[str] = set()
+        self._look_at = 0.0
+        self._launch_again_at = 0.0
+        self._viewers = Viewers(lab)
+        self._backups = Backups(lab)
+        self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
+        lab.wake = self.wake
+
+    def start(self) -> None:
+        """Find out what happened while no server was there, then go on."""
+        for run in runs.with_status(self._lab.db.reader(), *ACTIVE, RunStatus.LOST):
+            ingest(self._lab, run.id)
+        for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
+            recover(self._lab, run, at_start=True)
+        self._thread.start()
+        self._viewers.start()
+
+    def wake(self) -> None:
+        try:
+            os.write(self._wake_write, b"x")
+        except BlockingIOError:  # it is awake already
+            pass
+
+    def close(self) -> None:
+        self._closing = True
+        self.wake()
+        self._thread.join(timeout=10)
+        self._viewers.close()
+        self._lab.launcher.close()
+        os.close(self._fifo)
+
+    def _loop(self) -> None:
+        while not self._closing:
+            self._listen()
+            try:
+                self.tick()
+            except (LabwrightError, OSError) as error:
+                log.error("the engine could not do its work and tries again: %s", error)
+                time.sleep(_RETRY_SECONDS)
+
+    def tick(self) -> None:
+        self._lab.db.heal_if_deleted()
+        self._ingest()
+        self._recover_lost()
+        self._start_queued()
+        self._backups.make_if_due()
+
+    def _listen(self) -> None:
+        """Wait for a sidecar's line, a wake-up from the API, or the tick."""
+        ready, _, _ = select.select([self._fifo, self._wake_read], [], [], _TICK_SECONDS)
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
+        if self._fifo in ready:
+            for line in os.read(self._fifo, 65536).decode(errors="replace").splitlines():
+                self._hear(line)
+
+    def _hear(self, line: str) -> None:
+        run_id, _, topic = line.partition(" ")
+        if topic == "output":
+            self._lab.publish_hint(Hint("output", run_id))
+        else:
+            self._dirty.add(run_id)
+
+    def _ingest(self) -> None:
+        while self._dirty:
+            ingest(self._lab, self._dirty.pop())
+
+    def _recover_lost(self) -> None:
+        """Once a second look at every active run, for what no wake-up told."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _TICK_SECONDS
+        for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
+            if ingest(self._lab, run.id) is None:
+                recover(self._lab, run)
+        self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
+
+    def _start_queued(self) -> None:
+        if time.monotonic() < self._launch_again_at:
+            return
+        reader, settings = self._lab.db.reader(), self._lab.settings
+        capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
+        limits = self._limits()
+        queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, capacity.total)
+        if not queues:
+            return
+        for run_id in choose(queues, active_load(reader), capacity, limits, time.time(), settings.ageing_seconds):
+            self._launch(run_id)
+
+    def _limits(self) -> dict[str, int]:
+        """How many runs of a sweep may be active: its `parallel`, or none while it is paused or stopped."""
+        found: dict[str, int] = {}
+        for sweep in sweeps.all_limited(self._lab.db.reader()):
+            held = sweep.status in (SweepStatus.PAUSED, SweepStatus.STOPPED)
+            found[sweep.id] = 0 if held else sweep.parallel or (1 << 30)
+        return found
+
+    def _launch(self, run_id: str) -> None:
+        """Commit first, then folder, then spawn: a kill in between is found by `recover`."""
+        lab = self._lab
+        with lab.db.transaction() as tx:
+            run = runs.get(tx.connection, run_id)
+            if run.status is not RunStatus.QUEUED:
+                return  # stopped between the choice and now
+            launched = run.move(
+                RunStatus.LAUNCHING,
+                launched_at=now(),
+                launcher=lab.launcher.name,
+                run_dir=lab.paths.run(run_id).dir,
+            )
+            runs.change(tx, run, launched, str(SYSTEM))
+        try:
+            make_run_folder(lab, launched)
+            lab.launcher.launch(launched)
+        except OSError as error:
+            self._launch_again_at = time.monotonic() + _RETRY_SECONDS
+            self._put_back(launched, f"cannot start yet: {error.strerror or error}; trying again")
+
+    def _put_back(self, run: Run, reason: str) -> None:
+        with self._lab.db.transaction() as tx:
+            runs.change(tx, run, run.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))
+
+
+def _open_fifo(path: str) -> int:
+    """Held open both ways, so that it never reports an end when the last sidecar closes it."""
+    try:
+        os.mkfifo(path, 0o600)
+    except FileExistsError:
+        pass
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,0 +1,190 @@
+"""Read what sidecars wrote into run folders and make it the database's, each line exactly once.
+
+The offset into `events.jsonl` is stored in the transaction of its effects, so a kill in between repeats nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Alert, Severity
+from labwright.domain.clock import now, rfc3339
+from labwright.domain.errors import NotFound
+from labwright.domain.ids import ALERT, new_id
+from labwright.domain.run import MOVES, Run, RunStatus
+from labwright.files import complete_lines, read_json
+from labwright.store import alerts, runs
+from labwright.store.database import Transaction
+from labwright.store.statements import REST, RUNS
+
+_ACTOR = str(SYSTEM)
+GPU_WAIT_RULE = "gpu_wait"
+
+
+def ingest(lab: Lab, run_id: str) -> Run | None:
+    """Bring one run up to date. Answers it as it is now, or None if there was nothing new."""
+    paths = lab.paths.run(run_id)
+    row = lab.db.reader().execute(RUNS["events_offset"], {"id": run_id}).fetchone()
+    if row is None:
+        return None
+    ended = _read_exit(paths.exit)  # before the events: those of an ended run are complete
+    lines, offset = complete_lines(paths.events, row[0])
+    if not lines and ended is None:
+        return None
+    with lab.db.transaction() as tx:
+        if tx.execute(RUNS["events_offset"], id=run_id).fetchone() != row:
+            return None  # another thread was faster
+        run = runs.get(tx.connection, run_id)
+        for line in lines:
+            run = _apply_line(tx, run, line)
+        if ended is not None:
+            run = _apply_exit(tx, run, ended)
+        tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
+    return run
+
+
+def _read_exit(path: str) -> dict[str, Any] | None:
+    try:
+        facts: dict[str, Any] = read_json(path)
+    except FileNotFoundError:
+        return None
+    return facts
+
+
+def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
+    try:
+        event = json.loads(line)
+        apply = _APPLY[event["event"]]
+    except (ValueError, KeyError, TypeError):
+        runs.notice(tx, run, _ACTOR, f"A line of its event log could not be read: {line[:200]!r}")
+        return run
+    return apply(tx, run, event)
+
+
+def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    raise_alert(tx, run, GPU_WAIT_RULE, f"Waiting for a GPU: {event['reason']}", Severity.INFO, ("ignore", "stop"))
+    if run.status is RunStatus.WAITING:
+        return runs.change(tx, run, run.evolve(status_reason=event["reason"]), _ACTOR)
+    return _move(tx, run, RunStatus.WAITING, status_reason=event["reason"])
+
+
+def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    clear_alerts(tx, run, GPU_WAIT_RULE)
+    return _move(
+        tx,
+        run,
+        RunStatus.RUNNING,
+        started_at=rfc3339(event["time"]),
+        gpu_uuids=tuple(event["gpu_uuids"]),
+        pid=event["job"]["pid"],
+        node=event["job"]["host"],
+    )
+
+
+def _warning(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    return runs.change(tx, run, run.evolve(warnings=(*run.warnings, event["text"])), _ACTOR)
+
+
+def _alert(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    raise_alert(tx, run, event["rule"], event["message"], Severity(event["severity"]), tuple(event["choices"]))
+    return run
+
+
+def _stopping(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    runs.notice(tx, run, _ACTOR, f"Ending the process tree: {event['why']}.")
+    return run
+
+
+def _foreign_use(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    runs.notice(tx, run, _ACTOR, f"Somebody else's processes are on this run's GPU: {event['processes']}.")
+    return run
+
+
+_APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
+    "waiting": _waiting,
+    "started": _started,
+    "warning": _warning,
+    "alert": _alert,
+    "stopping": _stopping,
+    "foreign_use": _foreign_use,
+}
+
+
+def _apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
+    if facts["attempt"] != run.attempt or not MOVES[run.status]:
+        return run
+    to = RunStatus(facts["status"])
+    if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
+        to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
+    ended = end_run(
+        tx,
+        run,
+        to,
+        reason=facts["reason"],
+        exit_code=facts["exit_code"],
+        signal=facts["signal"],
+        error=facts["error"],
+        ended_at=rfc3339(facts["ended_at"]),
+        usage=facts["usage"],
+    )
+    if to is RunStatus.FAILED and facts["reason"] == "no_gpu":
+        raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, ("ignore", "rerun"))
+    return ended
+
+
+def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
+    """The one way a run ends: its facts, its stale alerts, and what waited for it."""
+    moved = run.move(to, status_reason=reason, **{"ended_at": now(), **facts})
+    ended = runs.change(tx, run, moved, actor)
+    clear_alerts(tx, run, GPU_WAIT_RULE)
+    _release_children(tx, ended)
+    return ended
+
+
+def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:
+    return runs.change(tx, run, run.move(to, **facts), _ACTOR)
+
+
+def _release_children(tx: Transaction, parent: Run) -> None:
+    """A finished parent frees its children; any other end fails them, and theirs, with that reason."""
+    children = [row[0] for row in tx.execute(RUNS["children"], parent=parent.id)]
+    for child_id in children:
+        try:
+            child = runs.get(tx.connection, child_id)
+        except NotFound:
+            continue  # deleted meanwhile
+        if parent.status is RunStatus.FINISHED:
+            tx.execute(RUNS["unblock"], id=child_id)
+        elif child.status in (RunStatus.READY, RunStatus.QUEUED):
+            words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
+            end_run(tx, child, RunStatus.FAILED, reason="dependency_failed", error=words)
+
+
+_ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}
+
+
+def raise_alert(
+    tx: Transaction, run: Run, rule: str, message: str, severity: Severity, choices: tuple[str, ...]
+) -> None:
+    alert = Alert(
+        id=new_id(ALERT),
+        run_id=run.id,
+        message=message,
+        severity=severity,
+        rule=rule,
+        choices=choices,
+        created_at=now(),
+    )
+    alerts.insert(tx, alert, _ACTOR)
+
+
+def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
+    """What the alert told of is over; nobody needs to answer it any more."""
+    row = tx.execute(REST["open_alert"], run_id=run.id, rule=rule).fetchone()
+    if row:
+        alert = Alert.from_dict(json.loads(row[0]))
+        alerts.resolve(tx, alert.answered("cleared", _ACTOR, now()), _ACTOR)

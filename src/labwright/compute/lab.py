@@ -1,0 +1,31 @@
+"""What one server holds: the project's paths, settings and database, and who starts and schedules its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labwright.compute.cluster_state import ClusterState
+from labwright.compute.journal import Journal
+from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.snapshot import SnapshotStore
+from labwright.domain.event import Hint
+from labwright.paths import ProjectPaths
+from labwright.settings import Settings
+from labwright.store.database import Database
+
+
+@dataclass(slots=True, kw_only=True)
+class Lab:
+    paths: ProjectPaths
+    settings: Settings
+    db: Database
+    journal: Journal
+    snapshots: SnapshotStore
+    launcher: LocalLauncher
+    cluster: ClusterState
+    token: str
+    user: str
+    url: str = ""
+    wake: Callable[[], None] = lambda: None  # the engine, once it runs
+    publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs

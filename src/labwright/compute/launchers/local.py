@@ -1,0 +1,76 @@
+"""Sidecars on this machine, forked by a warm helper process that is started once per server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from labwright.compute.claims import read_claim
+from labwright.domain.run import Run
+from labwright.paths import RunPaths
+from labwright.processes import send_signal
+
+SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
+
+
+class LocalLauncher:
+    name = "local"
+
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        self.environment = environment
+        self._log = log
+        self._lock = threading.Lock()
+        self._helper: subprocess.Popen[bytes] | None = None
+
+    def launch(self, run: Run) -> None:
+        line = json.dumps(run.run_dir).encode() + b"\n"
+        with self._lock:
+            if self._helper is None or self._helper.poll() is not None:
+                self._helper = self._start_helper()
+            try:
+                self._send(line)
+            except BrokenPipeError:  # it died after all; a second fork of the same run is stopped by its claim
+                self._helper = self._start_helper()
+                self._send(line)
+
+    def _send(self, line: bytes) -> None:
+        assert self._helper is not None and self._helper.stdin is not None
+        self._helper.stdin.write(line)
+        self._helper.stdin.flush()
+
+    def _start_helper(self) -> subprocess.Popen[bytes]:
+        return self._sidecar("prefork", stdin=subprocess.PIPE)
+
+    def adopt(self, run: Run) -> None:
+        """Give a job that outlived its supervisor somebody who watches it."""
+        self._sidecar("adopt", str(run.run_dir), stdin=subprocess.DEVNULL)
+
+    def _sidecar(self, *arguments: str, stdin: int) -> subprocess.Popen[bytes]:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._log, "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", str(SIDECAR), *arguments],
+                stdin=stdin,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def nudge(self, run: Run) -> None:
+        claim = read_claim(RunPaths(run.run_dir or os.devnull), run.attempt)
+        if claim and claim.is_here and claim.is_alive:
+            send_signal(claim.pid, signal.SIGUSR1)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._helper is not None and self._helper.stdin is not None:
+                self._helper.stdin.close()
+                self._helper.wait(timeout=5)
+                self._helper = None

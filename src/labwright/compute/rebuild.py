@@ -1,0 +1,139 @@
+"""Make the database anew from what lies on disk: the newest good backup, the journal, sweep files, run folders."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from labwright.compute.backups import newest_backups
+from labwright.compute.journal import Journal
+from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.ids import RUN, SWEEP, is_id
+from labwright.domain.run import Run, RunStatus
+from labwright.domain.sweep import Sweep
+from labwright.files import read_json
+from labwright.paths import ProjectPaths
+from labwright.store import runs, sweeps
+from labwright.store.database import Database, Transaction
+from labwright.store.statements import RUNS
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Rebuilt:
+    runs: int = 0
+    sweeps: int = 0
+    backup: str | None = None
+    kept_aside: str | None = None
+    unreadable: int = 0
+
+
+def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None) -> Rebuilt:
+    """The old file is kept aside, never deleted. The next start reads each folder's events as usual."""
+    result = Rebuilt()
+    target = paths.database
+    aside = target.with_suffix(".rebuilding")
+    _clear(aside)
+    result.backup = _start_from_backup(paths, aside, progress)
+    database = Database(aside)
+    database.renew_epoch()
+    with database.transaction() as tx:
+        _restore_sweeps(tx, paths, result)
+        _restore_journal(tx, Journal(paths.journal), result)
+        _restore_folders(tx, paths, result, progress)
+        _restore_dependencies(tx)
+    database.close()
+    result.kept_aside = _put_in_place(aside, target)
+    return result
+
+
+def _clear(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _start_from_backup(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
+    for backup in newest_backups(paths.backups):
+        aside.write_bytes(backup.read_bytes())
+        os.chmod(aside, 0o600)
+        try:
+            Database(aside).close()
+        except LabwrightError as error:
+            progress(f"backup {backup.name} cannot be used: {error}")
+            _clear(aside)
+            continue
+        return backup.name
+    return None
+
+
+def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
+    for file in sorted(paths.sweeps.glob("*.json"), key=lambda path: path.stat().st_mtime):
+        if is_id(file.stem, SWEEP):
+            sweeps.restore(tx, Sweep.from_dict(read_json(file)))
+            result.sweeps += 1
+
+
+def _restore_journal(tx: Transaction, journal: Journal, result: Rebuilt) -> None:
+    """It is newer than any backup, but older than a folder."""
+    noted, deleted = journal.read()
+    for run in noted.values():
+        known = _known(tx, run.id)
+        if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED):
+            runs.restore(tx, run)
+            result.runs += known is None
+    for run_id in deleted:
+        tx.execute(RUNS["delete"], id=run_id)
+
+
+def _restore_folders(tx: Transaction, paths: ProjectPaths, result: Rebuilt, progress: Callable[[str], None]) -> None:
+    folders = sorted(paths.runs.glob("*/spec.json"), key=lambda path: path.stat().st_mtime)
+    for count, spec in enumerate(folders, 1):
+        if count % 1000 == 0:
+            progress(f"{count} of {len(folders)} run folders")
+        if not is_id(spec.parent.name, RUN):
+            continue
+        try:
+            run = Run.from_dict(read_json(spec)["run"])
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s cannot be read: %s", spec, error)
+            result.unreadable += 1
+            continue
+        known = _known(tx, run.id)
+        if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED):
+            runs.restore(tx, run.evolve(run_dir=str(spec.parent)))
+            result.runs += known is None
+
+
+def _restore_dependencies(tx: Transaction) -> None:
+    """Which queued runs still wait for a parent follows from the runs themselves."""
+    for status in (RunStatus.READY, RunStatus.QUEUED):
+        for run in runs.with_status(tx.connection, status):
+            parents = [_known(tx, parent) for parent in run.after]
+            for parent in run.after:
+                tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
+            open_parents = sum(1 for parent in parents if parent and parent.status is not RunStatus.FINISHED)
+            tx.execute(RUNS["set_blocked"], id=run.id, blocked_by=open_parents)
+
+
+def _known(tx: Transaction, run_id: str) -> Run | None:
+    try:
+        return runs.get(tx.connection, run_id)
+    except NotFound:
+        return None
+
+
+def _put_in_place(aside: Path, target: Path) -> str | None:
+    """The old file and its unfinished log move together, so that nothing in it is given up."""
+    kept = target.with_name(f"{target.name}.before-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    was_there = target.exists()
+    for suffix in ("", "-wal", "-shm"):
+        old = Path(f"{target}{suffix}")
+        if old.exists():
+            old.replace(f"{kept}{suffix}")
+    aside.replace(target)
+    return str(kept) if was_there else None

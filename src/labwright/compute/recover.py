@@ -1,0 +1,75 @@
+"""What became of runs whose sidecar is gone: found again, watched again, or lost. Never started twice."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from labwright.compute.claims import read_claim
+from labwright.compute.ingest import end_run, ingest
+from labwright.compute.lab import Lab
+from labwright.compute.run_folder import make_run_folder
+from labwright.domain.clock import epoch_seconds
+from labwright.domain.run import Run, RunStatus
+from labwright.processes import ProcessIdentity, boot_id, processes_of_run
+from labwright.store import runs
+
+_CLAIM_PATIENCE_SECONDS = 10.0
+_HEARTBEAT_PATIENCE_SECONDS = 10.0
+
+
+def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
+    """Check one active run. Cheap while its sidecar lives."""
+    claim = read_claim(lab.paths.run(run.id), run.attempt)
+    if claim is None:
+        _recover_unclaimed(lab, run, at_start)
+    elif claim.is_here and not claim.is_alive:
+        _recover_orphan(lab, run, claim)
+
+
+def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
+    """Nobody began it: launch again. If the first sidecar is merely slow, the claim lets only one of them live."""
+    launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
+    if at_start or time.time() - launched > _CLAIM_PATIENCE_SECONDS:
+        make_run_folder(lab, run)
+        lab.launcher.launch(run)
+
+
+def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
+    current = ingest(lab, run.id) or run  # it may have ended properly just before we looked
+    if current.is_terminal:
+        return
+    if claim.boot_id != boot_id():
+        _lose(lab, run.id, "The machine was restarted while it ran; how it ended is not known.")
+    elif processes_of_run(run.id):
+        _keep_watched(lab, current)
+    else:
+        _lose(lab, run.id, "Its supervisor was killed; how the command ended is not known.")
+
+
+def _keep_watched(lab: Lab, run: Run) -> None:
+    """The job goes on without a supervisor: it needs somebody who obeys `stop` and the time limit."""
+    try:
+        silent = time.time() - os.path.getmtime(lab.paths.run(run.id).heartbeat)
+    except FileNotFoundError:
+        silent = _HEARTBEAT_PATIENCE_SECONDS + 1
+    if silent > _HEARTBEAT_PATIENCE_SECONDS:
+        lab.launcher.adopt(run)
+    reason = "its supervisor was killed; the job goes on, its exit code will not be known"
+    if run.status_reason != reason:
+        with lab.db.transaction() as tx:
+            fresh = runs.get(tx.connection, run.id)
+            if not fresh.is_terminal:
+                runs.change(tx, fresh, fresh.evolve(status_reason=reason), "system")
+
+
+def _lose(lab: Lab, run_id: str, words: str) -> None:
+    """Asked to stop and gone is stopped; gone by itself is lost."""
+    with lab.db.transaction() as tx:
+        run = runs.get(tx.connection, run_id)
+        if run.is_terminal:
+            return
+        if run.stop_requested:
+            end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
+        else:
+            end_run(tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)

@@ -1,0 +1,115 @@
+"""Make a run's folder: everything its sidecar needs to know, as files. From here on the folder is the truth."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.environment import is_secret
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Scope
+from labwright.domain.cluster import ClusterType
+from labwright.domain.run import Run
+from labwright.files import read_json, write_json, write_whole
+from labwright.gpu.probe import find_pynvml_dir
+from labwright.tokens import mint
+
+_MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to watch
+
+
+def make_run_folder(lab: Lab, run: Run) -> None:
+    """Raises OSError on a full or read-only disk; calling it again for the same attempt is harmless."""
+    paths = lab.paths.run(run.id)
+    os.makedirs(paths.control, mode=0o700, exist_ok=True)
+    write_whole(paths.command, run.command.encode() + b"\n", sync=False)
+    write_json(paths.env, _environment_record(lab, run), sync=False)
+    secrets = {**_kept_secrets(lab, run.id), **_address(lab, run)}
+    if secrets:
+        write_json(paths.secrets, secrets, sync=False)
+    if run.use_snapshot and run.snapshot:
+        shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
+        lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
+    write_json(paths.spec, {"run": run.to_dict(), "sidecar": _sidecar_options(lab, run)}, sync=False)
+    forget_secrets(lab, run.id)
+
+
+def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
+    if run.env_hash is not None:
+        return {"base": "caller", "variables": read_json(lab.paths.environment(run.env_hash))}
+    shown = {name: value for name, value in lab.launcher.environment.items() if not is_secret(name, value)}
+    return {"base": "server", "variables": {**shown, **run.env}}
+
+
+def _address(lab: Lab, run: Run) -> dict[str, str]:
+    return {"LABWRIGHT_SERVER_URL": lab.url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
+
+
+def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
+    settings = lab.settings
+    on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU
+    return {
+        "wake": str(lab.paths.wake),
+        "grace_seconds": settings.grace_seconds,
+        "log_cap_bytes": settings.log_cap_mb << 20,
+        "monitor_after_seconds": _MONITOR_AFTER_SECONDS,
+        "gpu": _gpu_options(lab, run) if on_gpus and run.gpus > 0 else None,
+        "pin_gpus": not run.named_gpus,
+        "workdir": str(_workdir(lab, run)),
+        "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
+    }
+
+
+def _workdir(lab: Lab, run: Run) -> Path:
+    """Where the command begins: the folder asked for, or the same place inside the run's own copy of the code."""
+    if not run.use_snapshot:
+        return Path(run.workdir)
+    root = snapshot_root(lab, Path(run.workdir))
+    return Path(lab.paths.run(run.id).code) / Path(run.workdir).relative_to(root)
+
+
+def snapshot_root(lab: Lab, workdir: Path) -> Path:
+    """The project, or the folder itself when a run works outside of it."""
+    return lab.paths.project if workdir.is_relative_to(lab.paths.project) else workdir
+
+
+def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
+    settings, wrap = lab.settings, run.gpuwrap_config
+    return {
+        "run_id": run.id,
+        "user": lab.user,
+        "count": run.gpus,
+        "lease_dir": settings.lease_dir,
+        "check_foreign": bool(wrap and wrap.enabled),
+        "named": list(run.named_gpus),
+        "retries": wrap.retries if wrap else -1,
+        "retry_delay_seconds": wrap.retry_delay_seconds if wrap else 10.0,
+        "ageing_seconds": settings.ageing_seconds,
+        "busy_memory_mb": settings.gpu_busy_memory_mb,
+        "busy_utilization": settings.gpu_busy_utilization,
+        "pynvml_dir": find_pynvml_dir(),
+    }
+
+
+def keep_secrets(lab: Lab, run_id: str, secrets: dict[str, str]) -> None:
+    """Until launch, in a file of their own that only the owner can read; the database never sees them."""
+    if secrets:
+        lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
+        write_json(lab.paths.secret(run_id), secrets, sync=False)
+
+
+def _kept_secrets(lab: Lab, run_id: str) -> dict[str, str]:
+    try:
+        kept: dict[str, str] = read_json(lab.paths.secret(run_id))
+    except FileNotFoundError:
+        return {}
+    return kept
+
+
+def forget_secrets(lab: Lab, run_id: str) -> None:
+    lab.paths.secret(run_id).unlink(missing_ok=True)
+
+
+def has_folder(lab: Lab, run_id: str) -> bool:
+    return os.path.exists(lab.paths.run(run_id).spec)

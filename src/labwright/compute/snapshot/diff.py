@@ -1,0 +1,84 @@
+"""What changed between two lists of entries, in names and as bounded unified text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+
+from labwright.compute.snapshot.values import Entry, Manifest, SnapshotDiff, shown
+
+MAX_TEXT = 200_000  # characters in all
+MAX_FILE_BYTES = 256 * 1024  # larger files are named only
+MAX_LINES = 5_000  # the matcher is quadratic at worst
+
+Read = Callable[[Entry], bytes | None]
+
+
+def compare(old: Manifest, new: Manifest, read_old: Read, read_new: Read) -> SnapshotDiff:
+    before = {entry.path: entry for entry in old.entries}
+    after = {entry.path: entry for entry in new.entries}
+    both = sorted(before.keys() & after.keys())
+    changed = [path for path in both if _differs(before[path], after[path])]
+    touched = sorted({*changed, *(before.keys() ^ after.keys())})
+    chunks = (_chunk(path, before.get(path), after.get(path), read_old, read_new) for path in touched)
+    text, truncated = _bounded(chunks)
+    return SnapshotDiff(
+        added=_shown(after.keys() - before.keys()),
+        removed=_shown(before.keys() - after.keys()),
+        changed=_shown(changed),
+        uncertain=_shown(path for path in both if _is_uncertain(before[path], after[path])),
+        text=text,
+        truncated=truncated,
+    )
+
+
+def _shown(paths: Iterator[str] | set[str] | list[str]) -> tuple[str, ...]:
+    return tuple(shown(path) for path in sorted(paths))
+
+
+def _differs(old: Entry, new: Entry) -> bool:
+    """By bytes where both are known; times say nothing."""
+    if old.hash and new.hash:
+        return (old.hash, old.mode) != (new.hash, new.mode)
+    return (old.size, old.mode) != (new.size, new.mode)
+
+
+def _is_uncertain(old: Entry, new: Entry) -> bool:
+    return not (old.hash and new.hash) and not _differs(old, new) and old.mtime_ns != new.mtime_ns
+
+
+def _bounded(chunks: Iterator[str]) -> tuple[str, bool]:
+    text = ""
+    for chunk in chunks:
+        if len(text) + len(chunk) > MAX_TEXT:
+            return f"{text}{chunk[: MAX_TEXT - len(text)]}\n… cut at {MAX_TEXT} characters\n", True
+        text += chunk
+    return text, False
+
+
+def _chunk(path: str, old: Entry | None, new: Entry | None, read_old: Read, read_new: Read) -> str:
+    name = shown(path)
+    title = f"diff {name}\n"
+    if old and new and old.mode != new.mode:
+        title += f"mode {old.mode:o} → {new.mode:o}\n"
+    before, after = _lines(old, read_old), _lines(new, read_new)
+    if before is None or after is None:
+        return f"{title}(binary, large or not kept)\n"
+    old_name, new_name = f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null"
+    return title + "".join(_ended(difflib.unified_diff(before, after, old_name, new_name)))
+
+
+def _ended(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _lines(entry: Entry | None, read: Read) -> list[str] | None:
+    """None for what is only named."""
+    if entry is None:
+        return []
+    data = read(entry) if entry.hash and entry.size <= MAX_FILE_BYTES else None
+    if data is None or b"\0" in data:
+        return None
+    lines = data.decode("utf-8", "backslashreplace").splitlines(keepends=True)
+    return lines if len(lines) <= MAX_LINES else None

@@ -1,0 +1,187 @@
+"""Ask git which files belong to a folder. Its config and hooks are not trusted: nothing in them is executed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_TIMEOUT_SECONDS = 20.0
+_OVERRIDES = {"core.fsmonitor": "false", "core.hooksPath": "/dev/null", "protocol.allow": "never"}
+_EDITED_IN_PLACE = ("config", "info/exclude")
+
+
+class GitError(Exception):
+    """Git could not be asked about this folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The repository a folder is in, if any, and the files whose change may change git's answers."""
+
+    top: str | None
+    guards: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Answer:
+    """Paths are relative to the folder asked about. `ignored` holds folders only."""
+
+    tracked: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    nested: list[str] = field(default_factory=list)
+    ignored: set[str] = field(default_factory=set)
+    excludes_file: str | None = None
+    commit: str | None = None
+    modified: bool = False
+    folder_is_ignored: bool = False
+
+
+def find_repository(folder: str) -> Repository:
+    """By looking, without a process; the `.git` that are not there are guards too, as one may appear."""
+    guards: list[str] = []
+    for parent in (Path(folder), *Path(folder).parents):
+        guards += [str(parent / ".git")] if not (parent / ".git").is_dir() else []
+        guards += [str(parent / ".gitignore")]
+        if (parent / ".git").exists():
+            return Repository(str(parent), (*guards, *_git_files(parent / ".git"), *_user_files()))
+    return Repository(None, tuple(guard for guard in guards if guard.endswith(".git")))
+
+
+def _git_files(dot_git: Path) -> Iterator[str]:
+    git_dir = _pointed_at(dot_git, b"gitdir:") if dot_git.is_file() else dot_git
+    common = _pointed_at(git_dir / "commondir", b"") if (git_dir / "commondir").is_file() else git_dir
+    # Git replaces HEAD, index and packed-refs by rename, so that the folder's own time stamp tells of it.
+    yield from {str(git_dir), str(common)}
+    yield from (str(common / name) for name in _EDITED_IN_PLACE)
+    if (common / "reftable").is_dir():
+        yield str(common / "reftable")
+    head = _first_line(git_dir / "HEAD")
+    if head.startswith(b"ref:"):
+        yield str(common / os.fsdecode(head.removeprefix(b"ref:").strip()))
+
+
+def _pointed_at(file: Path, word: bytes) -> Path:
+    return file.parent / os.fsdecode(_first_line(file).removeprefix(word).strip())
+
+
+def _first_line(file: Path) -> bytes:
+    return file.read_bytes().partition(b"\n")[0] if file.is_file() else b""
+
+
+def _user_files() -> Iterator[str]:
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()) / "git"
+    yield from (str(Path("~/.gitconfig").expanduser()), str(config / "config"), str(config / "ignore"))
+
+
+def ask(folder: str, top: str) -> Answer:
+    """Three short processes: the config, the index, the status."""
+    env, answer = _environment(top), Answer()
+    for scope, key, value in _config(folder, env):
+        if key == "core.excludesfile":
+            answer.excludes_file = str(Path(value).expanduser())
+        elif key.startswith("filter.") and scope not in ("system", "global"):
+            _disarm(env, key)
+    _read_index(answer, _git(folder, env, "ls-files", "-z", "-s"))
+    _read_status(answer, _status(folder, env), _prefix(folder, top))
+    return answer
+
+
+def _environment(top: str) -> dict[str, str]:
+    # An inherited GIT_DIR or GIT_INDEX_FILE would make git answer about some other repository.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # The work tree is where we found the repository, whatever its core.worktree says.
+    env |= {"GIT_WORK_TREE": top, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    for key, value in _OVERRIDES.items():
+        _override(env, key, value)
+    return env
+
+
+def _override(env: dict[str, str], key: str, value: str) -> None:
+    count = int(env.get("GIT_CONFIG_COUNT", "0"))
+    env |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+    env["GIT_CONFIG_COUNT"] = str(count + 1)
+
+
+def _disarm(env: dict[str, str], key: str) -> None:
+    """A filter named in the repository's own config is a command; one in the user's config (LFS) is theirs."""
+    name, _, what = key.rpartition(".")
+    if what in ("clean", "process"):
+        _override(env, key, "")
+        _override(env, f"{name}.required", "false")
+
+
+def _config(folder: str, env: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    fields = _git(folder, env, "config", "--list", "-z", "--show-scope").split("\0")
+    for scope, pair in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = pair.partition("\n")
+        yield scope, key, value
+
+
+def _status(folder: str, env: dict[str, str]) -> str:
+    # "matching" names an ignored folder itself, so that what is in it is neither listed nor watched.
+    options = ("--untracked-files=all", "--ignored=matching", "--no-renames", "--ignore-submodules=dirty")
+    return _git(folder, env, "status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", *options, "--", ".")
+
+
+def _prefix(folder: str, top: str) -> str:
+    below = folder.removeprefix(top).strip("/")
+    return f"{below}/" if below else ""
+
+
+def _read_index(answer: Answer, output: str) -> None:
+    tracked: set[str] = set()  # a path in conflict is there once a stage
+    for record in output.split("\0")[:-1]:
+        facts, _, path = record.partition("\t")
+        if facts.startswith("160000"):
+            answer.nested.append(path)
+        else:
+            tracked.add(path)
+    answer.tracked = sorted(tracked)
+
+
+def _read_status(answer: Answer, output: str, prefix: str) -> None:
+    for record in output.split("\0")[:-1]:
+        kind, _, rest = record.partition(" ")
+        if kind in ("1", "u"):
+            answer.modified = True
+        elif rest.startswith("branch.oid ") and not rest.endswith("(initial)"):
+            answer.commit = rest.removeprefix("branch.oid ")
+        elif kind in ("?", "!"):
+            _read_path(answer, kind, rest, prefix)
+
+
+def _read_path(answer: Answer, kind: str, path: str, prefix: str) -> None:
+    if kind == "!" and path.endswith("/") and prefix.startswith(path):
+        answer.folder_is_ignored = True
+    elif not path.startswith(prefix):
+        raise GitError("git's work tree is another folder")
+    elif not path.endswith("/"):
+        answer.untracked += [path.removeprefix(prefix)] if kind == "?" else []
+    elif kind == "?":
+        answer.nested.append(path.removeprefix(prefix).rstrip("/"))
+    else:
+        answer.ignored.add(path.removeprefix(prefix).rstrip("/"))
+
+
+def _git(folder: str, env: dict[str, str], *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "backslashreplace").strip().partition("\n")[0]
+        raise GitError(said or f"git {arguments[0]} ended with {error.returncode}") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitError(f"git {arguments[0]} took longer than {_TIMEOUT_SECONDS:.0f} s") from error
+    except FileNotFoundError as error:
+        raise GitError("git is not installed") from error
+    return os.fsdecode(done.stdout)

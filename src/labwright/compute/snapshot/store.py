@@ -1,0 +1,238 @@
+"""The snapshots of a project: `trees/<digest>.json` name what `objects/` hold.
+
+Takers share a lock and the collector has it alone. A snapshot that nobody refers to yet is safe from it for
+`GRACE_SECONDS` after it was last handed out: the time in which the run that asked for it becomes a row.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+
+from labwright.compute.snapshot.diff import compare
+from labwright.compute.snapshot.files import read_steady, signature
+from labwright.compute.snapshot.objects import Objects
+from labwright.compute.snapshot.tree import Scan, Tree, hash_only
+from labwright.compute.snapshot.values import Entry, Manifest, Snapshot, SnapshotDiff, shown, shown_names
+from labwright.domain.errors import Conflict, NotFound, StorageFailed
+
+GRACE_SECONDS = 120.0
+_MAX_ROOTS = 16  # remembered at a time; a forgotten one is only slower
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The last snapshot of one tree, and when it was handed out from disk."""
+
+    snapshot: Snapshot
+    path: str
+    touched: float
+
+
+@dataclass(slots=True)
+class _Root:
+    tree: Tree
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    taken: _Taken | None = None
+
+
+class SnapshotStore:
+    def __init__(self, folder: Path, max_file_bytes: int) -> None:
+        self.folder = folder
+        self._trees_folder = folder / "trees"
+        self._objects = Objects(folder)
+        self._limit = max_file_bytes
+        self._roots: dict[str, _Root] = {}
+        self._roots_lock = threading.Lock()
+
+    def take(self, root: Path) -> Snapshot:
+        """Of the files as they are now; microseconds a file where nothing changed."""
+        seen = self._root(os.fspath(root))
+        with seen.lock:
+            if seen.taken and self._is_handed_out(seen.taken) and seen.tree.is_unchanged(self._clock):
+                return seen.taken.snapshot
+            with self._locked(fcntl.LOCK_SH):
+                seen.taken = self._take_anew(seen.tree)
+                return seen.taken.snapshot
+
+    def _root(self, name: str) -> _Root:
+        with self._roots_lock:
+            if name not in self._roots:
+                self._roots[name] = _Root(Tree(name, self._limit))
+                for oldest in list(self._roots)[:-_MAX_ROOTS]:
+                    del self._roots[oldest]
+            return self._roots[name]
+
+    def _is_handed_out(self, taken: _Taken) -> bool:
+        """Recently enough that a collector leaves it alone, and not deleted by hand."""
+        return time.monotonic() - taken.touched < GRACE_SECONDS / 2 and signature(taken.path) is not None
+
+    def _take_anew(self, tree: Tree) -> _Taken:
+        scan = tree.scan(self._clock(), self._objects.put, self._objects.has)
+        data = scan.manifest.to_bytes()
+        digest = sha256(data).hexdigest()
+        if self._manifest_path(digest).exists():
+            os.utime(self._manifest_path(digest))  # starts its grace anew
+        else:
+            self._objects.write_whole(self._manifest_path(digest), data)
+        return _Taken(_summary(digest, scan), str(self._manifest_path(digest)), time.monotonic())
+
+    def _clock(self) -> int:
+        """The time by the file system's own clock, which a network one reads elsewhere."""
+        self._make_folder()
+        os.utime(self.folder)
+        return self.folder.stat().st_mtime_ns
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"{self.folder} cannot be made: {error.strerror}.") from error
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        self._make_folder()
+        fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, how)
+            yield
+        finally:
+            os.close(fd)
+
+    def _manifest_path(self, digest: str) -> Path:
+        return self._trees_folder / f"{digest}.json"
+
+    def _manifest(self, digest: str) -> Manifest:
+        path = self._manifest_path(digest)
+        if not _DIGEST.fullmatch(digest) or not path.exists():
+            raise NotFound(f"There is no snapshot {digest}.", hint="Its run may have been collected by gc.")
+        data = path.read_bytes()
+        if sha256(data).hexdigest() != digest:
+            raise StorageFailed(f"{path} is damaged.", hint="Delete it; its snapshot cannot be restored.")
+        return Manifest.from_bytes(data)
+
+    def materialize(self, digest: str, target: Path) -> None:
+        """Write the tree to `target`, which is absent or empty, whole or not at all."""
+        with self._locked(fcntl.LOCK_SH):
+            manifest = self._manifest(digest)
+            _check_complete(digest, manifest)
+            if target.is_symlink() or (target.exists() and any(target.iterdir())):
+                raise Conflict(f"{target} is not empty.", hint="Name a folder that does not exist.")
+            aside = target.with_name(f".{target.name}.{token_hex(4)}")
+            aside.mkdir(parents=True)
+            try:
+                self._write_tree(manifest, aside)
+                aside.rename(target)
+            except BaseException:
+                shutil.rmtree(aside)
+                raise
+
+    def _write_tree(self, manifest: Manifest, target: Path) -> None:
+        # Links last: nothing can then be written through one.
+        for entry in sorted(manifest.entries, key=lambda entry: (entry.is_link, entry.path)):
+            path = target / entry.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = self._objects.get(entry.hash or "")
+            if entry.is_link:
+                path.symlink_to(os.fsdecode(data))
+            else:
+                path.write_bytes(data)
+                path.chmod(stat.S_IMODE(entry.mode))
+
+    def diff(self, digest: str, root: Path) -> SnapshotDiff:
+        """What changed since the snapshot, by bytes; nothing is stored."""
+        old, tree = self._manifest(digest), Tree(os.fspath(root), self._limit)
+        new = tree.scan(self._clock(), hash_only, lambda _: True).manifest
+        with self._locked(fcntl.LOCK_SH):
+            return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), _reader(tree.root))
+
+    def size(self) -> int:
+        return sum(path.lstat().st_size for path in self._stored())
+
+    def digests(self) -> list[str]:
+        return sorted(path.stem for path in self._manifest_files())
+
+    def collect(self, keep: set[str], *, grace_seconds: float = GRACE_SECONDS) -> int:
+        """Delete what neither `keep` nor a recent take refers to; answers the bytes freed."""
+        with self._locked(fcntl.LOCK_EX):
+            oldest = self._clock() - int(grace_seconds * 1e9)
+            stale = [
+                path for path in self._manifest_files() if path.stem not in keep and path.stat().st_mtime_ns <= oldest
+            ]
+            kept = self._objects_of(set(self.digests()) - {path.stem for path in stale})
+            # Trees first: if this is killed between, objects without a tree are found next time.
+            unused = [path for path in self._object_files() if path.name not in kept]
+            return sum(_delete(path) for path in [*stale, *unused, *self._objects.leftovers()])
+
+    def _objects_of(self, digests: set[str]) -> set[str]:
+        return {entry.hash for digest in digests for entry in self._manifest(digest).entries if entry.hash}
+
+    def _manifest_files(self) -> list[Path]:
+        return list(self._trees_folder.glob("*.json"))
+
+    def _object_files(self) -> list[Path]:
+        return list(self._objects.folder.glob("??/*"))
+
+    def _stored(self) -> list[Path]:
+        return [*self._manifest_files(), *self._object_files()]
+
+
+def _summary(digest: str, scan: Scan) -> Snapshot:
+    entries = scan.manifest.entries
+    return Snapshot(
+        hash=digest,
+        git_commit=scan.listing.commit,
+        dirty=scan.listing.dirty,
+        files=len(entries),
+        bytes=sum(entry.size for entry in entries if entry.hash),
+        skipped=shown_names([entry.path for entry in entries if entry.hash is None]),
+        partial=scan.manifest.partial,
+        notes=tuple(shown(note) for note in scan.listing.notes),
+    )
+
+
+def _check_complete(digest: str, manifest: Manifest) -> None:
+    missing = [entry.path for entry in manifest.entries if entry.hash is None]
+    if missing:
+        raise Conflict(
+            f"Snapshot {digest[:12]} lacks files that were too big to keep or unreadable: "
+            f"{', '.join(shown_names(missing))}.",
+            hint="Ignore them in .gitignore, or raise snapshot_file_mb, and submit again.",
+        )
+    if manifest.partial:
+        raise Conflict(
+            f"Snapshot {digest[:12]} is partial: the folder held too many files.",
+            hint="Ignore data folders in .gitignore and submit again.",
+        )
+
+
+def _reader(root: str) -> Callable[[Entry], bytes | None]:
+    def read(entry: Entry) -> bytes | None:
+        """None if it vanished since it was listed."""
+        path = f"{root}/{entry.path}"
+        try:
+            if entry.is_link:
+                return os.fsencode(Path(path).readlink())
+            return read_steady(path, entry.size)[1]
+        except OSError:
+            return None
+
+    return read
+
+
+def _delete(path: Path) -> int:
+    size = path.lstat().st_size
+    path.unlink()
+    return size

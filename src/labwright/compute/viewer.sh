@@ -1,0 +1,15 @@
+# What a run's tmux window shows: its output as it grows; what is typed goes to the job.
+# Arguments: the run folder, the job's process id (also its process group), "tty" or "lines".
+dir=$1 job=$2 kind=$3
+exec 3<&0
+if [ "$kind" = tty ]; then
+    stty raw -echo <&3 2>/dev/null # every key as it is; the job's own terminal echoes and edits
+else
+    trap 'kill -INT -- "-$job" 2>/dev/null' INT # Ctrl-C is meant for the job, not for this window
+fi
+(trap '' INT; exec tail -c 200000 --pid="$job" -f "$dir/output.log") &
+follower=$!
+(trap '' INT; exec cat <&3 >"$dir/stdin") 2>/dev/null &
+typist=$!
+while kill -0 "$follower" 2>/dev/null; do wait "$follower"; done
+kill "$typist" 2>/dev/null

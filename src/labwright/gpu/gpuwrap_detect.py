@@ -1,0 +1,255 @@
+"""The detector, run as `python -I -S gpuwrap_detect.py`: prints as one JSON object what the driver says.
+
+A script of its own because a driver call can hang and cannot be interrupted; its caller sets the time-out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+if __name__ == "__main__":  # with -I -S neither the package nor site-packages is on the path
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from labwright.domain.gpu import Gpu, GpuProcess
+from labwright.gpu.probe import Detection
+
+PYNVML_DIR_VARIABLE = "LABWRIGHT_PYNVML_DIR"
+_MEGABYTE = 1 << 20
+_CARD_FIELDS = (
+    "pci.bus_id",
+    "uuid",
+    "name",
+    "memory.total",
+    "memory.used",
+    "utilization.gpu",
+    "driver_version",
+)
+_PROCESS_FIELDS = ("gpu_uuid", "pid", "used_memory")
+
+
+class DriverError(Exception):
+    """The driver is there and answers with an error."""
+
+
+class DriverAbsentError(Exception):
+    """There is no such way to ask on this machine."""
+
+
+def detect(samples: int = 1, interval: float = 0.1) -> Detection:
+    """NVML, else nvidia-smi, else none; several samples give the highest readings and every process seen."""
+    errors: list[str] = []
+    for look in (look_with_nvml, look_with_nvidia_smi):
+        try:
+            seen = _sample(look, samples, interval)
+        except DriverAbsentError:
+            continue
+        except DriverError as error:
+            errors.append(str(error))
+            continue
+        return replace(seen, errors=(*errors, *seen.errors))
+    return Detection(source="none", errors=tuple(errors))
+
+
+def _sample(look: Callable[[], Detection], samples: int, interval: float) -> Detection:
+    seen = look()
+    for _ in range(samples - 1):
+        time.sleep(interval)
+        seen = merge(seen, look())
+    return seen
+
+
+def merge(first: Detection, second: Detection) -> Detection:
+    later = {gpu.uuid: gpu for gpu in second.gpus}
+    gpus = [_highest(gpu, later.pop(gpu.uuid, gpu)) for gpu in first.gpus]
+    errors = dict.fromkeys((*first.errors, *second.errors))
+    return replace(first, gpus=(*gpus, *later.values()), errors=tuple(errors))
+
+
+def _highest(one: Gpu, other: Gpu) -> Gpu:
+    processes = {process.pid: process for process in one.processes}
+    for process in other.processes:
+        known = processes.get(process.pid, process)
+        processes[process.pid] = replace(process, memory_mb=max(known.memory_mb, process.memory_mb))
+    return replace(
+        one,
+        memory_used_mb=max(one.memory_used_mb, other.memory_used_mb),
+        utilization=max(one.utilization, other.utilization),
+        processes=tuple(processes[pid] for pid in sorted(processes)),
+    )
+
+
+def look_with_nvml() -> Detection:
+    try:
+        import pynvml
+    except ImportError as error:
+        raise DriverAbsentError from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound as error:
+        raise DriverAbsentError from error
+    except pynvml.NVMLError as error:
+        raise DriverError(f"NVML: {error}") from error
+    try:
+        return _read_nvml(pynvml)
+    except pynvml.NVMLError as error:
+        raise DriverError(f"NVML: {error}") from error
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _read_nvml(nvml: Any) -> Detection:
+    cards: list[tuple[str, Gpu]] = []
+    errors: list[str] = []
+    for position in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(position)
+            cards.append((_text(nvml.nvmlDeviceGetPciInfo(handle).busId), _nvml_card(nvml, handle)))
+        except nvml.NVMLError as error:  # one card that fell off the bus must not hide the others
+            errors.append(f"NVML, GPU {position}: {error}")
+    return Detection(
+        source="nvml",
+        gpus=_in_bus_order(cards),
+        errors=tuple(errors),
+        driver_version=_text(nvml.nvmlSystemGetDriverVersion()),
+    )
+
+
+def _nvml_card(nvml: Any, handle: Any) -> Gpu:
+    memory = _supported(nvml, lambda: _nvml_memory(nvml, handle))
+    rates = _supported(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
+    running = _supported(nvml, lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    return Gpu(
+        index=0,
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        memory_total_mb=memory.total // _MEGABYTE if memory else 0,
+        memory_used_mb=memory.used // _MEGABYTE if memory else 0,
+        utilization=rates.gpu if rates else 0,
+        processes=_processes((item.pid, (item.usedGpuMemory or 0) // _MEGABYTE) for item in running or ()),
+    )
+
+
+def _nvml_memory(nvml: Any, handle: Any) -> Any:
+    """Version 2 leaves out what the driver reserves for itself, as nvidia-smi does; old drivers lack it."""
+    try:
+        return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+    except nvml.NVMLError_FunctionNotFound:
+        return nvml.nvmlDeviceGetMemoryInfo(handle)
+
+
+def _supported(nvml: Any, read: Callable[[], Any]) -> Any:
+    """None where this kind of card has no such reading (MIG, unified memory)."""
+    try:
+        return read()
+    except nvml.NVMLError_NotSupported:
+        return None
+
+
+def look_with_nvidia_smi() -> Detection:
+    cards = _query("gpu", _CARD_FIELDS)
+    running: dict[str, list[tuple[int, int]]] = {}
+    for uuid, pid, memory in _query("compute-apps", _PROCESS_FIELDS):
+        running.setdefault(uuid, []).append((_number(pid), _number(memory)))
+    return Detection(
+        source="nvidia-smi",
+        gpus=_in_bus_order([(row[0], _smi_card(row, running.get(row[1], []))) for row in cards]),
+        driver_version=cards[0][-1] if cards else "",
+    )
+
+
+def _smi_card(row: Sequence[str], running: Iterable[tuple[int, int]]) -> Gpu:
+    _, uuid, name, total, used, utilization, _ = row
+    return Gpu(
+        index=0,
+        uuid=uuid,
+        name=name,
+        memory_total_mb=_number(total),
+        memory_used_mb=_number(used),
+        utilization=_number(utilization),
+        processes=_processes(running),
+    )
+
+
+def _query(what: str, fields: Sequence[str]) -> list[list[str]]:
+    command = ["nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except FileNotFoundError as error:
+        raise DriverAbsentError from error
+    if answer.returncode:
+        said = (answer.stdout + answer.stderr).strip().splitlines()
+        raise DriverError(f"nvidia-smi: {said[0] if said else f'exit code {answer.returncode}'}")
+    rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]
+    return [row for row in rows if len(row) == len(fields)]
+
+
+def _number(text: str) -> int:
+    """0 for "[N/A]" and "[Not Supported]", which stand where a card has no such reading."""
+    return int(text) if text.isdigit() else 0
+
+
+def _in_bus_order(cards: Sequence[tuple[str, Gpu]]) -> tuple[Gpu, ...]:
+    """Numbered as CUDA numbers them with CUDA_DEVICE_ORDER=PCI_BUS_ID."""
+    ordered = sorted(cards, key=lambda card: _bus_key(card[0]))
+    return tuple(replace(gpu, index=index) for index, (_, gpu) in enumerate(ordered))
+
+
+def _bus_key(bus_id: str) -> tuple[int, ...]:
+    """`00000000:3B:00.0` as numbers: the width of the domain differs between drivers."""
+    parts = bus_id.replace(".", ":").split(":")
+    return tuple(int(part, 16) for part in parts)
+
+
+def _processes(running: Iterable[tuple[int, int]]) -> tuple[GpuProcess, ...]:
+    memory: dict[int, int] = {}
+    for pid, megabytes in running:
+        memory[pid] = max(megabytes, memory.get(pid, 0))
+    return tuple(_seen_in_proc(pid, memory[pid]) for pid in sorted(memory))
+
+
+def _seen_in_proc(pid: int, memory_mb: int) -> GpuProcess:
+    """Owner and name where /proc shows them; in a container the driver gives pids of the host."""
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid
+        with open(f"/proc/{pid}/comm", errors="replace") as file:
+            name = file.read().strip()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return GpuProcess(pid=pid, memory_mb=memory_mb)
+    return GpuProcess(pid=pid, memory_mb=memory_mb, user=_user_name(uid), name=name)
+
+
+def _user_name(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _text(value: str | bytes) -> str:
+    """Older releases of pynvml answer bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Print what the NVIDIA driver says about the GPUs, as JSON.")
+    parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--interval", type=float, default=0.1)
+    parser.add_argument("--pynvml-dir", default=os.environ.get(PYNVML_DIR_VARIABLE, ""))
+    options = parser.parse_args()
+    if options.pynvml_dir:
+        sys.path.append(options.pynvml_dir)
+    print(json.dumps(detect(options.samples, options.interval).to_dict()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Ask the driver about the cards. It can hang for ever, so only a child process talks to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labwright.domain.gpu import Gpu
+
+DETECTOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpuwrap_detect.py")
+_REAP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """What was found, by which way, and what went wrong on the way."""
+
+    source: str  # nvml, nvidia-smi or none
+    gpus: tuple[Gpu, ...] = ()
+    errors: tuple[str, ...] = ()
+    driver_version: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "gpus": [gpu.to_dict() for gpu in self.gpus],
+            "errors": list(self.errors),
+            "driver_version": self.driver_version,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Detection:
+        return cls(
+            source=data["source"],
+            gpus=tuple(Gpu.from_dict(gpu) for gpu in data["gpus"]),
+            errors=tuple(data["errors"]),
+            driver_version=data["driver_version"],
+        )
+
+
+def run_detector(
+    timeout: float = 10.0,
+    samples: int = 1,
+    interval: float = 0.1,
+    env: Mapping[str, str] | None = None,
+    pynvml_dir: str | None = None,
+) -> Detection:
+    """One look at the cards, never longer than about `timeout` seconds, whatever the driver does."""
+    command = [sys.executable, "-I", "-S", DETECTOR, f"--samples={samples}", f"--interval={interval}"]
+    folder = pynvml_dir or find_pynvml_dir()
+    if folder:
+        command.append(f"--pynvml-dir={folder}")
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=None if env is None else dict(env),
+        start_new_session=True,  # so that a hung nvidia-smi below it is killed with it
+    )
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        _abandon(child)
+        return Detection(source="none", errors=(f"driver did not answer in {timeout:g} s",))
+    return _parse(out, err)
+
+
+def find_pynvml_dir() -> str | None:
+    """The folder that holds pynvml, found without loading it; None where site-packages is not on the path."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("pynvml")
+    return os.path.dirname(spec.origin) if spec and spec.origin else None
+
+
+def _abandon(child: subprocess.Popen[bytes]) -> None:
+    """Kill it; a process stuck inside the driver cannot even be killed, so do not wait for that."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended just now
+    for pipe in (child.stdout, child.stderr):
+        if pipe:
+            pipe.close()
+    try:
+        child.wait(timeout=_REAP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _parse(out: bytes, err: bytes) -> Detection:
+    try:
+        return Detection.from_dict(json.loads(out))
+    except (ValueError, KeyError, TypeError):
+        lines = err.decode(errors="replace").strip().splitlines()
+        return Detection(source="none", errors=(f"the detector failed: {lines[-1] if lines else 'no output'}",))

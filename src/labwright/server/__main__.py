@@ -1,0 +1,27 @@
+"""`python -m labwright.server`: what `labwright up` starts. People use `labwright up`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from labwright.domain.errors import LabwrightError
+from labwright.server.boot import serve
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="labwright.server")
+    parser.add_argument("--project", type=Path, required=True)
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    options = parser.parse_args()
+    try:
+        serve(options.project.resolve(), options.host, options.port)
+    except LabwrightError as error:
+        print(f"error: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

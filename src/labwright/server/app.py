@@ -1,0 +1,60 @@
+"""The application: routes, the door in front of them, and what runs while it is up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+from labwright.compute.engine import Engine
+from labwright.compute.lab import Lab
+from labwright.server import errors
+from labwright.server.auth import Door
+from labwright.server.models import ErrorOut
+from labwright.server.routes import alerts, cluster, events, logs, maintenance, meta, runs, sweeps
+from labwright.server.stream import Hub
+from labwright.version import __version__
+
+_WORKER_THREADS = 16
+_ERRORS = {status: {"model": ErrorOut} for status in (401, 403, 404, 409, 413, 422, 507)}
+
+
+def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
+    hub = Hub(lab)
+    engine = Engine(lab)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        hub.bind(asyncio.get_running_loop())
+        anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
+        await anyio.to_thread.run_sync(engine.start)
+        yield
+        hub.close()
+        await anyio.to_thread.run_sync(engine.close)
+
+    app = FastAPI(
+        title="Labwright",
+        version=__version__,
+        description="Runs, sweeps, logs, alerts and events of one project.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=_ERRORS,  # type: ignore[arg-type]
+    )
+    app.state.lab, app.state.hub = lab, hub
+    for module in (meta, cluster, runs, logs, sweeps, alerts, events, maintenance):
+        app.include_router(module.router)
+    app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
+    errors.install(app)
+    app.add_middleware(
+        Door,
+        token=lab.token,
+        allowed_hosts=lab.settings.allowed_hosts.split(","),
+        bound_to=bound_to,
+    )
+    return app

@@ -1,0 +1,145 @@
+"""The door: Host, Origin, size and token are checked before any route is looked at. Closed unless listed as open."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fastapi import Depends, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from labwright.domain import errors
+from labwright.domain.actor import Actor
+from labwright.domain.actor import Scope as TokenScope
+from labwright.server.errors import answer
+from labwright.tokens import verify
+
+OPEN_PATHS = frozenset({"/health", "/docs", "/openapi.json"})
+OPEN_FOLDER = "/assets/"  # static files, nothing of the project in them
+MAX_BODY_BYTES = 8 << 20
+_HOST = re.compile(r"^(?P<name>\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?$")
+
+
+class Door:
+    def __init__(self, app: ASGIApp, *, token: str, allowed_hosts: Iterable[str], bound_to: str) -> None:
+        self._app = app
+        self._token = token
+        self._names = {name.strip().lower() for name in allowed_hosts if name.strip()} | {"localhost"}
+        self._open_to_network = not _is_loopback(bound_to)
+        if self._open_to_network:
+            self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check(scope, headers)
+        except errors.LabwrightError as error:
+            await answer(error)(scope, receive, send)
+            return
+        await self._app(scope, _limited(receive), send)
+
+    def _check(self, scope: Scope, headers: dict[str, str]) -> None:
+        self._check_host(headers.get("host", ""))
+        _check_origin(headers)
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.")
+        path = scope["path"]
+        if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
+            return
+        actor = verify(self._token, _token_in(headers))
+        if actor is None:
+            raise errors.Unauthorized
+        scope.setdefault("state", {})["actor"] = actor
+
+    def _check_host(self, host: str) -> None:
+        """Names that only lead here, or an address: no foreign name that was pointed at us gets in."""
+        match = _HOST.match(host)
+        name = match["name"].lower() if match else ""
+        if name in self._names or name.endswith(".localhost") or _is_loopback(name):
+            return
+        if self._open_to_network and _is_address(name):
+            return
+        raise errors.Forbidden(
+            f"The host {host!r} is not one of ours.", hint="Use localhost, or name it in LABWRIGHT_ALLOWED_HOSTS."
+        )
+
+
+def _check_origin(headers: dict[str, str]) -> None:
+    """A page of another site may not call us, whatever token it has got hold of."""
+    origin = headers.get("origin")
+    if origin is not None and origin not in (f"http://{headers.get('host')}", f"https://{headers.get('host')}"):
+        raise errors.Forbidden(f"Requests from {origin!r} are refused.", hint="Open the dashboard at its own address.")
+
+
+def _token_in(headers: dict[str, str]) -> str:
+    if "x-auth-token" in headers:
+        return headers["x-auth-token"]
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    return value.strip() if kind.lower() == "bearer" else ""
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body sent in chunks has no stated length; it is counted as it comes."""
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MAX_BODY_BYTES:
+            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.")
+        return message
+
+    return counted
+
+
+def actor_of(request: Request) -> Actor:
+    actor: Actor = request.state.actor
+    return actor
+
+
+def allow(*scopes: TokenScope) -> Any:
+    """A route's own line of who may call it; the person always may."""
+    allowed = frozenset({TokenScope.PERSON, *scopes})
+
+    def check(request: Request) -> None:
+        actor = actor_of(request)
+        if actor.scope not in allowed:
+            raise errors.Forbidden(
+                f"A token of scope {actor.scope} may not do this.", hint=f"Needed: {', '.join(sorted(allowed))}."
+            )
+        own = request.path_params.get("run_id")
+        if actor.scope is TokenScope.RUN and own != actor.name:
+            raise errors.Forbidden("A run's token is for that run alone.")
+
+    check.allowed_scopes = allowed  # type: ignore[attr-defined]
+    return Depends(check)
+
+
+READERS: Callable[[], Any] = lambda: allow(TokenScope.VIEWER, TokenScope.AGENT)  # noqa: E731
+WRITERS: Callable[[], Any] = lambda: allow(TokenScope.AGENT)  # noqa: E731
+PERSON: Callable[[], Any] = allow

@@ -1,0 +1,233 @@
+"""Bring a project's server up: state folder, lock, database, port; and leave it tidy on the way out.
+
+Every reason not to start is a clear message, and nothing has been changed when it is given.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import getpass
+import hashlib
+import logging
+import logging.handlers
+import os
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labwright.compute import machine
+from labwright.compute.cluster_state import ClusterState
+from labwright.compute.environment import for_jobs
+from labwright.compute.journal import Journal
+from labwright.compute.lab import Lab
+from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.rebuild import rebuild
+from labwright.compute.run_folder import has_folder
+from labwright.compute.snapshot import SnapshotStore
+from labwright.domain.actor import SYSTEM
+from labwright.domain.clock import now
+from labwright.domain.errors import Conflict, Invalid, StorageFailed
+from labwright.domain.event import Event, EventType
+from labwright.files import read_json, write_json
+from labwright.paths import ProjectPaths
+from labwright.processes import identity
+from labwright.services import cluster
+from labwright.settings import Settings, load_settings
+from labwright.store.database import Database
+from labwright.tokens import load_or_make
+
+log = logging.getLogger(__name__)
+_HEARTBEAT_SECONDS = 5.0
+_OTHER_HOST_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Listener:
+    socket: socket.socket
+    url: str
+
+
+def serve(project: Path, host: str | None, port: int | None) -> None:
+    """Blocks until the server is told to end."""
+    settings = load_settings(project)
+    paths = prepare_state(project)
+    lock = take_lock(paths)
+    _log_to_file(paths)
+    listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
+    lab = open_lab(paths, settings, listener.url)
+    try:
+        _run(lab, listener)
+    finally:
+        paths.server.unlink(missing_ok=True)
+        lab.db.close()
+        os.close(lock)
+
+
+def _run(lab: Lab, listener: Listener) -> None:
+    import uvicorn
+
+    from labwright.server.app import make_app
+
+    config = uvicorn.Config(
+        make_app(lab, bound_to=listener.socket.getsockname()[0]),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,  # open streams would hold it up for ever
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        server_header=False,
+    )
+    _announce(lab, listener.url)
+    uvicorn.Server(config).run(sockets=[listener.socket])
+
+
+def prepare_state(project: Path) -> ProjectPaths:
+    paths = ProjectPaths(project)
+    if not project.is_dir():
+        raise Invalid(f"There is no folder {project}.", hint="Name an existing one with --project.")
+    try:
+        paths.state.mkdir(mode=0o700, exist_ok=True)
+        os.chmod(paths.state, 0o700)
+        for folder in (paths.runs, paths.sweeps, paths.logs, paths.backups):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        (paths.state / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise StorageFailed(
+            f"The state folder {paths.state} cannot be written: {error.strerror}.",
+            hint="Free disk space or change its permissions; or start in another folder with --project.",
+        ) from error
+    return paths
+
+
+def take_lock(paths: ProjectPaths) -> int:
+    """One server a project, on this host by a lock, across hosts by the other's heartbeat."""
+    fd = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise _already_running(_last_server(paths)) from None
+    other = _last_server(paths)
+    elsewhere = other.get("hostname") not in (None, socket.gethostname())
+    if elsewhere and time.time() - float(other.get("heartbeat", 0)) < _OTHER_HOST_PATIENCE_SECONDS:
+        os.close(fd)
+        raise _already_running(other)
+    return fd
+
+
+def _last_server(paths: ProjectPaths) -> dict[str, Any]:
+    try:
+        found = read_json(paths.server)
+    except (FileNotFoundError, ValueError):  # none, or one cut off by a crash: either way it says nothing
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _already_running(other: dict[str, Any]) -> Conflict:
+    where = f"at {other.get('url', 'an unknown address')} on {other.get('hostname', 'this machine')}"
+    return Conflict(
+        f"A Labwright server for this project already runs {where} (process {other.get('pid', '?')}).",
+        hint="Use it as it is, or end it with: labwright down",
+    )
+
+
+def listen(host: str, port: int, *, chosen: bool) -> Listener:
+    """A port that somebody chose must be free; the usual one gives way to any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        _bind(listener, host, port, chosen)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(host, port, error) from error
+    shown = f"[{host}]" if family == socket.AF_INET6 else host
+    shown = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
+    return Listener(socket=listener, url=f"http://{shown}:{listener.getsockname()[1]}")
+
+
+def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        if chosen or error.errno != errno.EADDRINUSE:
+            raise
+        listener.bind((host, 0))
+    listener.listen(1024)
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> Conflict | Invalid:
+    if error.errno == errno.EADDRINUSE:
+        return Conflict(f"Port {port} on {host} is taken.", hint="Choose another with --port, or leave --port out.")
+    return Invalid(f"Cannot listen on {host}:{port}: {error.strerror or error}.", hint="Check --host and --port.")
+
+
+def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
+    try:
+        _place_database(paths, settings)
+        if not paths.database.exists() and _has_history(paths):
+            log.warning("the database is missing; restoring it from the run folders")
+            rebuild(paths, log.info)
+        journal = Journal(paths.journal)
+        lab = Lab(
+            paths=paths,
+            settings=settings,
+            db=Database(paths.database),
+            journal=journal,
+            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
+            launcher=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            cluster=ClusterState(settings.lease_dir),
+            token=load_or_make(paths.token),
+            user=getpass.getuser(),
+            url=url,
+        )
+        journal.compact(lambda run_id: has_folder(lab, run_id))
+    except OSError as error:
+        raise StorageFailed(f"The state folder {paths.state} cannot be used: {error}.") from error
+    cluster.restore(lab)
+    return lab
+
+
+def _place_database(paths: ProjectPaths, settings: Settings) -> None:
+    """SQLite's log fails on network file systems: there the file goes to a local folder, and a pointer says where."""
+    if paths.database_pointer.exists() or (paths.state / "labwright.db").exists():
+        return
+    if not settings.state_dir and not machine.is_network(paths.state.resolve()):
+        return
+    base = Path(settings.state_dir) if settings.state_dir else Path.home() / ".local" / "state" / "labwright"
+    folder = base / hashlib.sha256(str(paths.project).encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    paths.database_pointer.write_text(f"{folder / 'labwright.db'}\n")
+
+
+def _has_history(paths: ProjectPaths) -> bool:
+    return any(paths.runs.iterdir()) or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+
+
+def _announce(lab: Lab, url: str) -> None:
+    with lab.db.transaction() as tx:
+        tx.emit(Event(type=EventType.SERVER_STARTED, actor=str(SYSTEM), time=now(), data={"url": url}))
+    own = identity(os.getpid())
+    facts = {"url": url, "hostname": own.host, "boot_id": own.boot_id, "pid": own.pid, "start_time": own.start_time}
+
+    def beat() -> None:
+        while True:
+            write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
+            time.sleep(_HEARTBEAT_SECONDS)
+
+    write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
+    threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+    log.info("listening on %s", url)
+
+
+def _log_to_file(paths: ProjectPaths) -> None:
+    handler = logging.handlers.RotatingFileHandler(paths.server_log, maxBytes=10 << 20, backupCount=3)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

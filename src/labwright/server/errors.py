@@ -1,0 +1,87 @@
+"""Every error leaves as `{"error": {"code", "message", "hint"}}` with the right status."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from labwright.domain import errors
+
+log = logging.getLogger(__name__)
+
+_STATUS: list[tuple[type[errors.LabwrightError], int]] = [
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.Unauthorized, 401),
+    (errors.Forbidden, 403),
+    (errors.TooLarge, 413),
+    (errors.Invalid, 422),
+    (errors.StorageFailed, 507),
+]
+
+
+def status_of(error: errors.LabwrightError) -> int:
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def body_of(code: str, message: str, hint: str = "") -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "hint": hint}}
+
+
+def answer(error: errors.LabwrightError) -> JSONResponse:
+    return JSONResponse(body_of(error.code, error.message, error.hint), status_of(error))
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.LabwrightError, _known)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(sqlite3.Error, _storage)
+    app.add_exception_handler(RecursionError, _too_deep)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _known(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, errors.LabwrightError)
+    if status_of(error) >= 500:
+        log.error("%s %s: %s", request.method, request.url.path, error)
+    return answer(error)
+
+
+def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()[:5]]
+    return answer(errors.Invalid("; ".join(faults), hint="The fields and their types are in /docs."))
+
+
+def _place(location: tuple[Any, ...]) -> str:
+    return ".".join(str(part) for part in location if part != "body") or "body"
+
+
+def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return answer(errors.NotFound(f"There is no {request.url.path} here.", hint="See /docs for what there is."))
+    code = "method_not_allowed" if error.status_code == 405 else "http"
+    return JSONResponse(body_of(code, str(error.detail)), error.status_code, headers=error.headers)
+
+
+def _storage(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s: %s", request.method, request.url.path, error)
+    return answer(errors.StorageFailed(f"The database does not answer: {error}."))
+
+
+def _too_deep(_request: Request, _error: Exception) -> JSONResponse:
+    return answer(errors.Invalid("The JSON is nested too deeply."))
+
+
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    message = f"Labwright hit a fault of its own: {type(error).__name__}."
+    return JSONResponse(body_of("internal", message, "The server's log (.labwright/logs) has the details."), 500)

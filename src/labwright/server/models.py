@@ -1,0 +1,266 @@
+"""What comes in and goes out over HTTP. Checks of form are here; checks of meaning are in the services."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from labwright.domain.alert import Severity
+from labwright.domain.cluster import ClusterSource, ClusterStatus, ClusterType, GpuwrapAdvice
+from labwright.domain.run import GpuwrapConfig
+from labwright.domain.sweep import SweepMethod, SweepStatus
+
+MAX_JSON_BYTES = 64 * 1024
+MAX_JSON_DEPTH = 20
+BIG = 2**53  # beyond this a JSON number is not exact everywhere
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not hold NUL characters")
+    return text
+
+
+def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
+    if _depth(value) > MAX_JSON_DEPTH:
+        raise ValueError(f"may be nested {MAX_JSON_DEPTH} deep at most")
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise ValueError("must hold plain JSON values: no NaN, no Infinity, valid Unicode") from error
+    if len(text) > MAX_JSON_BYTES:
+        raise ValueError(f"may take {MAX_JSON_BYTES >> 10} KB at most")
+    return value
+
+
+def _depth(value: object, level: int = 1) -> int:
+    if level > MAX_JSON_DEPTH or not isinstance(value, dict | list):
+        return level
+    inner = value.values() if isinstance(value, dict) else value
+    return max((_depth(item, level + 1) for item in inner), default=level)
+
+
+Text = Annotated[str, AfterValidator(_no_nul)]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+Tag = Annotated[Text, Field(min_length=1, max_length=100)]
+Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.@:-]+$")]
+PlainJson = Annotated[dict[str, Any], AfterValidator(_plain_json)]
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+EnvValue = Annotated[Text, Field(max_length=100_000)]
+Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=2000)]
+
+
+class In(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class GpuwrapIn(In):
+    enabled: bool = True
+    retries: int = Field(-1, ge=-1, le=1_000_000, description="tries before giving up; -1: as long as it takes")
+    retry_delay_seconds: float = Field(10, gt=0, le=600, allow_inf_nan=False)
+
+    def value(self) -> GpuwrapConfig:
+        return GpuwrapConfig(**self.model_dump())
+
+
+class SlurmIn(In):
+    partition: Name | None = None
+    account: Name | None = None
+    qos: Name | None = None
+    constraint: Name | None = None
+    gres: Name | None = None
+    extra: list[Name] = Field(default_factory=list, max_length=50)
+
+
+class RunIn(In):
+    name: Name | None = Field(None, description="defaults to the command's first line")
+    command: Annotated[Text, Field(max_length=1_000_000)]
+    workdir: Annotated[Text, Field(max_length=4096)] | None = Field(None, description="defaults to the project root")
+    sweep_id: Id | None = None
+    parent_run_id: Id | None = None
+    chat_session_id: Id | None = None
+    auto_start: bool = False
+    gpuwrap_config: GpuwrapIn | None = None
+    gpus: int | None = Field(None, ge=0, le=1024, description="on a GPU machine 1 by default; 0 hides the cards")
+    cpus: int | None = Field(None, ge=1, le=100_000)
+    memory_mb: int | None = Field(None, ge=1, le=BIG)
+    time_limit_seconds: float | None = Field(None, gt=0, le=10**9, allow_inf_nan=False)
+    env: Environment = Field(default_factory=dict)
+    caller_env: Environment | None = Field(None, description="the whole environment to use instead of the server's")
+    tags: list[Tag] = Field(default_factory=list, max_length=100)
+    params: PlainJson = Field(default_factory=dict)
+    seed: int | None = Field(None, ge=-BIG, le=BIG)
+    after: list[Id] = Field(default_factory=list, max_length=1000, description="runs that must finish first")
+    priority: int = Field(0, ge=-1_000_000, le=1_000_000)
+    tty: bool = False
+    use_snapshot: bool = Field(False, description="execute the code as it was at submit, not the workdir")
+    nodes: int | None = Field(None, ge=1, le=100_000)
+    slurm: SlurmIn | None = None
+    notes: Annotated[Text, Field(max_length=100_000)] = ""
+
+
+class RunPatch(In):
+    name: Name | None = None
+    tags: list[Tag] | None = Field(None, max_length=100)
+    notes: Annotated[Text, Field(max_length=100_000)] | None = None
+    priority: int | None = Field(None, ge=-1_000_000, le=1_000_000)
+
+
+class RerunIn(In):
+    command: Annotated[Text, Field(max_length=1_000_000)] | None = None
+    auto_start: bool = True
+    gpuwrap_config: GpuwrapIn | None = None
+    env: Environment | None = None
+
+
+class WildSweepIn(In):
+    name: Name
+    goal: Annotated[Text, Field(max_length=100_000)] = ""
+    chat_session_id: Id | None = None
+    parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
+
+
+class AlertIn(In):
+    message: Annotated[Text, Field(min_length=1, max_length=10_000)]
+    choices: list[Tag] = Field(default_factory=list, max_length=20)
+    severity: Severity = Severity.WARNING
+
+
+class AlertAnswer(In):
+    choice: Tag
+
+
+class DetectIn(In):
+    preferred_type: ClusterType | None = None
+
+
+class ClusterIn(In):
+    type: ClusterType
+    max_parallel: int | None = Field(None, ge=1, le=100_000)
+    shared_machine: bool | None = None
+
+
+class ErrorDetail(BaseModel):
+    code: str
+    message: str
+    hint: str
+
+
+class ErrorOut(BaseModel):
+    error: ErrorDetail
+
+
+class HealthOut(BaseModel):
+    status: str
+    version: str
+
+
+class Recommended(BaseModel):
+    gpuwrap: GpuwrapAdvice
+    max_parallel: int
+
+
+class GpuProcessOut(BaseModel):
+    pid: int
+    memory_mb: int
+    user: str
+    name: str
+
+
+class LeaseOut(BaseModel):
+    run_id: str
+    user: str
+    pid: int
+    since: str
+
+
+class GpuOut(BaseModel):
+    index: int
+    uuid: str
+    name: str
+    memory_total_mb: int
+    memory_used_mb: int
+    utilization: int
+    processes: list[GpuProcessOut]
+    lease: LeaseOut | None
+
+
+class EvidenceOut(BaseModel):
+    looked_at: str
+    said: str
+
+
+class Cluster(BaseModel):
+    type: ClusterType
+    status: ClusterStatus
+    source: ClusterSource
+    gpu_count: int
+    gpus: list[GpuOut]
+    cpu_count: int
+    memory_total_mb: int
+    node_count: int
+    head_node: str
+    partitions: list[str]
+    shared_machine: bool
+    recommended: Recommended
+    evidence: list[EvidenceOut]
+    last_detected_at: str
+
+
+class ClusterOut(BaseModel):
+    cluster: Cluster
+    run_summary: dict[str, int]
+
+
+class SweepOut(BaseModel):
+    id: str
+    name: str
+    goal: str
+    method: SweepMethod
+    status: SweepStatus
+    chat_session_id: str | None
+    parallel: int | None
+    parameters: dict[str, Any]
+    metric: dict[str, Any] | None
+    budget: dict[str, Any]
+    best: dict[str, Any] | None
+    progress: dict[str, int]
+    created_at: str
+    created_by: str
+
+
+class LogsOut(BaseModel):
+    content: str
+    offset: int
+    total_size: int
+    has_more_before: bool
+    has_more_after: bool
+    next_offset: int
+
+
+class LogDigestOut(BaseModel):
+    run_id: str
+    status: str
+    status_reason: str
+    exit_code: int | None
+    signal: int | None
+    error: str | None
+    first_error: str | None
+    gpu_contention: list[str]
+    last_lines: list[str]
+    total_size: int
+    gap: dict[str, int] | None
+    warnings: list[str]
+
+
+class EventOut(BaseModel):
+    seq: int
+    epoch: str
+    time: str
+    type: str
+    actor: str
+    run_id: str | None
+    sweep_id: str | None
+    data: dict[str, Any]

@@ -1,0 +1,36 @@
+"""/alerts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from labwright.domain.alert import Alert, AlertStatus
+from labwright.server.auth import READERS, WRITERS, actor_of
+from labwright.server.context import lab_of
+from labwright.server.models import AlertAnswer
+from labwright.services import alerts
+
+router = APIRouter(prefix="/alerts", tags=["alerts"])
+
+
+@router.get("", response_model=list[Alert], dependencies=[READERS()])
+def list_alerts(
+    request: Request,
+    response: Response,
+    status: AlertStatus | None = None,
+    run_id: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+) -> list[dict[str, Any]]:
+    found, following = alerts.page(lab_of(request), status, run_id, limit, cursor)
+    if following is not None:
+        response.headers["X-Next-Cursor"] = str(following)
+    return [alert.to_dict() for alert in found]
+
+
+@router.post("/{alert_id}/respond", response_model=Alert, dependencies=[WRITERS()])
+def respond_to_alert(alert_id: str, body: AlertAnswer, request: Request) -> dict[str, Any]:
+    """Answer it; `stop` and `rerun` do what they say."""
+    return alerts.respond(lab_of(request), alert_id, body.choice, actor_of(request)).to_dict()

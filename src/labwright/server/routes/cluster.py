@@ -1,0 +1,32 @@
+"""/cluster."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
+from labwright.server.context import lab_of
+from labwright.server.models import ClusterIn, ClusterOut, DetectIn
+from labwright.services import cluster
+
+router = APIRouter(prefix="/cluster", tags=["cluster"])
+
+
+@router.get("", dependencies=[READERS()])
+def get_cluster(request: Request) -> ClusterOut:
+    """What there is to run on, with GPU use as it is now."""
+    return ClusterOut(**cluster.show(lab_of(request)))
+
+
+@router.post("/detect", dependencies=[WRITERS()])
+def detect_cluster(request: Request, body: DetectIn | None = None) -> ClusterOut:
+    """Look again."""
+    preferred = body.preferred_type if body else None
+    return ClusterOut(**cluster.detect(lab_of(request), preferred, actor_of(request)))
+
+
+@router.post("", dependencies=[PERSON()])
+def set_cluster(body: ClusterIn, request: Request) -> ClusterOut:
+    """Set by hand; wins over detection until the next detect."""
+    shown = cluster.set_by_hand(lab_of(request), body.type, body.max_parallel, body.shared_machine, actor_of(request))
+    return ClusterOut(**shown)

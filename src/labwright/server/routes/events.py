@@ -1,0 +1,67 @@
+"""/events: the stored stream, by position or live."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from labwright.domain.errors import Invalid
+from labwright.domain.event import EventType
+from labwright.server.auth import READERS
+from labwright.server.context import hub_of, lab_of
+from labwright.server.models import EventOut
+from labwright.server.stream import Wanted, event_dict, frame
+from labwright.store import events
+
+router = APIRouter(prefix="/events", tags=["events"])
+Types = Annotated[str | None, Query(description="only these, comma-separated")]
+
+
+@router.get("", response_model=list[EventOut], dependencies=[READERS()])
+def list_events(
+    request: Request,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    types: Types = None,
+    run_id: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=5000)] = 500,
+) -> list[dict[str, Any]]:
+    """In order, from a position on. `types` filters the page: an empty answer with a full `limit` is not the end."""
+    lab = lab_of(request)
+    wanted = Wanted("events", _checked(types), run_id)
+    found = events.after(lab.db.reader(), after, limit, run_id)
+    return [event_dict(lab.db.epoch, event) for event in found if wanted.takes(event)]
+
+
+@router.get("/stream", dependencies=[READERS()], response_class=StreamingResponse)
+async def stream_events(
+    request: Request,
+    after: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    types: Types = None,
+    run_id: str | None = None,
+    topics: Annotated[str | None, Query(pattern="^(events|hints)(,(events|hints))?$")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=60)] = None,
+) -> StreamingResponse:
+    """Server-sent events. Without `after` or `Last-Event-ID` it begins now; `reset` tells of a restored database."""
+    hub, lab = hub_of(request), lab_of(request)
+    wanted = Wanted(topics, _checked(types), run_id)
+    newest = events.last_seq(lab.db.reader())
+    epoch, _, position = (last_event_id or "").partition(":")
+    known = position.isdigit() and epoch == lab.db.epoch
+    start = int(position) if known else newest if after is None else after
+    hello = frame("hello" if known or not last_event_id else "reset", {"epoch": lab.db.epoch, "seq": start})
+
+    async def body() -> Any:
+        yield hello
+        async for block in hub.follow(start, wanted):
+            yield block
+
+    return StreamingResponse(body(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _checked(types: str | None) -> str | None:
+    for name in types.split(",") if types else ():
+        if name not in set(EventType):
+            raise Invalid(f"{name!r} is not a type of event.", hint=f"Choose: {', '.join(EventType)}.")
+    return types

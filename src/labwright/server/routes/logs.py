@@ -1,0 +1,76 @@
+"""A run's output: a piece, a live stream, a digest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from labwright.compute.lab import Lab
+from labwright.server.auth import READERS
+from labwright.server.context import hub_of, lab_of
+from labwright.server.models import LogDigestOut, LogsOut
+from labwright.server.stream import KEEP_ALIVE_SECONDS, Hub, frame
+from labwright.services import logs, runs
+
+router = APIRouter(prefix="/runs/{run_id}/logs", tags=["logs"])
+_PIECE = 64 * 1024
+_POLL_SECONDS = 0.2
+
+
+@router.get("", dependencies=[READERS()])
+def read_logs(
+    run_id: str,
+    request: Request,
+    offset: Annotated[int, Query(ge=-(2**53), le=2**53, description="negative counts from the end")] = -10_000,
+    limit: Annotated[int, Query(ge=1, le=logs.MAX_BYTES)] = 10_000,
+    grep: Annotated[str | None, Query(min_length=1, max_length=1000, description="only lines with this text")] = None,
+) -> LogsOut:
+    lab = lab_of(request)
+    run = runs.get(lab, run_id)
+    found = logs.grep(lab, run, grep) if grep else logs.read(lab, run, offset, limit)
+    return LogsOut(**found)
+
+
+@router.get("/digest", dependencies=[READERS()])
+def digest_logs(run_id: str, request: Request) -> LogDigestOut:
+    """How it ended, the first error with its traceback, the last lines; bounded whatever the log's size."""
+    lab = lab_of(request)
+    return LogDigestOut(**logs.digest(lab, runs.get(lab, run_id)))
+
+
+@router.get("/stream", dependencies=[READERS()], response_class=StreamingResponse)
+async def stream_logs(
+    run_id: str,
+    request: Request,
+    offset: Annotated[int, Query(ge=-(2**53), le=2**53)] = 0,
+    last_event_id: Annotated[str | None, Header(max_length=30)] = None,
+) -> StreamingResponse:
+    """Server-sent events: `log` with a piece of output, `end` once the run has ended and all of it was sent."""
+    lab = lab_of(request)
+    runs.get(lab, run_id)
+    start = int(last_event_id) if last_event_id and last_event_id.isdigit() else offset
+    return StreamingResponse(_follow(lab, hub_of(request), run_id, start), media_type="text/event-stream")
+
+
+async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncIterator[bytes]:
+    quiet = 0.0
+    while not hub.closing:
+        run = runs.get(lab, run_id)  # before the read: what an ended run wrote is all there
+        piece = logs.read(lab, run, offset, _PIECE)
+        offset = piece["next_offset"]
+        if piece["content"]:
+            quiet = 0.0
+            yield frame("log", piece, str(offset))
+        elif run.is_terminal:
+            yield frame("end", {"status": run.status, "exit_code": run.exit_code}, str(offset))
+            return
+        else:
+            await asyncio.sleep(_POLL_SECONDS)
+            quiet += _POLL_SECONDS
+        if quiet >= KEEP_ALIVE_SECONDS:
+            quiet = 0.0
+            yield b": still here\n\n"

@@ -1,0 +1,160 @@
+"""/runs and its verbs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from labwright.domain.actor import Scope
+from labwright.domain.errors import Invalid
+from labwright.domain.run import Run, RunStatus
+from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
+from labwright.server.context import idempotency_key, lab_of
+from labwright.server.models import AlertIn, RerunIn, RunIn, RunPatch
+from labwright.services import alerts, runs
+from labwright.services.new_run import NewRun
+from labwright.store import runs as stored
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+
+
+def _run(run: Run, status: int = 200) -> Response:
+    return Response(stored.dumps(run), status, media_type="application/json")
+
+
+@router.post("", status_code=201, response_model=Run, dependencies=[WRITERS()])
+def create_run(body: RunIn, request: Request, key: Key = None) -> Response:
+    """Create a run; with `auto_start` it is queued at once."""
+    wanted = _new_run(body)
+    once = idempotency_key(key, request, body)
+    return _run(runs.create(lab_of(request), wanted, actor_of(request), once), 201)
+
+
+def _new_run(body: RunIn) -> NewRun:
+    values = {name: getattr(body, name) for name in RunIn.model_fields}
+    values["gpuwrap_config"] = body.gpuwrap_config.value() if body.gpuwrap_config else None
+    values["slurm"] = body.slurm.model_dump() if body.slurm else None
+    return NewRun(**{**values, "tags": tuple(body.tags), "after": tuple(body.after)})
+
+
+@router.get("", response_model=list[Run], dependencies=[READERS()])
+def list_runs(
+    request: Request,
+    status: Annotated[str | None, Query(description="one or more, comma-separated")] = None,
+    sweep_id: str | None = None,
+    q: Annotated[str | None, Query(max_length=1000, description="in the name or the command")] = None,
+    tag: str | None = None,
+    archived: Annotated[str, Query(pattern="^(true|false|all)$")] = "false",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(max_length=2000)] = None,
+    sort: str = "-created_at",
+) -> Response:
+    """Newest first. More pages: send `X-Next-Cursor` of the answer as `cursor`."""
+    wanted = stored.Filter(
+        status=_statuses(status),
+        sweep_id=sweep_id,
+        q=q,
+        tag=tag,
+        archived={"true": True, "false": False, "all": None}[archived],
+        sort=_sort(sort),
+    )
+    records, following = stored.page(lab_of(request).db.reader(), wanted, limit, cursor)
+    headers = {"X-Next-Cursor": following} if following else {}
+    return Response(f"[{','.join(records)}]", media_type="application/json", headers=headers)
+
+
+def _statuses(text: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    for name in names:
+        if name not in set(RunStatus):
+            raise Invalid(f"{name!r} is not a status.", hint=f"Choose: {', '.join(RunStatus)}.")
+    return names
+
+
+def _sort(text: str) -> str:
+    if text not in stored.SORTS:
+        raise Invalid(f"Runs cannot be sorted by {text!r}.", hint=f"Choose: {', '.join(stored.SORTS)}.")
+    return text
+
+
+@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
+def get_run(run_id: str, request: Request) -> Response:
+    """By id; the beginning of an id, a name or `last` work too."""
+    return _run(runs.find(lab_of(request), run_id))
+
+
+@router.patch("/{run_id}", response_model=Run, dependencies=[WRITERS()])
+def change_run(run_id: str, body: RunPatch, request: Request) -> Response:
+    """Name, tags, notes, priority."""
+    changes: dict[str, Any] = body.model_dump(exclude_none=True)
+    if "tags" in changes:
+        changes["tags"] = tuple(changes["tags"])
+    return _run(runs.update(lab_of(request), run_id, changes, actor_of(request)))
+
+
+@router.delete("/{run_id}", status_code=204, dependencies=[PERSON()])
+def delete_run(run_id: str, request: Request) -> Response:
+    """An ended run with all its files."""
+    runs.delete(lab_of(request), run_id, actor_of(request))
+    return Response(status_code=204)
+
+
+@router.post("/{run_id}/start", response_model=Run, dependencies=[WRITERS()])
+def start_run(run_id: str, request: Request) -> Response:
+    """Queue a run that is ready."""
+    return _run(runs.start(lab_of(request), run_id, actor_of(request)))
+
+
+@router.post("/{run_id}/stop", response_model=Run, dependencies=[WRITERS()])
+def stop_run(run_id: str, request: Request) -> Response:
+    """End it and everything it started: TERM, grace, KILL."""
+    return _run(runs.stop(lab_of(request), run_id, actor_of(request)))
+
+
+@router.post("/{run_id}/rerun", status_code=201, response_model=Run, dependencies=[WRITERS()])
+def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: Key = None) -> Response:
+    """A new run of the same thing."""
+    body = body or RerunIn()
+    changes = {name: getattr(body, name) for name in ("command", "env") if getattr(body, name) is not None}
+    if body.gpuwrap_config:
+        changes["gpuwrap_config"] = body.gpuwrap_config.value()
+    changes["auto_start"] = body.auto_start
+    once = idempotency_key(key, request, body)
+    return _run(runs.rerun(lab_of(request), run_id, actor_of(request), changes, once), 201)
+
+
+@router.post("/{run_id}/archive", response_model=Run, dependencies=[WRITERS()])
+def archive_run(run_id: str, request: Request) -> Response:
+    """Out of the usual lists, not deleted."""
+    return _run(runs.archive(lab_of(request), run_id, actor_of(request)))
+
+
+@router.post("/{run_id}/unarchive", response_model=Run, dependencies=[WRITERS()])
+def unarchive_run(run_id: str, request: Request) -> Response:
+    """Back into the usual lists."""
+    return _run(runs.unarchive(lab_of(request), run_id, actor_of(request)))
+
+
+@router.post("/{run_id}/alerts", status_code=201, dependencies=[allow(Scope.AGENT, Scope.RUN)])
+def raise_alert(run_id: str, body: AlertIn, request: Request, key: Key = None) -> JSONResponse:
+    """Tell people about this run, with choices they can answer."""
+    alert = alerts.raise_for_run(
+        lab_of(request),
+        run_id,
+        message=body.message,
+        choices=tuple(body.choices),
+        severity=body.severity,
+        actor=actor_of(request),
+        key=idempotency_key(key, request, body),
+    )
+    return JSONResponse(alert.to_dict(), 201)
+
+
+@router.get("/{run_id}/diff", dependencies=[READERS()])
+def diff_run(run_id: str, request: Request) -> JSONResponse:
+    """What changed in the code since this run was submitted."""
+    return JSONResponse(json.loads(json.dumps(runs.diff(lab_of(request), run_id), default=str)))

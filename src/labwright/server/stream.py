@@ -1,0 +1,136 @@
+"""One stream of stored events and unstored hints to many clients, resumable by position."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.event import Event, Hint
+from labwright.store import events
+
+KEEP_ALIVE_SECONDS = 15.0
+_RECENT = 2000
+_PAGE = 500
+_HINT_PAUSE_SECONDS = 0.1
+
+
+class Client:
+    """One connection: what it has seen, and the hints it has not been told yet."""
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self.hints: set[Hint] = set()
+
+
+class Hub:
+    """Hands committed events to the clients. The database is the source; recent ones are kept to spare it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._recent: deque[Event] = deque(maxlen=_RECENT)
+        self._clients: set[Client] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closing = False
+        lab.db.on_commit(self._on_commit)
+        lab.publish_hint = self._on_hint
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def close(self) -> None:
+        self.closing = True
+        for client in self._clients:
+            client.news.set()
+
+    def _on_commit(self, committed: list[Event]) -> None:
+        self._call(self._take, committed)
+
+    def _on_hint(self, hint: Hint) -> None:
+        self._call(self._spread, hint)
+
+    def _call(self, function: Any, value: object) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, value)
+
+    def _take(self, committed: list[Event]) -> None:
+        self._recent.extend(committed)
+        for client in self._clients:
+            client.news.set()
+
+    def _spread(self, hint: Hint) -> None:
+        for client in self._clients:
+            client.hints.add(hint)
+            client.news.set()
+
+    def after(self, seq: int) -> list[Event]:
+        """What came after a position: from memory if that reaches back far enough, else from the database."""
+        if self._recent and self._recent[0].seq <= seq + 1:
+            return [event for event in self._recent if event.seq > seq]
+        return events.after(self._lab.db.reader(), seq, _PAGE)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Any:
+        client = Client()
+        self._clients.add(client)
+        try:
+            yield client
+        finally:
+            self._clients.discard(client)
+
+    async def follow(self, seq: int, wanted: Wanted) -> AsyncIterator[bytes]:
+        epoch = self._lab.db.epoch
+        with self._connected() as client:
+            while not self.closing:
+                client.news.clear()
+                while found := self.after(seq):
+                    seq = found[-1].seq
+                    block = b"".join(_event_frame(epoch, event) for event in found if wanted.takes(event))
+                    if block:
+                        yield block
+                if client.hints:
+                    hints, client.hints = client.hints, set()
+                    for hint in hints:
+                        if wanted.takes_hint(hint):
+                            yield frame("hint", asdict(hint))
+                    await asyncio.sleep(_HINT_PAUSE_SECONDS)  # what grows fast is told a few times a second
+                    continue
+                try:
+                    await asyncio.wait_for(client.news.wait(), KEEP_ALIVE_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+
+
+class Wanted:
+    """What a client asked to hear."""
+
+    def __init__(self, topics: str | None, types: str | None, run_id: str | None) -> None:
+        self._topics = set(topics.split(",")) if topics else {"events", "hints"}
+        self._types = set(types.split(",")) if types else None
+        self._run_id = run_id
+
+    def takes(self, event: Event) -> bool:
+        if "events" not in self._topics or (self._types is not None and event.type not in self._types):
+            return False
+        return self._run_id is None or event.run_id == self._run_id
+
+    def takes_hint(self, hint: Hint) -> bool:
+        return "hints" in self._topics and (self._run_id is None or hint.run_id == self._run_id)
+
+
+def event_dict(epoch: str, event: Event) -> dict[str, Any]:
+    return {"epoch": epoch, **{name: getattr(event, name) for name in Event.__dataclass_fields__}}
+
+
+def _event_frame(epoch: str, event: Event) -> bytes:
+    return frame(event.type, event_dict(epoch, event), f"{epoch}:{event.seq}")
+
+
+def frame(kind: str, data: object, position: str | None = None) -> bytes:
+    identity = f"id: {position}\n" if position else ""
+    return f"{identity}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode(errors="replace")

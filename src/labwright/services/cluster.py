@@ -1,0 +1,60 @@
+"""The verbs of the cluster: show, detect, set by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now
+from labwright.domain.cluster import Cluster, ClusterSource, ClusterType
+from labwright.domain.event import Event, EventType
+from labwright.store import runs
+from labwright.store.statements import REST
+
+_BY_HAND = "cluster_type"
+
+
+def show(lab: Lab) -> dict[str, Any]:
+    return _view(lab, lab.cluster.fresh())
+
+
+def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, Any]:
+    """Detection replaces what was set by hand; a preferred type is taken where the machine can be that."""
+    found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
+    _store(lab, found, actor)
+    return _view(lab, found)
+
+
+def set_by_hand(
+    lab: Lab, kind: ClusterType, max_parallel: int | None, shared: bool | None, actor: Actor
+) -> dict[str, Any]:
+    found = lab.cluster.set_by_hand(kind, max_parallel, shared)
+    _store(lab, found, actor)
+    return _view(lab, found)
+
+
+def restore(lab: Lab) -> None:
+    """At start: what was set by hand before, else detection."""
+    row = lab.db.reader().execute(REST["get_meta"], {"key": _BY_HAND}).fetchone()
+    if row is None:
+        lab.cluster.detect()
+        return
+    kind, parallel, shared = str(row[0]).split(",")
+    lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True")
+
+
+def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:
+    with lab.db.transaction() as tx:
+        if cluster.source is ClusterSource.MANUAL:
+            value = f"{cluster.type},{cluster.max_parallel},{cluster.shared_machine}"
+            tx.execute(REST["set_meta"], key=_BY_HAND, value=value)
+        else:
+            tx.execute(REST["delete_meta"], key=_BY_HAND)
+        data = {"type": cluster.type, "source": cluster.source, "gpu_count": cluster.gpu_count}
+        tx.emit(Event(type=EventType.CLUSTER_CHANGED, actor=str(actor), time=now(), data=data))
+    lab.wake()
+
+
+def _view(lab: Lab, cluster: Cluster) -> dict[str, Any]:
+    return {"cluster": cluster.to_dict(), "run_summary": runs.count_by_status(lab.db.reader())}

@@ -1,0 +1,110 @@
+"""Keeping the state folder small: sizes, retention, backups."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.backups import make_backup
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now, rfc3339
+from labwright.domain.event import Event, EventType
+from labwright.domain.ids import RUN, is_id
+from labwright.domain.run import Run
+from labwright.services import runs as run_verbs
+from labwright.store import runs
+from labwright.store.statements import REST, RUNS
+
+_DAY = 86400.0
+_ANSWERS_KEPT_DAYS = 7
+_ORPHAN_AGE_SECONDS = 3600.0
+
+
+def sizes(lab: Lab) -> dict[str, Any]:
+    parts = {
+        "runs": _folder_size(lab.paths.runs),
+        "snapshots": _folder_size(lab.paths.snapshots),
+        "backups": _folder_size(lab.paths.backups),
+        "logs": _folder_size(lab.paths.logs),
+        "database": _folder_size(lab.paths.database.parent, f"{lab.paths.database.name}*"),
+    }
+    free = shutil.disk_usage(lab.paths.state).free
+    return {"bytes": parts, "total_bytes": sum(parts.values()), "disk_free_bytes": free}
+
+
+def _folder_size(folder: Path, pattern: str = "**/*") -> int:
+    """Blocks on disk, since a capped log is larger than what it takes."""
+    total = 0
+    for path in folder.glob(pattern):
+        try:
+            total += path.lstat().st_blocks * 512
+        except FileNotFoundError:  # it went while we counted
+            continue
+    return total
+
+
+def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
+    """Old logs, archived runs past their time, snapshots nobody points to, folders of deleted runs."""
+    before = time.time()
+    logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
+    expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
+    orphans = _orphan_folders(lab)
+    freed = sum(_folder_size(path.parent, path.name) for path in logs)
+    freed += sum(_folder_size(Path(lab.paths.run(run.id).dir)) for run in expired)
+    freed += sum(_folder_size(folder) for folder in orphans)
+    report = {
+        "dry_run": dry_run,
+        "logs_removed": len(logs),
+        "runs_deleted": len(expired),
+        "orphan_folders": len(orphans),
+        "freed_bytes": freed,
+    }
+    if not dry_run:
+        report["freed_bytes"] += _carry_out(lab, actor, logs, expired, orphans)
+        with lab.db.transaction() as tx:
+            tx.execute(REST["forget_answers"], time=rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
+            tx.emit(Event(type=EventType.GC_DONE, actor=str(actor), time=now(), data=report))
+    return report
+
+
+def _carry_out(lab: Lab, actor: Actor, logs: list[Path], expired: list[Run], orphans: list[Path]) -> int:
+    for path in logs:
+        path.unlink(missing_ok=True)
+    for run in expired:
+        run_verbs.delete(lab, run.id, actor)
+    for folder in orphans:
+        shutil.rmtree(folder, ignore_errors=True)
+    kept = {row[0] for row in lab.db.reader().execute(RUNS["snapshot_hashes"])}
+    return lab.snapshots.collect(kept)
+
+
+def _old_logs(lab: Lab, before: float) -> list[Path]:
+    found = (Path(lab.paths.run(run.id).output) for run in _ended_before(lab, before))
+    return [path for path in found if path.exists()]
+
+
+def _expired_archived(lab: Lab, before: float) -> list[Run]:
+    return [run for run in _ended_before(lab, before) if run.archived]
+
+
+def _ended_before(lab: Lab, when: float) -> list[Run]:
+    return runs.ended_before(lab.db.reader(), rfc3339(when))
+
+
+def _orphan_folders(lab: Lab) -> list[Path]:
+    """Folders whose run was deleted, where a kill came between the record and the files."""
+    known = {row[0] for row in lab.db.reader().execute(RUNS["ids"])}
+    old = time.time() - _ORPHAN_AGE_SECONDS
+    return [
+        Path(entry.path)
+        for entry in os.scandir(lab.paths.runs)
+        if is_id(entry.name, RUN) and entry.name not in known and entry.stat().st_mtime < old
+    ]
+
+
+def backup(lab: Lab) -> str:
+    return str(make_backup(lab))

@@ -1,0 +1,156 @@
+"""Reading a run's output: a piece by position, the lines that match, and a digest of bounded size."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.errors import Invalid
+from labwright.domain.run import Run
+from labwright.files import read_json
+from labwright.paths import RunPaths
+
+MAX_BYTES = 1 << 20
+_GREP_SCAN_BYTES = 64 << 20
+_GREP_LINES = 500
+_DIGEST_SCAN_BYTES = 4 << 20
+_DIGEST_LINES = 20
+_DIGEST_ERROR_LINES = 60
+_LINE_LENGTH = 500
+_ERROR = re.compile(
+    rb"^(\S*(?:Error|Exception)\b.*|.*\b(?:error|fatal|Segmentation fault|Killed)\b.*)",
+    re.MULTILINE,
+)
+_TRACEBACK = b"Traceback (most recent call last)"
+_CONTENTION = re.compile(
+    rb".*(?:CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|RESOURCE_EXHAUSTED"
+    rb"|device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy|CUBLAS_STATUS_ALLOC_FAILED).*",
+    re.IGNORECASE,
+)
+
+
+def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
+    """A piece of the output; a negative offset counts from the end."""
+    paths = lab.paths.run(run.id)
+    size = _size(paths)
+    start = max(0, size + offset) if offset < 0 else min(offset, size)
+    block = _read_block(paths, start, min(limit, MAX_BYTES))
+    end = start + len(block)
+    return {
+        "content": _with_gap(paths, block, start),
+        "offset": start,
+        "total_size": size,
+        "has_more_before": start > 0,
+        "has_more_after": end < size,
+        "next_offset": end,
+    }
+
+
+def grep(lab: Lab, run: Run, pattern: str) -> dict[str, Any]:
+    """Matching lines with their offsets, newest part of a huge log only; bounded in lines and length."""
+    paths = lab.paths.run(run.id)
+    size = _size(paths)
+    start = max(0, size - _GREP_SCAN_BYTES)
+    needle = pattern.encode()
+    if not needle:
+        raise Invalid("The text to look for is empty.")
+    block = _read_block(paths, start, _GREP_SCAN_BYTES)
+    found = [_clip(line) for line in block.split(b"\n") if needle in line]
+    shown = found[-_GREP_LINES:]
+    return {
+        "content": "\n".join(shown),
+        "offset": start,
+        "total_size": size,
+        "has_more_before": start > 0 or len(found) > len(shown),
+        "has_more_after": False,
+        "next_offset": size,
+    }
+
+
+def digest(lab: Lab, run: Run) -> dict[str, Any]:
+    """What a reader needs first, of bounded size whatever the log's: how it ended, the first error, the last lines."""
+    paths = lab.paths.run(run.id)
+    size = _size(paths)
+    head = _read_block(paths, 0, _DIGEST_SCAN_BYTES)
+    tail = _read_block(paths, max(0, size - _DIGEST_SCAN_BYTES), _DIGEST_SCAN_BYTES)
+    error = _first_error(head) or _first_error(tail)
+    contention = [_clip(match.group(0)) for match in _CONTENTION.finditer(tail)]
+    return {
+        "run_id": run.id,
+        "status": run.status,
+        "status_reason": run.status_reason,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "error": run.error,
+        "first_error": error,
+        "gpu_contention": contention[:5],
+        "last_lines": [_clip(line) for line in tail.rstrip(b"\n").split(b"\n")[-_DIGEST_LINES:]] if tail else [],
+        "total_size": size,
+        "gap": _gap(paths),
+        "warnings": list(run.warnings),
+    }
+
+
+def _first_error(block: bytes) -> str | None:
+    """The first traceback with all its frames, else the first line that speaks of an error."""
+    start = block.find(_TRACEBACK)
+    if start >= 0:
+        lines = block[start : start + 64 * 1024].split(b"\n")
+        end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
+        return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
+    match = _ERROR.search(block)
+    return _clip(match.group(0)) if match else None
+
+
+def _middle_out(lines: list[bytes]) -> list[bytes]:
+    if len(lines) <= _DIGEST_ERROR_LINES:
+        return lines
+    half = _DIGEST_ERROR_LINES // 2
+    return [*lines[:half], b"  ...", *lines[-half:]]
+
+
+def _clip(line: bytes) -> str:
+    text = line.decode(errors="replace").rstrip("\r")
+    return text if len(text) <= _LINE_LENGTH else f"{text[:_LINE_LENGTH]}…"
+
+
+def size_of(lab: Lab, run_id: str) -> int:
+    return _size(lab.paths.run(run_id))
+
+
+def _size(paths: RunPaths) -> int:
+    try:
+        return os.path.getsize(paths.output)
+    except FileNotFoundError:
+        return 0
+
+
+def _read_block(paths: RunPaths, start: int, length: int) -> bytes:
+    try:
+        with open(paths.output, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+    except FileNotFoundError:
+        return b""
+
+
+def _gap(paths: RunPaths) -> dict[str, int] | None:
+    try:
+        gap: dict[str, int] = read_json(paths.output_gap)
+    except FileNotFoundError:
+        return None
+    return gap
+
+
+def _with_gap(paths: RunPaths, block: bytes, start: int) -> str:
+    """Where the size cap dropped the middle, say so instead of showing zeros."""
+    gap = _gap(paths)
+    if gap is None or start >= gap["end"] or start + len(block) <= gap["start"]:
+        return block.decode(errors="replace")
+    before = block[: max(0, gap["start"] - start)]
+    after = block[max(0, gap["end"] - start) :]
+    dropped = (gap["end"] - gap["start"]) / 1e6
+    note = f"\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
+    return before.decode(errors="replace") + note + after.decode(errors="replace")

@@ -1,0 +1,207 @@
+"""From what somebody asks for to a run that can be queued: every check, default and warning in one place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.environment import for_jobs, split_secrets
+from labwright.compute.lab import Lab
+from labwright.compute.run_folder import keep_secrets, snapshot_root
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now
+from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
+from labwright.domain.errors import Invalid, StorageFailed
+from labwright.domain.ids import RUN, new_id
+from labwright.domain.run import GpuwrapConfig, Run
+from labwright.files import write_json
+
+_NAME_LENGTH = 60
+_PICKS_CARDS = re.compile(r"(?:^|[\s;&|(])CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)")
+_NO_CARDS = {"", "-1", "NoDevFiles", "none", "void"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    command: str
+    name: str | None = None
+    workdir: str | None = None
+    sweep_id: str | None = None
+    parent_run_id: str | None = None
+    chat_session_id: str | None = None
+    auto_start: bool = False
+    gpuwrap_config: GpuwrapConfig | None = None
+    gpus: int | None = None
+    cpus: int | None = None
+    memory_mb: int | None = None
+    time_limit_seconds: float | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    caller_env: dict[str, str] | None = None
+    env_hash: str | None = None
+    missing_secrets: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    params: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    after: tuple[str, ...] = ()
+    priority: int = 0
+    tty: bool = False
+    use_snapshot: bool = False
+    nodes: int | None = None
+    slurm: dict[str, Any] | None = None
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    run: Run
+    secrets: dict[str, str]
+
+    def keep_secrets(self, lab: Lab) -> None:
+        keep_secrets(lab, self.run.id, self.secrets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPlan:
+    gpus: int
+    named: tuple[str, ...]
+    wrap: GpuwrapConfig | None
+    warnings: tuple[str, ...]
+
+
+def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
+    if not wanted.command.strip():
+        raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
+    workdir = _check_workdir(lab, wanted.workdir)
+    plain, secrets = split_secrets(wanted.env)
+    env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
+    gpu = plan_gpus(lab.cluster.current, wanted, {**(wanted.caller_env or {}), **wanted.env})
+    run = Run(
+        id=new_id(RUN),
+        name=wanted.name or _name_from(wanted.command),
+        command=wanted.command,
+        workdir=str(workdir),
+        created_at=now(),
+        created_by=str(actor),
+        sweep_id=wanted.sweep_id,
+        parent_run_id=wanted.parent_run_id,
+        chat_session_id=wanted.chat_session_id,
+        gpuwrap_config=gpu.wrap,
+        gpus=gpu.gpus,
+        named_gpus=gpu.named,
+        cpus=wanted.cpus,
+        memory_mb=wanted.memory_mb,
+        time_limit_seconds=wanted.time_limit_seconds,
+        nodes=wanted.nodes,
+        slurm=wanted.slurm,
+        env=plain,
+        secret_env=tuple(sorted({*secrets, *caller_secrets})),
+        env_hash=env_hash,
+        params=wanted.params,
+        seed=wanted.seed,
+        tags=wanted.tags,
+        notes=wanted.notes,
+        after=tuple(dict.fromkeys(wanted.after)),
+        priority=wanted.priority,
+        tty=wanted.tty,
+        use_snapshot=wanted.use_snapshot,
+        snapshot=_snapshot(lab, workdir),
+        warnings=(*gpu.warnings, *_secret_warnings(wanted)),
+    )
+    return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
+
+
+def _check_workdir(lab: Lab, text: str | None) -> Path:
+    workdir = lab.paths.project if text is None else lab.paths.project / Path(text).expanduser()
+    if not workdir.is_dir():
+        raise Invalid(f"The workdir {workdir} does not exist.", hint="Make the folder, or leave workdir out.")
+    if not os.access(workdir, os.R_OK | os.X_OK):
+        raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
+    return workdir.resolve()
+
+
+def _name_from(command: str) -> str:
+    line = command.strip().splitlines()[0]
+    return line if len(line) <= _NAME_LENGTH else f"{line[: _NAME_LENGTH - 1]}…"
+
+
+def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict[str, str]]:
+    """The caller's environment by content, shared by all runs sent from one shell; its secrets apart from it."""
+    if wanted.caller_env is None:
+        return wanted.env_hash, {}
+    cleaned = for_jobs(wanted.caller_env, lab.paths.project, sys.prefix, keep_keys=True)
+    plain, secrets = split_secrets(cleaned)
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+    target = lab.paths.environment(digest)
+    if not target.exists():
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        write_json(target, plain)
+    return digest, secrets
+
+
+def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
+    missing = sorted(set(wanted.missing_secrets) - set(wanted.env))
+    if not missing:
+        return ()
+    return (f"Secret variables are not kept after a launch, so this run has no {', '.join(missing)} of its own.",)
+
+
+def _snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
+    root = snapshot_root(lab, workdir)
+    if root in (Path("/"), Path.home()):
+        return None  # not a project's code
+    try:
+        return lab.snapshots.take(root).to_dict()
+    except OSError as error:
+        raise StorageFailed(f"The code snapshot cannot be written: {error}.") from error
+
+
+def plan_gpus(cluster: Cluster, wanted: NewRun, env: dict[str, str]) -> GpuPlan:
+    """What the run gets, by the kind of machine and by what it says itself."""
+    if cluster.type is not ClusterType.LOCAL_GPU:
+        return _without_gpus(wanted)
+    named = cards_named_by(wanted.command, env)
+    if named is not None:
+        return _with_named_cards(wanted, named)
+    gpus = 1 if wanted.gpus is None else wanted.gpus
+    if gpus > cluster.gpu_count:
+        raise Invalid(
+            f"The run asks for {gpus} GPUs; this machine has {cluster.gpu_count}.",
+            hint=f"Ask for at most {cluster.gpu_count}, or use a larger machine.",
+        )
+    advised = GpuwrapConfig(enabled=cluster.gpuwrap is GpuwrapAdvice.ENABLED)
+    return GpuPlan(gpus=gpus, named=(), wrap=wanted.gpuwrap_config or advised, warnings=())
+
+
+def _without_gpus(wanted: NewRun) -> GpuPlan:
+    warnings = []
+    if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
+        warnings.append("gpuwrap is off for this run: there is no GPU on this machine to wrap.")
+    if wanted.gpus:
+        warnings.append(f"The run asks for {wanted.gpus} GPU(s); this machine has none, so it runs without.")
+    return GpuPlan(gpus=0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
+
+
+def _with_named_cards(wanted: NewRun, named: tuple[str, ...]) -> GpuPlan:
+    warnings = []
+    if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
+        warnings.append(
+            "gpuwrap is off for this run: it sets CUDA_VISIBLE_DEVICES itself. The cards it names are leased."
+        )
+    return GpuPlan(gpus=len(named), named=named, wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
+
+
+def cards_named_by(command: str, env: dict[str, str]) -> tuple[str, ...] | None:
+    """The cards that a run picks by itself; None if it leaves the choice to us."""
+    match = _PICKS_CARDS.search(command)
+    text = match.group(1) if match else env.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    names = "".join(shlex.split(text)) if match else text
+    return tuple(name.strip() for name in names.split(",") if name.strip() not in _NO_CARDS)

@@ -1,0 +1,184 @@
+"""The verbs of runs: create, start, stop, rerun, change, archive, delete."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.ingest import end_run
+from labwright.compute.lab import Lab
+from labwright.compute.run_folder import forget_secrets, snapshot_root
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now
+from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.domain.run import Run, RunStatus
+from labwright.files import write_json
+from labwright.services.new_run import NewRun, plan_run
+from labwright.store import runs, sweeps
+from labwright.store.database import Transaction
+from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.statements import REST, RUNS
+
+
+def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = None) -> Run:
+    """Everything is checked before anything is written; the run and its event are one transaction."""
+    planned = plan_run(lab, wanted, actor)
+    run = planned.run
+    planned.keep_secrets(lab)
+    try:
+        with lab.db.transaction() as tx:
+            if answer := recall(tx, key):
+                forget_secrets(lab, run.id)
+                return Run.from_dict(json.loads(answer))
+            blocked_by = _check_references(tx, run)
+            if wanted.auto_start:
+                run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
+            runs.insert(tx, run, str(actor), blocked_by)
+            remember(tx, key, run.to_dict())
+    except BaseException:
+        forget_secrets(lab, run.id)
+        raise
+    lab.journal.note([run])
+    lab.wake()
+    return run
+
+
+def _check_references(tx: Transaction, run: Run) -> int:
+    """Answers for how many runs this one has to wait."""
+    if run.sweep_id is not None:
+        sweeps.get(tx.connection, run.sweep_id)
+    if run.parent_run_id is not None:
+        runs.get(tx.connection, run.parent_run_id)
+    parents = [runs.get(tx.connection, parent) for parent in run.after]
+    for parent in parents:
+        if parent.is_terminal and parent.status is not RunStatus.FINISHED:
+            raise Invalid(
+                f"Run {parent.id} {parent.status}; nothing can run after it.",
+                hint="Rerun it first and name the new run in `after`.",
+            )
+    return sum(1 for parent in parents if parent.status is not RunStatus.FINISHED)
+
+
+def start(lab: Lab, run_id: str, actor: Actor) -> Run:
+    with lab.db.transaction() as tx:
+        run = runs.get(tx.connection, run_id)
+        started = run.move(RunStatus.QUEUED, queued_at=now())
+        runs.change(tx, run, started, str(actor))
+    lab.journal.note([started])
+    lab.wake()
+    return started
+
+
+def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
+    """Works in every status that is not an end. A running tree is ended by its sidecar: TERM, grace, KILL."""
+    with lab.db.transaction() as tx:
+        run = runs.get(tx.connection, run_id)
+        if run.is_terminal:
+            raise Conflict(f"Run {run_id} has ended already ({run.status}).", hint="There is nothing to stop.")
+        if run.is_active:
+            stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
+        else:
+            stopped = end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began", actor=str(actor))
+    if stopped.is_active:
+        request_stop(lab, stopped, actor)
+    else:
+        lab.journal.note([stopped])
+        forget_secrets(lab, run_id)
+    lab.wake()
+    return stopped
+
+
+def request_stop(lab: Lab, run: Run, actor: Actor) -> None:
+    paths = lab.paths.run(run.id)
+    os.makedirs(paths.control, mode=0o700, exist_ok=True)
+    write_json(paths.stop, {"by": str(actor), "at": now()}, sync=False)
+    lab.launcher.nudge(run)
+
+
+def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: IdempotencyKey | None = None) -> Run:
+    """A new run of the same thing, with what was asked to be different. The old one stays as it is."""
+    old = get(lab, run_id)
+    wanted = NewRun(
+        name=old.name,
+        command=old.command,
+        workdir=old.workdir,
+        sweep_id=old.sweep_id,
+        parent_run_id=old.id,
+        chat_session_id=old.chat_session_id,
+        gpuwrap_config=old.gpuwrap_config,
+        gpus=old.gpus or None,
+        cpus=old.cpus,
+        memory_mb=old.memory_mb,
+        time_limit_seconds=old.time_limit_seconds,
+        env=old.env,
+        env_hash=old.env_hash,
+        missing_secrets=old.secret_env,
+        tags=old.tags,
+        params=old.params,
+        seed=old.seed,
+        priority=old.priority,
+        tty=old.tty,
+        use_snapshot=old.use_snapshot,
+        nodes=old.nodes,
+        slurm=old.slurm,
+        auto_start=True,
+    )
+    return create(lab, replace(wanted, **changes), actor, key)
+
+
+def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:
+    with lab.db.transaction() as tx:
+        run = runs.get(tx.connection, run_id)
+        changed = run.evolve(**changes)
+        if changed != run:
+            runs.change(tx, run, changed, str(actor))
+    lab.wake()
+    return changed
+
+
+def archive(lab: Lab, run_id: str, actor: Actor) -> Run:
+    run = get(lab, run_id)
+    if not run.is_terminal:
+        raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be archived.", hint="Stop it first.")
+    return update(lab, run_id, {"archived": True}, actor)
+
+
+def unarchive(lab: Lab, run_id: str, actor: Actor) -> Run:
+    return update(lab, run_id, {"archived": False}, actor)
+
+
+def delete(lab: Lab, run_id: str, actor: Actor) -> None:
+    """Terminal runs only. The tombstone goes first: a kill half-way must not bring the run back at a rebuild."""
+    run = get(lab, run_id)
+    if not run.is_terminal:
+        raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be deleted.", hint="Stop it first.")
+    lab.journal.note_deleted(run_id)
+    with lab.db.transaction() as tx:
+        runs.delete(tx, run, str(actor))
+        tx.execute(RUNS["forget_dependencies"], parent=run_id)
+        tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+    shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
+
+
+def get(lab: Lab, run_id: str) -> Run:
+    return runs.get(lab.db.reader(), run_id)
+
+
+def find(lab: Lab, reference: str) -> Run:
+    """By id, the beginning of an id, name, or `last`."""
+    try:
+        return get(lab, reference)
+    except NotFound:
+        return get(lab, runs.find(lab.db.reader(), reference))
+
+
+def diff(lab: Lab, run_id: str) -> dict[str, Any]:
+    """What changed in the code since the run was submitted."""
+    run = get(lab, run_id)
+    if run.snapshot is None:
+        raise Conflict(f"Run {run_id} has no code snapshot.", hint="Its workdir is not a project's folder.")
+    return lab.snapshots.diff(run.snapshot["hash"], snapshot_root(lab, Path(run.workdir))).to_dict()

@@ -1,0 +1,44 @@
+"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `prefork` (serve many).
+
+Started by path with `python -I -S`, so it finds its own package first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __package__ in (None, ""):
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    __package__ = "labwright.sidecar"
+
+from labwright.paths import RunPaths
+from labwright.sidecar.monitor import Monitor
+from labwright.sidecar.prefork import serve
+from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.supervisor import Supervisor
+
+
+def adopt(run_dir: str) -> None:
+    paths = RunPaths(run_dir)
+    spec = load_spec(paths)
+    record = RunRecord(paths, spec["run"]["id"], spec["sidecar"]["wake"])
+    started = [event["time"] for event in record.events() if event["event"] == "started"]
+    Monitor(paths, spec, record, started[-1] if started else os.path.getmtime(paths.spec)).watch_orphan()
+
+
+def main(arguments: list[str]) -> None:
+    verb, *rest = arguments
+    os.umask(0o077)
+    if verb == "prefork":
+        serve()
+    elif verb == "run":
+        Supervisor(rest[0]).supervise()
+    elif verb == "adopt":
+        adopt(rest[0])
+    else:
+        sys.exit(f"unknown verb {verb!r}: run, adopt or prefork")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,314 @@
+"""The gate before a launch: lease the cards, ask the driver who else is on them, wait step by step; and, after a
+failure, say whether the GPU was the reason. Not a fence: whoever takes no lease can still walk onto a card later."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from labwright.domain.gpu import (
+    BusyLimits,
+    Gpu,
+    GpuProcess,
+    by_preference,
+    foreign_on,
+    kept_words,
+    lease_words,
+    resolve_names,
+    why_busy,
+)
+from labwright.gpu.lease import Contended, Lease, LeaseWaiter, take_named
+from labwright.gpu.lease_dir import LeaseDirError
+from labwright.gpu.probe import Detection, run_detector
+
+_DETECTOR_SECONDS = 8.0
+_SAMPLES = 3  # utilisation flickers; one reading of 0 does not mean idle
+_FRESH_SECONDS = 0.3
+_LEASE_POLL_SECONDS = 0.05
+_FOREIGN_POLL_SECONDS = 1.0  # well inside the time after which a silent ticket no longer counts
+_SETTLE_SECONDS = 0.5
+_REFUSALS_TO_SETTLE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRequest:
+    run_id: str
+    user: str
+    count: int
+    lease_dir: str
+    check_foreign: bool  # also ask the driver about processes that take no lease
+    named: tuple[str, ...] = ()  # cards the command names itself: leased if free, never waited for
+    retries: int = -1
+    retry_delay_seconds: float = 10.0
+    ageing_seconds: float = 30.0
+    busy_memory_mb: int = 1024
+    busy_utilization: int = 10
+    pynvml_dir: str | None = None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GpuRequest:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**known, "named": tuple(known.get("named", ()))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    lease: Lease
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    reason: str
+    holders: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp:
+    message: str
+    reason: str = "no_gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    reason: str  # gpu_contention, cuda_oom or gpu_error
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Avoidance:
+    """A card the driver spoke against: until when, and whether that is more than the trace of its last run."""
+
+    until: float
+    settled: bool
+    obstacle: dict[str, Any]
+
+
+class GpuGate:
+    """Call `attempt` until it grants or gives up, sleeping `poll_seconds` in between."""
+
+    def __init__(self, request: GpuRequest) -> None:
+        self.poll_seconds = _LEASE_POLL_SECONDS
+        self._request = request
+        self._limits = BusyLimits(memory_mb=request.busy_memory_mb, utilization=request.busy_utilization)
+        self._waiter = LeaseWaiter(
+            request.lease_dir,
+            run_id=request.run_id,
+            user=request.user,
+            count=request.count,
+            ageing_seconds=request.ageing_seconds,
+        )
+        self._detection = Detection(source="none")
+        self._detected_at = float("-inf")
+        self._avoid: dict[str, _Avoidance] = {}
+        self._refusals: dict[str, int] = {}  # how often in a row the driver showed someone on a card
+        self._tries = 0
+        self._next_try = float("-inf")
+
+    def attempt(self) -> Granted | Busy | GaveUp:
+        """One step, bounded in time by the detector's time-out."""
+        self._begin_try_when_due()
+        try:
+            outcome = self._step()
+        except LeaseDirError as error:
+            return GaveUp(message=f"{error.message} {error.hint}")
+        if isinstance(outcome, Busy) and 0 <= self._request.retries < self._tries and self._is_settled():
+            return GaveUp(message=f"No GPU after {_tries_words(self._tries)}: {outcome.reason}.")
+        return outcome
+
+    def close(self) -> None:
+        """Leave the queue."""
+        self._waiter.close()
+
+    def _begin_try_when_due(self) -> None:
+        """Tries are counted by time, so that polling for a lease burns none; each may ask the driver anew."""
+        now = time.monotonic()
+        if now >= self._next_try:
+            self._tries += 1
+            self._next_try = now + self._request.retry_delay_seconds
+            self._avoid.clear()
+            if self._request.check_foreign or not self._has_enough():
+                self._detected_at = float("-inf")
+
+    def _step(self) -> Granted | Busy | GaveUp:
+        if not self._request.count and not self._request.named:
+            return Granted(lease=Lease({}))
+        if self._detected_at == float("-inf"):
+            self._look()
+        if self._request.named:
+            return self._take_named()
+        return self._take() if self._has_enough() else self._too_few()
+
+    def _look(self) -> None:
+        samples = _SAMPLES if self._request.check_foreign else 1
+        self._detection = run_detector(_DETECTOR_SECONDS, samples, pynvml_dir=self._request.pynvml_dir)
+        self._detected_at = time.monotonic()
+
+    def _has_enough(self) -> bool:
+        return len(self._detection.gpus) >= max(1, self._request.count)
+
+    def _too_few(self) -> Busy | GaveUp:
+        found = len(self._detection.gpus)
+        if self._detection.errors:  # a driver that fails now may answer later
+            words = f"{found} of {self._request.count} GPUs seen: {'; '.join(self._detection.errors)}"
+            return self._busy([{"kind": "driver", "words": words}], _FOREIGN_POLL_SECONDS)
+        return GaveUp(message=f"The run asks for {self._request.count} GPUs; this machine has {found}.")
+
+    def _take_named(self) -> Granted:
+        gpus, unknown = resolve_names(self._detection.gpus, self._request.named)
+        warnings = [f"The command names GPU {name}, which is not on this machine." for name in unknown]
+        lease, taken = take_named(
+            self._request.lease_dir,
+            [gpu.uuid for gpu in gpus],
+            run_id=self._request.run_id,
+            user=self._request.user,
+        )
+        warnings += [
+            f"{lease_words(gpu, taken[gpu.uuid])}; the command uses it all the same."
+            for gpu in gpus
+            if gpu.uuid in taken
+        ]
+        lease.make_inheritable()
+        return Granted(lease=lease, warnings=tuple(warnings))
+
+    def _take(self) -> Granted | Busy:
+        """Lease first, then look: what the driver shows on a card of ours is somebody without a lease."""
+        while True:
+            usable = [gpu for gpu in by_preference(self._detection.gpus) if gpu.uuid not in self._avoided()]
+            answer = self._waiter.try_take([gpu.uuid for gpu in usable])
+            if isinstance(answer, Contended):
+                return self._wait(answer, usable)
+            if self._is_clean(answer):
+                answer.make_inheritable()
+                return Granted(lease=answer)
+
+    def _wait(self, answer: Contended, usable: Sequence[Gpu]) -> Busy:
+        for uuid in answer.holders:
+            self._refusals.pop(uuid, None)  # what is on it now is the holder's
+        leased = [_lease_obstacle(gpu, answer) for gpu in usable if gpu.uuid in answer.holders | answer.kept]
+        avoided = self._avoided()
+        poll = _LEASE_POLL_SECONDS if leased else self._until_next_look()
+        return self._busy([*leased, *(avoidance.obstacle for avoidance in avoided.values())], poll)
+
+    def _is_clean(self, lease: Lease) -> bool:
+        """Whether the driver shows nobody on the leased cards; otherwise they are let go."""
+        clean = False
+        try:
+            clean = not self._request.check_foreign or not self._objects(lease)
+        finally:
+            if not clean:
+                lease.release()
+        return clean
+
+    def _objects(self, lease: Lease) -> bool:
+        """Ask the driver about cards just leased; those with someone on them are avoided for a while."""
+        if time.monotonic() - self._detected_at > _FRESH_SECONDS:
+            self._look()
+        seen = {gpu.uuid: gpu for gpu in self._detection.gpus}
+        objections = [self._objection(uuid, seen.get(uuid)) for uuid in lease.uuids]
+        for obstacle in filter(None, objections):
+            self._avoid_card(obstacle)
+        return any(objections)
+
+    def _objection(self, uuid: str, gpu: Gpu | None) -> dict[str, Any] | None:
+        if gpu is None:
+            why = "; ".join(self._detection.errors) or "the driver no longer lists it"
+            return {"kind": "driver", "uuid": uuid, "words": f"GPU {uuid} is gone: {why}"}
+        words = why_busy(gpu, self._limits)
+        if not words:
+            self._refusals.pop(uuid, None)
+            return None
+        processes = [asdict(process) for process in foreign_on(gpu)]
+        return {"kind": "foreign", "index": gpu.index, "uuid": uuid, "words": words, "processes": processes}
+
+    def _avoid_card(self, obstacle: dict[str, Any]) -> None:
+        """Until the next try; at first only briefly, since a run that has just left shows for a second or so."""
+        uuid = obstacle["uuid"]
+        self._refusals[uuid] = self._refusals.get(uuid, 0) + 1
+        settled = self._refusals[uuid] >= _REFUSALS_TO_SETTLE
+        soon = time.monotonic() + _SETTLE_SECONDS
+        until = max(self._next_try, soon) if settled else soon
+        self._avoid[uuid] = _Avoidance(until=until, settled=settled, obstacle=obstacle)
+
+    def _avoided(self) -> dict[str, _Avoidance]:
+        now = time.monotonic()
+        return {uuid: avoidance for uuid, avoidance in self._avoid.items() if avoidance.until > now}
+
+    def _until_next_look(self) -> float:
+        soonest = min((avoidance.until for avoidance in self._avoided().values()), default=self._next_try)
+        return min(max(soonest - time.monotonic(), _LEASE_POLL_SECONDS), _FOREIGN_POLL_SECONDS)
+
+    def _is_settled(self) -> bool:
+        return all(avoidance.settled for avoidance in self._avoided().values())
+
+    def _busy(self, obstacles: Sequence[dict[str, Any]], poll_seconds: float) -> Busy:
+        self.poll_seconds = poll_seconds
+        in_order = sorted(obstacles, key=lambda obstacle: obstacle.get("index", -1))
+        return Busy(reason="; ".join(obstacle["words"] for obstacle in in_order), holders=tuple(in_order))
+
+
+def _lease_obstacle(gpu: Gpu, answer: Contended) -> dict[str, Any]:
+    where = {"index": gpu.index, "uuid": gpu.uuid}
+    if gpu.uuid in answer.holders:
+        holder = answer.holders[gpu.uuid]
+        return {"kind": "lease", **where, "words": lease_words(gpu, holder), **asdict(holder)}
+    waiter = answer.kept[gpu.uuid]
+    words = kept_words(gpu, waiter, time.time())
+    return {"kind": "queue", **where, "words": words, "run_id": waiter.run_id, "user": waiter.user}
+
+
+def _tries_words(tries: int) -> str:
+    return "1 try" if tries == 1 else f"{tries} tries"
+
+
+def foreign_processes(detection: Detection, uuids: Sequence[str], own_pids: set[int]) -> list[GpuProcess]:
+    """Who is on these cards besides the run itself."""
+    return [process for gpu in detection.gpus if gpu.uuid in uuids for process in foreign_on(gpu, own_pids)]
+
+
+# What PyTorch, JAX/XLA, TensorFlow and CUDA itself print. TensorFlow names the device: an OOM on its CPU is none.
+# Compiled only after a failure: every run imports this module at its start.
+_OUT_OF_MEMORY = (
+    r"CUDA out of memory|CUDA error: out of memory|torch(?:\.cuda)?\.OutOfMemoryError"
+    r"|RESOURCE_EXHAUSTED: .{0,200}?(?:out of memory|allocat)|OOM when allocating tensor(?!.{0,300}device:CPU)"
+    r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+    r"|cudaMalloc.{0,80}out of memory"
+)
+_DEVICE_BUSY = (
+    r"CUDA-capable device\(?s?\)? (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
+    r"|CUDA_ERROR_DEVICE_UNAVAILABLE|CUDA_ERROR_DEVICE_ALREADY_IN_USE|cudaErrorDeviceAlreadyInUse"
+    r"|exclusive-thread device already in use"
+)
+_GPU_ERROR = (
+    r"(?:uncorrectable ECC error|GPU is lost|GPU has fallen off the bus|no CUDA-capable device is detected"
+    r"|CUDA_ERROR_(?:NO_DEVICE|ILLEGAL_ADDRESS|ECC_UNCORRECTABLE|LAUNCH_FAILED|NOT_INITIALIZED|UNKNOWN)"
+    r"|CUDA driver version is insufficient|Driver/library version mismatch|device-side assert triggered"
+    r"|CUDA error: [^\n]{1,120}|cudaError[A-Z]\w+|CUDNN_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED))"
+)
+
+
+def judge_failure(output_tail: str, exit_code: int, foreign_seen: bool) -> Verdict | None:
+    """Whether the end of the output blames the GPU; contention only if a foreign process was on the card."""
+    if exit_code == 0:
+        return None
+    if _find(_OUT_OF_MEMORY, output_tail):
+        if foreign_seen:
+            return Verdict(
+                reason="gpu_contention",
+                message="The GPU ran out of memory while someone else's process was on it.",
+            )
+        return Verdict(reason="cuda_oom", message="The run ran out of GPU memory, and nobody else was on the card.")
+    if busy := _find(_DEVICE_BUSY, output_tail):
+        if foreign_seen:
+            return Verdict(reason="gpu_contention", message="The GPU was busy with someone else's process.")
+        return Verdict(reason="gpu_error", message=f"The GPU refused the run: {busy[0]}.")
+    if error := _find(_GPU_ERROR, output_tail):
+        return Verdict(reason="gpu_error", message=f"The GPU or its driver failed: {error[0]}.")
+    return None
+
+
+def _find(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(pattern, text, re.IGNORECASE)

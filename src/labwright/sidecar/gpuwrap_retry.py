@@ -1,0 +1,74 @@
+"""After a failure on a GPU: was somebody else on the card (try again), or was it the run's own doing (an end)?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.gpu.lease import Lease
+from labwright.gpu.probe import run_detector
+from labwright.sidecar.gpuwrap import foreign_processes, judge_failure
+from labwright.sidecar.record import RunRecord
+
+_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    retry: bool = False
+    delay_seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class ContentionJudge:
+    def __init__(self, record: RunRecord, gpu_options: dict[str, Any] | None) -> None:
+        self._record = record
+        self._options = gpu_options or {}
+        self._retries_done = 0
+
+    def judge(self, exit_facts: dict[str, Any], lease: Lease | None, output: str) -> Outcome:
+        if lease is None or exit_facts["status"] != "failed" or exit_facts["reason"] != "exit_code":
+            return Outcome()
+        tail, code = _tail(output), exit_facts["exit_code"]
+        if judge_failure(tail, code, foreign_seen=False) is None:
+            return Outcome()  # nothing to do with GPUs, so the driver need not be asked
+        verdict = judge_failure(tail, code, self._foreign_seen(lease))
+        assert verdict is not None  # the same text again
+        self._alert(verdict.reason, verdict.message)
+        if verdict.reason == "gpu_contention" and self._may_retry():
+            return self._retry(output, verdict.message)
+        return Outcome(facts={"reason": verdict.reason, "error": verdict.message})
+
+    def _foreign_seen(self, lease: Lease) -> bool:
+        """Now, or at any time the monitor looked: the intruder may be gone by the time the job has died."""
+        if any(event["event"] == "foreign_use" for event in self._record.events()):
+            return True
+        detection = run_detector(timeout=10.0, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
+        return bool(foreign_processes(detection, lease.uuids, own_pids={os.getpid()}))
+
+    def _may_retry(self) -> bool:
+        retries = self._options.get("retries", -1)
+        enabled = self._options.get("check_foreign", False)
+        return bool(enabled and (retries < 0 or self._retries_done < retries))
+
+    def _retry(self, output: str, message: str) -> Outcome:
+        self._retries_done += 1
+        with open(output, "ab") as file:
+            file.write(f"\n[labwright] {message} Trying again (retry {self._retries_done}).\n".encode())
+        self._record.event("waiting", reason=f"retry {self._retries_done} after GPU contention", holders=[])
+        return Outcome(retry=True, delay_seconds=self._options.get("retry_delay_seconds", 10.0))
+
+    def _alert(self, rule: str, message: str) -> None:
+        severity = "warning" if rule == "gpu_contention" else "critical"
+        self._record.event("alert", rule=rule, message=message, severity=severity, choices=["ignore", "stop"])
+
+
+def _tail(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,106 @@
+"""The command itself: a file run by a fresh bash, with its own session, output file and environment."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import termios
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from labwright.files import read_json
+from labwright.paths import RunPaths
+from labwright.processes import RUN_ID_VARIABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    pid: int
+    terminal: int | None  # our end of its pty
+
+
+def start_job(
+    paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], *, on_terminal: bool
+) -> Job:
+    """Raises OSError with the reason when the command cannot even begin."""
+    if on_terminal:
+        return _start_on_terminal(paths, workdir, environment, lease_fds)
+    output = os.open(paths.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    stdin = os.open(paths.stdin, os.O_RDWR)  # both ways, so that it never ends: keys may come at any time
+    try:
+        child = _spawn(paths, workdir, environment, lease_fds, stdin, output)
+    finally:
+        os.close(stdin)
+        os.close(output)
+    return Job(pid=child, terminal=None)
+
+
+def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int]) -> Job:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, b"\x28\x00\x78\x00\x00\x00\x00\x00")  # 40 × 120 until a viewer says
+    os.set_inheritable(ours, False)
+    try:
+        child = _spawn(paths, workdir, {"TERM": "xterm-256color", **environment}, lease_fds, theirs, theirs)
+    finally:
+        os.close(theirs)
+    return Job(pid=child, terminal=ours)
+
+
+def _spawn(
+    paths: RunPaths,
+    workdir: str,
+    environment: dict[str, str],
+    lease_fds: Iterable[int],
+    stdin: int,
+    output: int,
+) -> int:
+    bash = shutil.which("bash", path=environment.get("PATH", os.defpath)) or "/bin/bash"
+    process = subprocess.Popen(
+        [bash, paths.command],
+        cwd=workdir,
+        env=environment,
+        stdin=stdin,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        pass_fds=tuple(lease_fds),
+        preexec_fn=_take_terminal if os.isatty(stdin) else None,
+    )
+    process.returncode = 0  # the supervisor reaps all its children itself
+    return process.pid
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def job_environment(paths: RunPaths, spec: dict[str, Any], inherited: dict[str, str]) -> dict[str, str]:
+    """The caller's environment, or the one the server was started in, plus what the run sets and what we promise."""
+    stored = read_json(paths.env)
+    environment = dict(stored["variables"]) if stored["base"] == "caller" else dict(inherited)
+    environment.update(spec["run"]["env"])
+    environment.update(_secrets(paths))
+    environment.update(
+        {
+            RUN_ID_VARIABLE: spec["run"]["id"],
+            "LABWRIGHT_RUN_DIR": paths.dir,
+            "LABWRIGHT_ATTEMPT": str(spec["run"]["attempt"]),
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
+    return environment
+
+
+def _secrets(paths: RunPaths) -> dict[str, str]:
+    try:
+        secrets: dict[str, str] = read_json(paths.secrets)
+    except FileNotFoundError:
+        return {}
+    os.unlink(paths.secrets)
+    return secrets

@@ -1,0 +1,379 @@
+"""Supervise one command: lease, start, wait, write the truth of its exit. Holds nothing but the job.
+
+Every facility that may hang, grow or crash lives in the monitor; a monitor that dies is started again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from labwright.gpu.lease import Lease
+from labwright.paths import RunPaths
+from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
+from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
+from labwright.sidecar.gpuwrap_retry import ContentionJudge
+from labwright.sidecar.job import Job, job_environment, start_job
+from labwright.sidecar.monitor import Monitor
+from labwright.sidecar.record import RunRecord, load_spec
+
+_PR_SET_CHILD_SUBREAPER = 36
+_CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
+_LEFTOVER_GRACE_SECONDS = 5.0
+
+
+class Supervisor:
+    def __init__(self, run_dir: str) -> None:
+        self.paths = RunPaths(run_dir)
+        self.spec = load_spec(self.paths)
+        self.run: dict[str, Any] = self.spec["run"]
+        self.options: dict[str, Any] = self.spec["sidecar"]
+        self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
+        self._inherited = dict(os.environ)
+        self._lease: Lease | None = None
+        self._job: Job | None = None
+        self._job_status: int | None = None
+        self._monitor_pid: int | None = None
+        self._started = 0.0
+        self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
+        self._stopping = ""
+        self._terminated = False
+
+    def supervise(self) -> None:
+        if not self.record.claim(self.run["attempt"]):
+            return
+        self._settle_in()
+        try:
+            self.record.exit(self._live())
+        finally:
+            self._let_go()
+
+    # -- the life of a run
+
+    def _live(self) -> dict[str, Any]:
+        judge = ContentionJudge(self.record, self.options["gpu"])
+        environment = job_environment(self.paths, self.spec, self._inherited)
+        while True:
+            refusal = self._acquire_gpus() or self._start(environment)
+            if refusal:
+                return self._ended(**refusal)
+            self._wait_for_job()
+            self._end_leftovers()
+            self._close_monitor()
+            facts = self._exit_facts()
+            verdict = judge.judge(facts, self._lease, self.paths.output)
+            if not verdict.retry or self._stopping:
+                return self._ended(**{**facts, **verdict.facts})
+            self._release_gpus()
+            self._pause(verdict.delay_seconds)
+
+    def _settle_in(self) -> None:
+        with contextlib.suppress(PermissionError):  # already the leader of a session of its own
+            os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        log = os.open(self.paths.sidecar_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(self.paths.stdin, 0o600)
+        self.record.reserve_exit()
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        """Signals only wake the loop; TERM alone says something: whoever runs this machine wants us gone."""
+        if number == signal.SIGTERM:
+            self._terminated = True
+
+    # -- GPUs
+
+    def _acquire_gpus(self) -> dict[str, Any] | None:
+        """Wait for cards; answers why the run ends here, or None once they are ours (or none are needed)."""
+        if not self.options["gpu"]:
+            return None
+        gate = GpuGate(GpuRequest.from_dict(self.options["gpu"]))
+        said = ""
+        try:
+            while True:
+                outcome = gate.attempt()
+                if isinstance(outcome, GaveUp):
+                    return {"status": "failed", "reason": outcome.reason, "error": outcome.message}
+                if not isinstance(outcome, Busy):
+                    self._lease = outcome.lease
+                    self._note_warnings(outcome.warnings)
+                    return None
+                if outcome.reason != said:
+                    said = outcome.reason
+                    self.record.event("waiting", reason=said, holders=list(outcome.holders))
+                self._sleep(gate.poll_seconds)
+                if self._stop_requested():
+                    return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
+        finally:
+            gate.close()
+
+    def _note_warnings(self, warnings: Iterable[str]) -> None:
+        for text in warnings:
+            self.record.event("warning", text=text)
+
+    def _release_gpus(self) -> None:
+        if self._lease:
+            self._lease.release()
+            self._lease = None
+
+    def _gpu_variables(self) -> dict[str, str]:
+        if self.options["hide_gpus"]:
+            return {"CUDA_VISIBLE_DEVICES": ""}
+        if self._lease and self.options["pin_gpus"]:
+            return {"CUDA_VISIBLE_DEVICES": ",".join(self._lease.uuids), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        return {}
+
+    # -- the job
+
+    def _start(self, environment: dict[str, str]) -> dict[str, Any] | None:
+        if self._stop_requested():
+            return {"status": "stopped", "reason": "stopped before it began"}
+        lease_fds = self._lease.fds if self._lease else ()
+        try:
+            self._job = start_job(
+                self.paths,
+                self.options["workdir"],
+                {**environment, **self._gpu_variables()},
+                lease_fds,
+                on_terminal=self.run["tty"],
+            )
+        except OSError as error:
+            return {"status": "failed", "reason": "could_not_start", "error": str(error)}
+        self._job_status = None
+        self._started = time.time()
+        uuids = list(self._lease.uuids) if self._lease else []
+        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids)
+        return None
+
+    def _wait_for_job(self) -> None:
+        monitor_at = time.monotonic() + self.options["monitor_after_seconds"]
+        limit = self.run["time_limit_seconds"]
+        while self._job_status is None:
+            if self._monitor_pid is None and time.monotonic() >= monitor_at:
+                self._start_monitor()
+            if limit and time.time() - self._started >= limit:
+                self._end_job("time_limit")
+            elif self._stop_requested():
+                self._end_job("stop")
+            elif self._terminated:
+                self._end_job("terminated")
+            elif self._job_status is None:
+                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(monitor_at, limit)))
+            self._reap()
+
+    def _until_next(self, monitor_at: float, limit: float | None) -> float:
+        waits = [_CONTROL_POLL_SECONDS]
+        if self._monitor_pid is None:
+            waits.append(monitor_at - time.monotonic())
+        if limit:
+            waits.append(self._started + limit - time.time())
+        return max(0.0, min(waits))
+
+    def _stop_requested(self) -> bool:
+        return os.path.exists(self.paths.stop)
+
+    def _end_job(self, why: str) -> None:
+        self._stopping = why
+        self.record.event("stopping", why=why)
+        end_tree(self._tree, self.options["grace_seconds"], self._pump_and_reap)
+
+    def _tree(self) -> set[int]:
+        """Who belongs to the job: all our descendants, and whoever carries the run's id, but for our own monitor."""
+        tree = descendants_of(os.getpid()) | processes_of_run(self.run["id"])
+        return tree - {os.getpid(), self._monitor_pid or 0}
+
+    def _end_leftovers(self) -> None:
+        """What the command left running ends with it; otherwise it would go on untracked."""
+        self._drain_terminal()
+        if set(children_of(os.getpid())) - {self._monitor_pid}:
+            count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
+            if count:
+                self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._monitor_pid:
+                    self._monitor_pid = None
+                    continue
+                self._add_usage(usage)
+                if self._job and pid == self._job.pid:
+                    self._job_status = status
+
+    def _add_usage(self, usage: resource.struct_rusage) -> None:
+        self._usage["cpu_seconds"] += usage.ru_utime + usage.ru_stime
+        self._usage["max_memory_mb"] = max(self._usage["max_memory_mb"], usage.ru_maxrss / 1024)
+
+    # -- waiting
+
+    def _sleep(self, seconds: float) -> None:
+        """Until a signal, a key, terminal output or the time."""
+        terminal = self._job.terminal if self._job else None
+        sources = [self._wakeups] + ([terminal, self._keys()] if terminal is not None else [])
+        ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
+        if self._wakeups in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakeups, 4096)
+        if terminal is not None:
+            self._pump(terminal, ready)
+
+    def _pause(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._stop_requested():
+            self._sleep(min(_CONTROL_POLL_SECONDS, deadline - time.monotonic()))
+
+    # -- the terminal of a tty run
+
+    def _keys(self) -> int:
+        if not hasattr(self, "_key_fd"):
+            self._key_fd = os.open(self.paths.stdin, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        return self._key_fd
+
+    def _pump(self, terminal: int, ready: list[int]) -> None:
+        if self._keys() in ready:
+            os.write(terminal, os.read(self._keys(), 4096))
+        if terminal in ready:
+            self._copy_output(terminal)
+
+    def _copy_output(self, terminal: int) -> bool:
+        try:
+            block = os.read(terminal, 65536)
+        except OSError:  # the last process closed its end
+            block = b""
+        if not block:
+            os.close(terminal)
+            self._job = Job(pid=self._job.pid, terminal=None) if self._job else None
+            return False
+        with open(self.paths.output, "ab", buffering=0) as output:
+            output.write(block)
+        return True
+
+    def _drain_terminal(self) -> None:
+        terminal = self._job.terminal if self._job else None
+        if terminal is None:
+            return
+        while select.select([terminal], [], [], 0)[0]:
+            if not self._copy_output(terminal):
+                return
+
+    def _pump_and_reap(self) -> None:
+        self._drain_terminal()  # a job that blocks on a full terminal could not handle its TERM
+        self._reap()
+
+    # -- the monitor
+
+    def _start_monitor(self) -> None:
+        pid = os.fork()
+        if pid == 0:
+            self._become_monitor()
+        self._monitor_pid = pid
+
+    def _become_monitor(self) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
+            for fd in self._lease.fds if self._lease else ():
+                os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
+            Monitor(self.paths, self.spec, self.record, self._started).watch()
+        finally:
+            os._exit(0)
+
+    def _close_monitor(self) -> None:
+        """Ask for its last look at the output, and wait for it; a hung one is killed."""
+        deadline = time.monotonic() + 5.0
+        asked = False
+        while self._monitor_pid is not None:
+            if not asked:
+                os.kill(self._monitor_pid, signal.SIGTERM)
+                asked = True
+            if time.monotonic() > deadline:
+                os.kill(self._monitor_pid, signal.SIGKILL)
+            self._sleep(0.1)
+            self._reap()
+
+    # -- the end
+
+    def _exit_facts(self) -> dict[str, Any]:
+        status = self._job_status or 0
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            facts: dict[str, Any] = {"exit_code": 128 + number, "signal": number, "error": _signal_words(number)}
+        else:
+            facts = _exit_code_facts(os.WEXITSTATUS(status))
+        return {**facts, **self._status_facts(facts["exit_code"])}
+
+    def _status_facts(self, exit_code: int) -> dict[str, Any]:
+        if self._stopping == "stop":
+            return {"status": "stopped", "reason": "stopped on request"}
+        if self._stopping == "terminated":
+            return {
+                "status": "failed",
+                "reason": "terminated",
+                "error": "The sidecar was told to end (SIGTERM).",
+            }
+        if self._stopping == "time_limit":
+            seconds = self.run["time_limit_seconds"]
+            return {
+                "status": "failed",
+                "reason": "time_limit",
+                "error": f"Time limit of {seconds:g} s reached.",
+            }
+        return {
+            "status": "finished" if exit_code == 0 else "failed",
+            "reason": "" if exit_code == 0 else "exit_code",
+        }
+
+    def _ended(self, **facts: Any) -> dict[str, Any]:
+        ended = time.time()
+        usage = dict(self._usage, wall_seconds=ended - self._started if self._started else 0.0)
+        return {
+            "exit_code": None,
+            "signal": None,
+            "error": None,
+            **facts,
+            "attempt": self.run["attempt"],
+            "started_at": self._started or None,
+            "ended_at": ended,
+            "usage": {name: round(value, 3) for name, value in usage.items()},
+        }
+
+    def _let_go(self) -> None:
+        self._release_gpus()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.paths.stdin)
+
+
+def _exit_code_facts(code: int) -> dict[str, Any]:
+    if 128 < code <= 128 + signal.NSIG:
+        number = code - 128
+        return {
+            "exit_code": code,
+            "signal": number,
+            "error": f"{_signal_words(number)}, as the shell reports it",
+        }
+    return {"exit_code": code, "signal": None, "error": f"Exit code {code}" if code else None}
+
+
+def _signal_words(number: int) -> str:
+    try:
+        return f"Signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"Signal {number}"

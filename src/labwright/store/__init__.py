@@ -1,0 +1,1 @@
+"""The only SQL. One writer at a time; readers never wait for it."""

@@ -1,0 +1,61 @@
+"""Alerts in the database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from labwright.domain.alert import Alert
+from labwright.domain.clock import now
+from labwright.domain.errors import NotFound
+from labwright.domain.event import Event, EventType
+from labwright.store.database import Transaction
+from labwright.store.statements import REST
+
+_FAR = 2**62
+
+
+def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
+    """False if the run has an open alert of this rule already: one alert, not many."""
+    if alert.rule and tx.execute(REST["open_alert"], run_id=alert.run_id, rule=alert.rule).fetchone():
+        return False
+    tx.execute(REST["insert_alert"], id=alert.id, record=json.dumps(alert.to_dict()))
+    _emit(tx, EventType.ALERT_RAISED, alert, actor)
+    return True
+
+
+def resolve(tx: Transaction, alert: Alert, actor: str) -> None:
+    tx.execute(REST["update_alert"], id=alert.id, record=json.dumps(alert.to_dict()))
+    _emit(tx, EventType.ALERT_RESOLVED, alert, actor)
+
+
+def _emit(tx: Transaction, kind: EventType, alert: Alert, actor: str) -> None:
+    data = {
+        "alert_id": alert.id,
+        "severity": alert.severity,
+        "message": alert.message,
+        "choices": list(alert.choices),
+        "answer": alert.answer,
+    }
+    tx.emit(Event(type=kind, actor=actor, time=now(), run_id=alert.run_id, data=data))
+
+
+def get(connection: sqlite3.Connection, alert_id: str) -> Alert:
+    row = connection.execute(REST["get_alert"], {"id": alert_id}).fetchone()
+    if row is None:
+        raise NotFound(f"There is no alert {alert_id}.", hint="List them with GET /alerts.")
+    return Alert.from_dict(json.loads(row[0]))
+
+
+def page(
+    connection: sqlite3.Connection, status: str | None, run_id: str | None, limit: int, before: int | None
+) -> tuple[list[Alert], int | None]:
+    values = {
+        "status": status,
+        "run_id": run_id,
+        "before": _FAR if before is None else before,
+        "limit": limit + 1,
+    }
+    rows = connection.execute(REST["list_alerts"], values).fetchall()
+    alerts = [Alert.from_dict(json.loads(row[1])) for row in rows[:limit]]
+    return alerts, rows[limit - 1][0] if len(rows) > limit else None

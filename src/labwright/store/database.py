@@ -1,0 +1,198 @@
+"""The SQLite file: opening, migrations, the one writer, backups, and what happens when it is damaged or deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from labwright.domain.errors import LabwrightError, StorageFailed
+from labwright.domain.event import Event
+from labwright.store.statements import REST
+
+
+class DatabaseDamaged(LabwrightError):
+    """The database is damaged."""
+
+    code = "database_damaged"
+    hint = "Run `labwright db rebuild`: it keeps the damaged file aside and restores every run from its folder."
+
+
+class Transaction:
+    """Changes and the events that describe them: stored together or not at all."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.events: list[Event] = []
+
+    def execute(self, sql: str, **values: object) -> sqlite3.Cursor:
+        return self.connection.execute(sql, values)
+
+    def emit(self, event: Event) -> None:
+        cursor = self.execute(
+            REST["insert_event"],
+            time=event.time,
+            type=event.type,
+            actor=event.actor,
+            run_id=event.run_id,
+            sweep_id=event.sweep_id,
+            data=json.dumps(event.data, ensure_ascii=False),
+        )
+        numbered = {name: getattr(event, name) for name in Event.__dataclass_fields__}
+        self.events.append(Event(**{**numbered, "seq": cursor.lastrowid or 0}))
+
+
+class Database:
+    """One write connection behind a lock, one read-only connection per thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._readers = threading.local()
+        self._generation = 0
+        self._listeners: list[Callable[[list[Event]], None]] = []
+        self._writer = _open(path)
+        self.epoch = self._epoch()
+
+    def on_commit(self, listener: Callable[[list[Event]], None]) -> None:
+        """Called in commit order, still under the lock, so that nobody sees event 8 before event 7."""
+        self._listeners.append(listener)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._lock:
+            transaction = Transaction(self._writer)
+            with _clear_errors():
+                self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                with _clear_errors():
+                    yield transaction
+                    self._writer.execute("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+            for listener in self._listeners if transaction.events else ():
+                listener(transaction.events)
+
+    def _rollback(self) -> None:
+        if self._writer.in_transaction:  # a full disk rolls back by itself
+            self._writer.execute("ROLLBACK")
+
+    def reader(self) -> sqlite3.Connection:
+        if getattr(self._readers, "generation", None) != self._generation:
+            self._readers.connection = _connect(f"{self.path.as_uri()}?mode=ro")
+            self._readers.generation = self._generation
+        connection: sqlite3.Connection = self._readers.connection
+        return connection
+
+    def _epoch(self) -> str:
+        """Marks one continuous history: a rebuilt database gets a new one, so that clients notice."""
+        row = self._writer.execute(REST["get_meta"], {"key": "epoch"}).fetchone()
+        if row:
+            return str(row[0])
+        epoch = secrets.token_hex(4)
+        self._writer.execute(REST["set_meta"], {"key": "epoch", "value": epoch})
+        return epoch
+
+    def renew_epoch(self) -> None:
+        with self.transaction() as tx:
+            tx.execute(REST["delete_meta"], key="epoch")
+        self.epoch = self._epoch()
+
+    def backup_to(self, target: Path) -> None:
+        """An online copy: pages in small steps, so that writers go on meanwhile."""
+        aside = target.with_suffix(".new")
+        aside.unlink(missing_ok=True)
+        source, copy = _connect(f"{self.path.as_uri()}?mode=ro"), sqlite3.connect(aside)
+        try:
+            source.backup(copy, pages=256, sleep=0.01)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            copy.close()
+            source.close()
+        os.chmod(aside, 0o600)
+        aside.replace(target)
+
+    def heal_if_deleted(self) -> bool:
+        """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
+        if self.path.exists():
+            return False
+        with self._lock:
+            for suffix in ("-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            aside = self.path.with_suffix(".healed")
+            aside.unlink(missing_ok=True)
+            copy = sqlite3.connect(aside)
+            self._writer.backup(copy)
+            copy.close()
+            self._writer.close()
+            os.chmod(aside, 0o600)
+            aside.replace(self.path)
+            self._writer = _open(self.path)
+            self._generation += 1
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            self._writer.close()
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as error:
+        words = str(error)
+        if "malformed" in words or "not a database" in words:
+            raise DatabaseDamaged(f"The database is damaged: {words}.") from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise StorageFailed(f"The database cannot be written: {words}.") from error
+        raise
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection.execute("PRAGMA busy_timeout = 5000")
+    connection.execute("PRAGMA cache_size = -1024")
+    return connection
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """NORMAL: a kill of any process loses nothing; a power cut may lose the last moments, never the file."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    connection = _connect(path.as_uri())
+    with _clear_errors():
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise DatabaseDamaged
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _migrate(connection)
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Each numbered file once, in order, each in a transaction of its own."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    scripts = sorted(
+        (entry for entry in (files("labwright.store") / "migrations").iterdir() if entry.name.endswith(".sql")),
+        key=lambda entry: entry.name,
+    )
+    newest = int(scripts[-1].name[:4])
+    if version > newest:
+        raise LabwrightError(
+            f"The database is of version {version}; this Labwright knows {newest}.",
+            hint="Use the newer Labwright that made it, or `labwright db rebuild` with this one.",
+        )
+    for script in scripts[version:]:
+        number = int(script.name[:4])
+        connection.executescript(f"BEGIN; {script.read_text()} PRAGMA user_version = {number}; COMMIT;")

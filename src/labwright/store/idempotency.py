@@ -1,0 +1,49 @@
+"""A creating call sent twice with one key is carried out once and answered twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from labwright.domain.clock import now
+from labwright.domain.errors import Conflict
+from labwright.store.database import Transaction
+from labwright.store.statements import REST
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    key: str
+    request: str  # which call, e.g. "POST /runs"
+    digest: str  # of the body: the same key for something else is a mistake, and is said
+
+    @classmethod
+    def of(cls, key: str, request: str, body: bytes) -> IdempotencyKey:
+        return cls(key, request, hashlib.sha256(body).hexdigest())
+
+
+def recall(tx: Transaction, key: IdempotencyKey | None) -> str | None:
+    """The first answer as JSON, if this very request was carried out before."""
+    if key is None:
+        return None
+    row = tx.execute(REST["remembered_answer"], key=key.key, request=key.request).fetchone()
+    if row is None:
+        return None
+    if row[0] != key.digest:
+        raise Conflict(
+            "This Idempotency-Key was used for a different request.", hint="Use a new key for a new request."
+        )
+    return str(row[1])
+
+
+def remember(tx: Transaction, key: IdempotencyKey | None, answer: object) -> None:
+    if key is not None:
+        tx.execute(
+            REST["remember_answer"],
+            key=key.key,
+            request=key.request,
+            digest=key.digest,
+            answer=json.dumps(answer, ensure_ascii=False),
+            time=now(),
+        )

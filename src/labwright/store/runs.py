@@ -1,0 +1,194 @@
+"""Runs in the database: every change of one, and the event that tells of it, in the caller's transaction."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from labwright.domain.clock import now
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.event import Event, EventType
+from labwright.domain.run import Run, RunStatus
+from labwright.store.database import Transaction
+from labwright.store.statements import RUNS
+
+SORTS = {
+    "-created_at": "seq DESC",
+    "created_at": "seq ASC",
+    "-ended_at": "coalesce(ended_at, '') DESC, seq DESC",
+    "ended_at": "coalesce(ended_at, '') ASC, seq ASC",
+    "name": "name ASC, seq ASC",
+    "-name": "name DESC, seq DESC",
+    "-priority": "priority DESC, seq DESC",
+}
+_KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "priority"}
+
+
+def dumps(run: Run) -> str:
+    return json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":"))
+
+
+def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
+    tx.execute(RUNS["insert"], id=run.id, record=dumps(run), blocked_by=blocked_by)
+    for parent in run.after:
+        tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
+    _emit(tx, EventType.RUN_CREATED, run, actor, {"status": run.status, "name": run.name})
+
+
+def restore(tx: Transaction, run: Run) -> None:
+    """Put a record back as it was found on disk: no event, it tells nothing new."""
+    tx.execute(RUNS["upsert"], id=run.id, record=dumps(run))
+
+
+def change(tx: Transaction, before: Run, after: Run, actor: str, **data: Any) -> Run:
+    """Store a moved or evolved run with the one event that says so."""
+    tx.execute(RUNS["update"], id=after.id, record=dumps(after))
+    if after.status is before.status:
+        changed = [name for name in Run.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
+        _emit(tx, EventType.RUN_UPDATED, after, actor, {"changed": changed, **data})
+        return after
+    facts = {"from": before.status, "to": after.status, "reason": after.status_reason, **data}
+    if after.is_terminal:
+        facts |= {"exit_code": after.exit_code, "signal": after.signal}
+    _emit(tx, EventType.RUN_STATUS, after, actor, facts)
+    return after
+
+
+def notice(tx: Transaction, run: Run, actor: str, text: str) -> None:
+    _emit(tx, EventType.RUN_NOTICE, run, actor, {"text": text})
+
+
+def delete(tx: Transaction, run: Run, actor: str) -> None:
+    tx.execute(RUNS["delete"], id=run.id)
+    _emit(tx, EventType.RUN_DELETED, run, actor, {"name": run.name})
+
+
+def _emit(tx: Transaction, kind: EventType, run: Run, actor: str, data: dict[str, Any]) -> None:
+    tx.emit(Event(type=kind, actor=actor, time=now(), run_id=run.id, sweep_id=run.sweep_id, data=data))
+
+
+def get(connection: sqlite3.Connection, run_id: str) -> Run:
+    return Run.from_dict(json.loads(get_json(connection, run_id)))
+
+
+def get_json(connection: sqlite3.Connection, run_id: str) -> str:
+    row = connection.execute(RUNS["get"], {"id": run_id}).fetchone()
+    if row is None:
+        raise NotFound(f"There is no run {run_id}.", hint="List runs with GET /runs or `labwright ps --all`.")
+    return str(row[0])
+
+
+def find(connection: sqlite3.Connection, reference: str) -> str:
+    """The id meant by an id, the beginning of one, a name, or `last`."""
+    if reference == "last":
+        row = connection.execute(RUNS["newest"]).fetchone()
+        if row:
+            return str(row[0])
+    prefix = reference if reference.startswith("run-") else f"run-{reference}"
+    rows = connection.execute(RUNS["find_by_prefix"], {"prefix": prefix}).fetchall()
+    if len(rows) == 1:
+        return str(rows[0][0])
+    row = connection.execute(RUNS["find_by_name"], {"name": reference}).fetchone()
+    if row:
+        return str(row[0])
+    if rows:
+        raise Invalid(f"{reference!r} is the beginning of more than one run id.", hint="Type more of it.")
+    raise NotFound(f"There is no run {reference}.", hint="List runs with GET /runs or `labwright ps --all`.")
+
+
+def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Run]:
+    found: list[Run] = []
+    for status in statuses:
+        rows = connection.execute(RUNS["with_status"], {"status": status})
+        found.extend(Run.from_dict(json.loads(row[0])) for row in rows)
+    return found
+
+
+def count_by_status(connection: sqlite3.Connection, sweep_id: str | None = None) -> dict[str, int]:
+    if sweep_id is None:
+        rows = connection.execute(RUNS["count_by_status"])
+    else:
+        rows = connection.execute(RUNS["count_by_status_in_sweep"], {"sweep_id": sweep_id})
+    counts: dict[str, int] = {status.value: 0 for status in RunStatus}
+    counts.update(dict(rows))
+    return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    status: tuple[str, ...] = ()
+    sweep_id: str | None = None
+    q: str | None = None
+    tag: str | None = None
+    archived: bool | None = False
+    sort: str = "-created_at"
+
+
+def page(
+    connection: sqlite3.Connection, wanted: Filter, limit: int, cursor: str | None
+) -> tuple[list[str], str | None]:
+    """Records as JSON text, and the cursor of the next page if there is one."""
+    where, values = _conditions(wanted)
+    if cursor:
+        condition, more = _after_cursor(wanted.sort, cursor)
+        where.append(condition)
+        values.update(more)
+    field = wanted.sort.removeprefix("-")
+    key = _KEYS.get(field, "seq")
+    clause = f"WHERE {' AND '.join(where)}" if where else ""
+    sql = f"SELECT record, {key}, seq FROM runs {clause} ORDER BY {SORTS[wanted.sort]} LIMIT :limit"  # noqa: S608
+    rows = connection.execute(sql, {**values, "limit": limit + 1}).fetchall()
+    more_follow = len(rows) > limit
+    rows = rows[:limit]
+    return [row[0] for row in rows], _cursor(rows[-1][1], rows[-1][2]) if more_follow else None
+
+
+def _conditions(wanted: Filter) -> tuple[list[str], dict[str, Any]]:
+    where: list[str] = []
+    values: dict[str, Any] = {}
+    if wanted.status:
+        names = {f"status{index}": status for index, status in enumerate(wanted.status)}
+        where.append(f"status IN ({', '.join(f':{name}' for name in names)})")
+        values.update(names)
+    if wanted.archived is not None:
+        where.append("archived = :archived")
+        values["archived"] = int(wanted.archived)
+    if wanted.sweep_id:
+        where.append("sweep_id = :sweep_id")
+        values["sweep_id"] = wanted.sweep_id
+    if wanted.q:
+        where.append("(instr(lower(name), lower(:q)) OR instr(lower(record ->> 'command'), lower(:q)) OR id = :q)")
+        values["q"] = wanted.q
+    if wanted.tag:
+        where.append("EXISTS (SELECT 1 FROM json_each(record, '$.tags') WHERE value = :tag)")
+        values["tag"] = wanted.tag
+    return where, values
+
+
+def _cursor(key: object, seq: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([key, seq]).encode()).decode()
+
+
+def _after_cursor(sort: str, cursor: str) -> tuple[str, dict[str, Any]]:
+    try:
+        key, seq = json.loads(base64.urlsafe_b64decode(cursor))
+    except (ValueError, binascii.Error, TypeError) as error:
+        raise Invalid("That cursor is not one of ours.", hint="Use X-Next-Cursor of the page before.") from error
+    if (
+        type(seq) is not int
+        or abs(seq) >= 2**63
+        or not isinstance(key, str | int)
+        or (isinstance(key, int) and abs(key) >= 2**63)
+    ):
+        raise Invalid("That cursor is not one of ours.", hint="Use X-Next-Cursor of the page before.")
+    column = _KEYS.get(sort.removeprefix("-"), "seq")
+    sign = "<" if SORTS[sort].endswith("DESC") else ">"
+    return f"({column}, seq) {sign} (:cursor_key, :cursor_seq)", {"cursor_key": key, "cursor_seq": seq}
+
+
+def ended_before(connection: sqlite3.Connection, when: str) -> list[Run]:
+    return [Run.from_dict(json.loads(row[0])) for row in connection.execute(RUNS["ended_before"], {"time": when})]

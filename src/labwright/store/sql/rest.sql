@@ -1,0 +1,65 @@
+-- name: insert_event
+INSERT INTO events (time, type, actor, run_id, sweep_id, data) VALUES (:time, :type, :actor, :run_id, :sweep_id, :data);
+
+-- name: events_after
+SELECT seq, time, type, actor, run_id, sweep_id, data FROM events WHERE seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: events_of_run
+SELECT seq, time, type, actor, run_id, sweep_id, data FROM events
+WHERE run_id = :run_id AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: last_event
+SELECT coalesce(max(seq), 0) FROM events;
+
+-- name: get_meta
+SELECT value FROM meta WHERE key = :key;
+
+-- name: set_meta
+INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: delete_meta
+DELETE FROM meta WHERE key = :key;
+
+-- name: insert_sweep
+INSERT INTO sweeps (id, record) VALUES (:id, :record);
+
+-- name: upsert_sweep
+INSERT INTO sweeps (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE SET record = excluded.record;
+
+-- name: get_sweep
+SELECT record FROM sweeps WHERE id = :id;
+
+-- name: list_sweeps
+SELECT seq, record FROM sweeps WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
+
+-- name: limited_sweeps
+SELECT record FROM sweeps WHERE limited;
+
+-- name: insert_alert
+INSERT INTO alerts (id, record) VALUES (:id, :record);
+
+-- name: update_alert
+UPDATE alerts SET record = :record WHERE id = :id;
+
+-- name: get_alert
+SELECT record FROM alerts WHERE id = :id;
+
+-- name: open_alert
+SELECT record FROM alerts WHERE run_id = :run_id AND rule = :rule AND status = 'pending' LIMIT 1;
+
+-- name: delete_alerts_of_run
+DELETE FROM alerts WHERE run_id = :run_id;
+
+-- name: list_alerts
+SELECT seq, record FROM alerts
+WHERE seq < :before AND (:status IS NULL OR status = :status) AND (:run_id IS NULL OR run_id = :run_id)
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: remembered_answer
+SELECT digest, answer FROM idempotency WHERE key = :key AND request = :request;
+
+-- name: remember_answer
+INSERT INTO idempotency (key, request, digest, answer, time) VALUES (:key, :request, :digest, :answer, :time);
+
+-- name: forget_answers
+DELETE FROM idempotency WHERE time < :time;

@@ -1,0 +1,82 @@
+-- name: insert
+INSERT INTO runs (id, record, blocked_by) VALUES (:id, :record, :blocked_by);
+
+-- name: upsert
+INSERT INTO runs (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE SET record = excluded.record;
+
+-- name: update
+UPDATE runs SET record = :record WHERE id = :id;
+
+-- name: get
+SELECT record FROM runs WHERE id = :id;
+
+-- name: delete
+DELETE FROM runs WHERE id = :id;
+
+-- name: find_by_prefix
+SELECT id FROM runs WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' LIMIT 2;
+
+-- name: find_by_name
+SELECT id FROM runs WHERE name = :name ORDER BY seq DESC LIMIT 1;
+
+-- name: newest
+SELECT id FROM runs ORDER BY seq DESC LIMIT 1;
+
+-- name: with_status
+SELECT record FROM runs WHERE status = :status ORDER BY seq;
+
+-- name: ids
+SELECT id FROM runs;
+
+-- name: count_by_status
+SELECT status, count(*) FROM runs GROUP BY status;
+
+-- name: count_by_status_in_sweep
+SELECT status, count(*) FROM runs WHERE sweep_id = :sweep_id GROUP BY status;
+
+-- name: count_by_status_in_sweeps
+SELECT sweep_id, status, count(*) FROM runs WHERE sweep_id IS NOT NULL GROUP BY sweep_id, status;
+
+-- name: queued_groups
+WITH RECURSIVE groups (name) AS (
+    SELECT min(queue_group) FROM runs WHERE status = 'queued' AND blocked_by = 0
+    UNION ALL
+    SELECT (SELECT min(queue_group) FROM runs WHERE status = 'queued' AND blocked_by = 0 AND queue_group > name)
+    FROM groups WHERE name IS NOT NULL
+)
+SELECT name FROM groups WHERE name IS NOT NULL;
+
+-- name: queue_of_group
+SELECT id, priority, CAST(record ->> 'gpus' AS INTEGER), queued_at FROM runs
+WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
+ORDER BY priority DESC, queued_at, seq LIMIT :limit;
+
+-- name: active_load
+SELECT queue_group, CAST(record ->> 'gpus' AS INTEGER) FROM runs WHERE status IN ('launching', 'waiting', 'running');
+
+-- name: add_dependency
+INSERT OR IGNORE INTO run_after (child, parent) VALUES (:child, :parent);
+
+-- name: children
+SELECT child FROM run_after WHERE parent = :parent;
+
+-- name: forget_dependencies
+DELETE FROM run_after WHERE parent = :parent;
+
+-- name: unblock
+UPDATE runs SET blocked_by = max(0, blocked_by - 1) WHERE id = :id;
+
+-- name: set_blocked
+UPDATE runs SET blocked_by = :blocked_by WHERE id = :id;
+
+-- name: events_offset
+SELECT events_offset FROM runs WHERE id = :id;
+
+-- name: set_events_offset
+UPDATE runs SET events_offset = :offset WHERE id = :id;
+
+-- name: snapshot_hashes
+SELECT DISTINCT record ->> '$.snapshot.hash' FROM runs WHERE record ->> '$.snapshot.hash' IS NOT NULL;
+
+-- name: ended_before
+SELECT record FROM runs WHERE status IN ('finished', 'failed', 'stopped', 'lost') AND ended_at < :time ORDER BY seq;

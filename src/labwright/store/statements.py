@@ -1,0 +1,18 @@
+"""SQL by name: each file in `sql/` holds statements under `-- name:` lines."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def load_statements(name: str) -> dict[str, str]:
+    text = (files("labwright.store") / "sql" / f"{name}.sql").read_text()
+    parts = _NAME.split(text)
+    return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
+
+
+RUNS = load_statements("runs")
+REST = load_statements("rest")

@@ -1,0 +1,55 @@
+"""Tokens: one secret per project, and signed, scoped ones derived from it. Changing the secret voids them all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from pathlib import Path
+
+from labwright.domain.actor import Actor, Scope
+
+_LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.VIEWER: "v"}
+_SCOPE = {letter: scope for scope, letter in _LETTER.items()}
+
+
+def load_or_make(path: Path) -> str:
+    """The person's token, made at first start, readable by its owner alone."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        pass
+    aside = path.with_suffix(".new")
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.write(fd, f"lw_{secrets.token_urlsafe(32)}\n".encode())
+    os.close(fd)
+    aside.replace(path)
+    return path.read_text().strip()
+
+
+def mint(secret: str, scope: Scope, subject: str, ttl_seconds: float | None = None) -> str:
+    """A token for one run, agent or viewer; without a time to live it lasts as long as the secret."""
+    expires = "" if ttl_seconds is None else str(int(time.time() + ttl_seconds))
+    body = f"lw{_LETTER[scope]}.{subject}.{expires}"
+    return f"{body}.{_signature(secret, body)}"
+
+
+def verify(secret: str, token: str) -> Actor | None:
+    if hmac.compare_digest(token.encode(), secret.encode()):
+        return Actor(Scope.PERSON)
+    body, _, signature = token.rpartition(".")
+    parts = body.split(".")
+    if len(parts) != 3 or not hmac.compare_digest(signature.encode(), _signature(secret, body).encode()):
+        return None
+    kind, subject, expires = parts
+    if expires and int(expires) < time.time():
+        return None
+    return Actor(_SCOPE[kind.removeprefix("lw")], subject)
+
+
+def _signature(secret: str, body: str) -> str:
+    digest = hmac.new(secret.encode(), body.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest[:24]).decode()

@@ -1,0 +1,162 @@
+"""A Labwright server as a user has it: its own process, its own project folder, real HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.support.waiting import wait_until
+
+ENDED = {"finished", "failed", "stopped", "lost"}
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class LiveServer:
+    """Start, kill and restart a server; call it; wait for its runs."""
+
+    def __init__(self, project: Path, **environment: str) -> None:
+        self.project = project
+        self.state = project / ".labwright"
+        self.environment = {
+            **os.environ,
+            "LABWRIGHT_PORT": "0",
+            "LABWRIGHT_LEASE_DIR": str(project.parent / f"{project.name}-leases"),
+            "LABWRIGHT_TMUX": "0",
+            **environment,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    def start(self) -> LiveServer:
+        (self.state / "server.json").unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "labwright.server", "--project", str(self.project)],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        wait_until(self._is_up, "the server to come up")
+        return self
+
+    def _is_up(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            assert self.process.stderr is not None
+            raise AssertionError(f"the server ended: {self.process.stderr.read().decode()}")
+        try:
+            self.url = json.loads((self.state / "server.json").read_text())["url"]
+            return self.call("GET", "/health").status == 200
+        except (FileNotFoundError, ConnectionError):
+            return False
+
+    @property
+    def token(self) -> str:
+        return (self.state / "token").read_text().strip()
+
+    def kill(self) -> None:
+        """As a crash does it."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self._close_pipe()
+
+    def stop(self) -> None:
+        """As `labwright down` does it."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=20)
+        self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        if self.process is not None and self.process.stderr is not None:
+            self.process.stderr.close()
+
+    def restart(self) -> LiveServer:
+        self.kill()
+        return self.start()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = "",
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """`token=None` sends none; by default the person's."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        sent = dict(headers or {})
+        if token is not None and path not in ("/health",):
+            sent.setdefault("X-Auth-Token", token or self.token)
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, data, sent)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        answer = self.call("GET", path)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def post(self, path: str, body: Any = None) -> Any:
+        answer = self.call("POST", path, body)
+        assert answer.status in (200, 201), answer.body
+        return answer.json
+
+    def submit(self, command: str, **fields: Any) -> dict[str, Any]:
+        run: dict[str, Any] = self.post("/runs", {"command": command, "auto_start": True, **fields})
+        return run
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/runs/{run_id}")
+        return found
+
+    def wait_for_status(self, run_id: str, *statuses: str, timeout: float = 30.0) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            run = self.run(run_id)
+            assert run["status"] in statuses or run["status"] not in ENDED, run
+            return run if run["status"] in statuses else None
+
+        return wait_until(reached, f"{run_id} to be {statuses}", timeout)
+
+    def wait_for_end(self, run_id: str, timeout: float = 30.0) -> dict[str, Any]:
+        return self.wait_for_status(run_id, *ENDED, timeout=timeout)
+
+    def output(self, run_id: str) -> str:
+        return (self.state / "runs" / run_id / "output.log").read_text(errors="replace")
+
+    def all_runs(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        while True:
+            answer = self.call("GET", f"/runs?limit=1000&archived=all{cursor}")
+            found += answer.json
+            following = answer.headers.get("x-next-cursor")
+            if not following:
+                return found
+            cursor = f"&cursor={following}"

@@ -1,0 +1,21 @@
+"""Wait for a condition, never for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def wait_until(condition: Callable[[], Result], what: str = "the condition", timeout: float = 30.0) -> Result:
+    """The first true answer; fails loudly with what was waited for."""
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout} s for {what}; last answer: {answer!r}")
+        time.sleep(0.02)

@@ -1,0 +1,120 @@
+"""When a card is free, who may take it, and how it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from labwright.domain.gpu import (
+    BusyLimits,
+    Gpu,
+    GpuProcess,
+    LeaseHolder,
+    Waiter,
+    by_preference,
+    is_free,
+    kept_for_others,
+    kept_words,
+    lease_words,
+    pick_gpus,
+    resolve_names,
+    why_busy,
+)
+
+LIMITS = BusyLimits(memory_mb=1024, utilization=10)
+
+
+def card(index: int = 0, **facts: object) -> Gpu:
+    return Gpu(index=index, uuid=f"GPU-{index}aaa", name="H100", memory_total_mb=81920, **facts)  # type: ignore[arg-type]
+
+
+def waiter(name: str, count: int, usable: str, since: float = 0.0) -> Waiter:
+    return Waiter(run_id=name, user="u", count=count, usable=tuple(usable), since=since, ageing_seconds=30)
+
+
+def test_an_idle_card_is_free() -> None:
+    assert is_free(card(memory_used_mb=300, utilization=3), LIMITS)
+
+
+def test_a_process_however_small_makes_a_card_busy() -> None:
+    assert not is_free(card(processes=(GpuProcess(pid=7, memory_mb=1),)), LIMITS)
+
+
+def test_our_own_process_does_not() -> None:
+    assert is_free(card(processes=(GpuProcess(pid=7, memory_mb=1),)), LIMITS, own_pids={7})
+
+
+def test_a_desktop_does_not_but_its_memory_may() -> None:
+    desktop = (GpuProcess(pid=7, memory_mb=200, name="Xorg"),)
+    assert is_free(card(processes=desktop, memory_used_mb=200), LIMITS)
+    assert not is_free(card(processes=desktop, memory_used_mb=9000), LIMITS)
+
+
+def test_memory_without_a_process_is_use() -> None:
+    assert why_busy(card(1, memory_used_mb=30720), LIMITS) == (
+        "GPU 1 has 30.0 GB of memory in use and shows no process"
+    )
+
+
+def test_utilisation_without_a_process_is_use() -> None:
+    assert why_busy(card(utilization=80), LIMITS) == "GPU 0 is 80% busy and shows no process"
+
+
+def test_words_name_the_process() -> None:
+    gpu = card(1, processes=(GpuProcess(pid=12, memory_mb=30822, user="bob", name="python"),))
+    assert why_busy(gpu, LIMITS) == "GPU 1 is in use by bob's python (pid 12, 30.1 GB)"
+    unseen = card(0, processes=(GpuProcess(pid=12, memory_mb=1024),))
+    assert why_busy(unseen, LIMITS) == "GPU 0 is in use by an unseen process (pid 12, 1.0 GB)"
+
+
+def test_words_name_the_holder() -> None:
+    assert lease_words(card(), LeaseHolder(run_id="run-1", user="alice")) == "GPU 0 is held by alice (run-1)"
+    assert lease_words(card(), LeaseHolder(run_id="", user="")) == "GPU 0 is held by someone"
+
+
+def test_words_name_whom_a_card_is_kept_for() -> None:
+    assert kept_words(card(2), waiter("run-w", 4, "ab"), now=45.0) == (
+        "GPU 2 is kept for run-w of u, waiting 45 s for 4 GPUs"
+    )
+
+
+def test_the_emptiest_card_is_preferred_then_the_lowest() -> None:
+    cards = [card(0, memory_used_mb=500), card(2), card(1)]
+    assert [gpu.index for gpu in by_preference(cards)] == [1, 2, 0]
+
+
+def test_a_pick_is_all_or_nothing() -> None:
+    assert pick_gpus("abc", (), 2) == ("a", "b")
+    assert pick_gpus("abc", ("a",), 2) == ("b", "c")
+    assert pick_gpus("abc", ("a", "b"), 2) == ()
+
+
+def test_an_older_waiter_that_fits_comes_first() -> None:
+    assert set(kept_for_others("a", [waiter("old", 1, "ab")], now=1.0)) == {"a"}
+
+
+def test_a_young_wide_waiter_may_be_passed() -> None:
+    assert kept_for_others("a", [waiter("wide", 2, "ab")], now=29.0) == {}
+
+
+def test_an_aged_wide_waiter_has_cards_kept_for_it() -> None:
+    assert set(kept_for_others("a", [waiter("wide", 2, "ab")], now=30.0)) == {"a"}
+
+
+def test_cards_are_kept_for_the_oldest_first() -> None:
+    kept = kept_for_others("ab", [waiter("first", 1, "ab"), waiter("second", 2, "abc")], now=60.0)
+    assert {uuid: who.run_id for uuid, who in kept.items()} == {"a": "first", "b": "second"}
+
+
+def test_nothing_is_kept_for_one_whom_ending_leases_would_not_serve() -> None:
+    assert kept_for_others("a", [waiter("blocked by a stranger", 2, "a")], now=999.0) == {}
+
+
+@pytest.mark.parametrize(("name", "index"), [("1", 1), ("GPU-1aaa", 1), ("GPU-1a", 1), (" 0 ", 0)])
+def test_cards_are_named_as_cuda_names_them(name: str, index: int) -> None:
+    found, unknown = resolve_names([card(0), card(1)], [name])
+    assert [gpu.index for gpu in found] == [index]
+    assert unknown == ()
+
+
+def test_names_that_fit_no_card_are_reported() -> None:
+    assert resolve_names([card(0)], ["7", "GPU-", "", "GPU-zzz"]) == ((), ("7", "GPU-", "", "GPU-zzz"))
