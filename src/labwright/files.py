@@ -20,6 +20,15 @@ def write_whole(path: str | os.PathLike[str], content: bytes, *, sync: bool = Tr
     os.replace(aside, path)
 
 
+def write_new(path: str, content: bytes) -> None:
+    """A file that nobody looks at until another one, written whole, says that all is there."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_all(fd, content)
+    finally:
+        os.close(fd)
+
+
 def write_json(path: str | os.PathLike[str], value: Any, *, sync: bool = True) -> None:
     write_whole(path, json.dumps(value, ensure_ascii=False).encode() + b"\n", sync=sync)
 

@@ -32,7 +32,6 @@ class RunPaths:
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.metrics = f"{self.dir}/metrics"  # one file a source
-        self.sidecar_log = f"{self.dir}/sidecar.log"  # sidecar: its own tracebacks
 
     def claim(self, attempt: int) -> str:
         return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -28,8 +29,14 @@ class Backups:
         last = events.last_seq(self._lab.db.reader())
         if last != self._at_event:
             self._at_event = last
-            self._thread = threading.Thread(target=make_backup, args=(self._lab,), name="backup", daemon=True)
+            self._thread = threading.Thread(target=self._make, name="backup", daemon=True)
             self._thread.start()
+
+    def _make(self) -> None:
+        try:
+            make_backup(self._lab)
+        except (OSError, sqlite3.Error) as error:
+            log.error("no backup could be made, the next one is tried in time: %s", error)
 
 
 def make_backup(lab: Lab) -> Path:

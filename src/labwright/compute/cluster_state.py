@@ -45,7 +45,7 @@ class ClusterState:
 
     def set_by_hand(self, kind: ClusterType, max_parallel: int | None, shared: bool | None) -> Cluster:
         """Detection still tells what cards there are; a type that this machine cannot be is refused."""
-        seen = self.detect()
+        seen = detect(self._lease_dir)
         if kind is ClusterType.SLURM:
             raise Invalid("Slurm does not answer on this machine.", hint="Choose local_gpu or cpu_only.")
         if kind is ClusterType.LOCAL_GPU and not seen.gpus:

@@ -12,7 +12,7 @@ from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.recover import recover
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
@@ -118,11 +118,13 @@ class Engine:
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        limits = self._limits()
-        queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, capacity.total)
-        if not queues:
+        active = active_load(reader)
+        room = capacity.total - len(active)
+        if room <= 0:
             return
-        for run_id in choose(queues, active_load(reader), capacity, limits, time.time(), settings.ageing_seconds):
+        limits = self._limits()
+        queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
+        for run_id in choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
             self._launch(run_id)
 
     def _limits(self) -> dict[str, int]:
@@ -149,7 +151,7 @@ class Engine:
             runs.change(tx, run, launched, str(SYSTEM))
         try:
             make_run_folder(lab, launched)
-            lab.launcher.launch(launched)
+            lab.launcher.launch(launched, address_for(lab, launched))
         except OSError as error:
             self._launch_again_at = time.monotonic() + _RETRY_SECONDS
             self._put_back(launched, f"cannot start yet: {error.strerror or error}; trying again")

@@ -25,14 +25,17 @@ _SECRET_PARTS = frozenset(
         "PAT",
     ]
 )
-_URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
+_SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "MYSQL_PWD")  # PGPASSWORD
+_URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _MODEL_KEYS = frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY"})
 _KEPT_OF_OURS = "LABWRIGHT_SIM_"  # the simulated driver must be seen by runs too
 _SESSION_ONLY = frozenset({"TMUX", "TMUX_PANE", "_", "OLDPWD", "SHLVL"})
 
 
 def is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_PARTS & set(name.upper().split("_"))) or _URL_WITH_PASSWORD.search(value) is not None
+    name = name.upper()
+    named = name.endswith(_SECRET_ENDINGS) or bool(_SECRET_PARTS & set(name.split("_")))
+    return named or _URL_WITH_PASSWORD.search(value) is not None
 
 
 def split_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

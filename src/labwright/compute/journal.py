@@ -6,6 +6,7 @@ From launch on the run's folder tells its story; until then this does. Appended 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -15,6 +16,8 @@ from typing import Any
 from labwright.domain.run import Run
 from labwright.files import complete_lines, write_whole
 
+log = logging.getLogger(__name__)
+
 
 class Journal:
     def __init__(self, path: Path) -> None:
@@ -23,17 +26,18 @@ class Journal:
         self._fd: int | None = None
 
     def note(self, runs: Iterable[Run]) -> None:
-        self._append({"run": run.to_dict()} for run in runs)
+        self._append("".join(f'{{"run":{run.to_json()}}}\n' for run in runs))
 
     def note_deleted(self, run_id: str) -> None:
-        self._append([{"deleted": run_id}])
+        self._append(f'{{"deleted":"{run_id}"}}\n')
 
-    def _append(self, entries: Iterable[dict[str, Any]]) -> None:
-        block = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries).encode()
+    def _append(self, lines: str) -> None:
+        block = lines.encode()
         with self._lock:
             if self._fd is None:
-                self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            os.write(self._fd, block)
+                self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+                _end_torn_line(self._fd)
+            _write_whole_or_nothing(self._fd, block)
 
     def read(self) -> tuple[dict[str, Run], set[str]]:
         """The last word on each run, and the ids that were deleted."""
@@ -43,8 +47,7 @@ class Journal:
             if "deleted" in entry:
                 deleted.add(entry["deleted"])
                 runs.pop(entry["deleted"], None)
-            else:
-                run = Run.from_dict(entry["run"])
+            elif run := _run_in(entry):
                 runs[run.id] = run
         return runs, deleted
 
@@ -56,14 +59,18 @@ class Journal:
                 return
             offset = next_offset
             for line in lines:
-                if line.startswith(b"{") and line.endswith(b"}"):
-                    yield json.loads(line)
+                try:
+                    entry = json.loads(line)
+                except ValueError:  # torn by a kill or a full disk; the lines around it are whole
+                    continue
+                if isinstance(entry, dict):
+                    yield entry
 
     def compact(self, has_folder: Callable[[str], bool]) -> None:
         """Forget what a folder tells better."""
         runs, deleted = self.read()
-        entries = [{"run": run.to_dict()} for run in runs.values() if not has_folder(run.id)]
-        lines = [json.dumps(entry, ensure_ascii=False) for entry in [*entries, *({"deleted": i} for i in deleted)]]
+        lines = [f'{{"run":{run.to_json()}}}' for run in runs.values() if run.is_terminal or not has_folder(run.id)]
+        lines += [f'{{"deleted":"{run_id}"}}' for run_id in deleted]
         with self._lock:
             write_whole(self._path, "".join(f"{line}\n" for line in lines).encode())
             self.close_file()
@@ -72,3 +79,29 @@ class Journal:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def _run_in(entry: dict[str, Any]) -> Run | None:
+    try:
+        return Run.from_dict(entry["run"])
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("a line of the journal is no run: %s", error)
+        return None
+
+
+def _end_torn_line(fd: int) -> None:
+    """A kill in the middle of a line must not swallow the next one."""
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        os.write(fd, b"\n")
+
+
+def _write_whole_or_nothing(fd: int, block: bytes) -> None:
+    """On a full disk the file is left as it was."""
+    before = os.fstat(fd).st_size
+    try:
+        while block:
+            block = block[os.write(fd, block) :]
+    except OSError:
+        os.ftruncate(fd, before)
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import psutil
@@ -25,6 +26,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
         "fuse.glusterfs",
     ]
 )
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space in a mount point
 _CGROUP = Path("/sys/fs/cgroup")
 _FIRST_HUMAN_UID = 1000
 _NOBODY = 65534
@@ -74,7 +76,7 @@ def file_system_of(path: Path, mounts: str | None = None) -> str:
     best, kind = "", "unknown"
     for line in text.splitlines():
         _, point, found, *_ = line.split()
-        point = point.encode().decode("unicode_escape")
+        point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), point)
         if path.is_relative_to(point) and len(point) >= len(best):
             best, kind = point, found
     return kind

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from labwright.compute.backups import newest_backups
+from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.ids import RUN, SWEEP, is_id
@@ -19,7 +20,7 @@ from labwright.files import read_json
 from labwright.paths import ProjectPaths
 from labwright.store import runs, sweeps
 from labwright.store.database import Database, Transaction
-from labwright.store.statements import RUNS
+from labwright.store.statements import REST, RUNS
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +45,17 @@ def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text:
     database.renew_epoch()
     with database.transaction() as tx:
         _restore_sweeps(tx, paths, result)
-        _restore_journal(tx, Journal(paths.journal), result)
-        _restore_folders(tx, paths, result, progress)
+        noted, deleted = Journal(paths.journal).read()
+        stopped = {run.id: run for run in noted.values() if run.is_terminal}
+        # A folder is newer than the journal, unless that tells of an end: then the folder was never used.
+        found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
+        for run_id in deleted:  # also where a kill left a part of the folder
+            found.pop(run_id, None)
+            tx.execute(RUNS["delete"], id=run_id)
+            tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+        _restore_runs(tx, found.values(), result)
         _restore_dependencies(tx)
+        _fail_dependents(tx)
     database.close()
     result.kept_aside = _put_in_place(aside, target)
     return result
@@ -74,24 +83,26 @@ def _start_from_backup(paths: ProjectPaths, aside: Path, progress: Callable[[str
 def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
     for file in sorted(paths.sweeps.glob("*.json"), key=lambda path: path.stat().st_mtime):
         if is_id(file.stem, SWEEP):
-            sweeps.restore(tx, Sweep.from_dict(read_json(file)))
-            result.sweeps += 1
+            try:
+                sweeps.restore(tx, Sweep.from_dict(read_json(file)))
+                result.sweeps += 1
+            except (ValueError, KeyError, TypeError) as error:
+                log.warning("%s cannot be read: %s", file, error)
+                result.unreadable += 1
 
 
-def _restore_journal(tx: Transaction, journal: Journal, result: Rebuilt) -> None:
-    """It is newer than any backup, but older than a folder."""
-    noted, deleted = journal.read()
-    for run in noted.values():
+def _restore_runs(tx: Transaction, found: Iterable[Run], result: Rebuilt) -> None:
+    """In the order in which they were made. What a backup knows beyond the queue is newer than both."""
+    for run in sorted(found, key=lambda run: run.created_at):
         known = _known(tx, run.id)
         if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED):
             runs.restore(tx, run)
             result.runs += known is None
-    for run_id in deleted:
-        tx.execute(RUNS["delete"], id=run_id)
 
 
-def _restore_folders(tx: Transaction, paths: ProjectPaths, result: Rebuilt, progress: Callable[[str], None]) -> None:
-    folders = sorted(paths.runs.glob("*/spec.json"), key=lambda path: path.stat().st_mtime)
+def _runs_in_folders(paths: ProjectPaths, result: Rebuilt, progress: Callable[[str], None]) -> dict[str, Run]:
+    found: dict[str, Run] = {}
+    folders = list(paths.runs.glob("*/spec.json"))
     for count, spec in enumerate(folders, 1):
         if count % 1000 == 0:
             progress(f"{count} of {len(folders)} run folders")
@@ -103,21 +114,30 @@ def _restore_folders(tx: Transaction, paths: ProjectPaths, result: Rebuilt, prog
             log.warning("%s cannot be read: %s", spec, error)
             result.unreadable += 1
             continue
-        known = _known(tx, run.id)
-        if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED):
-            runs.restore(tx, run.evolve(run_dir=str(spec.parent)))
-            result.runs += known is None
+        found[run.id] = run.evolve(run_dir=str(spec.parent))
+    return found
 
 
 def _restore_dependencies(tx: Transaction) -> None:
     """Which queued runs still wait for a parent follows from the runs themselves."""
-    for status in (RunStatus.READY, RunStatus.QUEUED):
-        for run in runs.with_status(tx.connection, status):
-            parents = [_known(tx, parent) for parent in run.after]
-            for parent in run.after:
-                tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
-            open_parents = sum(1 for parent in parents if parent and parent.status is not RunStatus.FINISHED)
-            tx.execute(RUNS["set_blocked"], id=run.id, blocked_by=open_parents)
+    for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
+        for parent in run.after:
+            tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
+        tx.execute(RUNS["set_blocked"], id=run.id, blocked_by=len(_unfinished_parents(tx, run)))
+
+
+def _fail_dependents(tx: Transaction) -> None:
+    """Those of runs that ended without a folder; those of the others fail when the next start reads the folder."""
+    for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
+        ended = [parent for parent in _unfinished_parents(tx, run) if parent.is_terminal]
+        if ended and not runs.get(tx.connection, run.id).is_terminal:  # it may have failed with another one
+            words = f"It was to run after {ended[0].id} ({ended[0].name}), which did not finish."
+            end_run(tx, run, RunStatus.FAILED, reason="dependency_failed", error=words)
+
+
+def _unfinished_parents(tx: Transaction, run: Run) -> list[Run]:
+    parents = (_known(tx, parent) for parent in run.after)
+    return [parent for parent in parents if parent and parent.status is not RunStatus.FINISHED]
 
 
 def _known(tx: Transaction, run_id: str) -> Run | None:

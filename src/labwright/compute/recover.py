@@ -8,7 +8,7 @@ import time
 from labwright.compute.claims import read_claim
 from labwright.compute.ingest import end_run, ingest
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import Run, RunStatus
 from labwright.processes import ProcessIdentity, boot_id, processes_of_run
@@ -32,7 +32,7 @@ def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     if at_start or time.time() - launched > _CLAIM_PATIENCE_SECONDS:
         make_run_folder(lab, run)
-        lab.launcher.launch(run)
+        lab.launcher.launch(run, address_for(lab, run))
 
 
 def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,7 +14,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.run import Run
-from labwright.files import read_json, write_json, write_whole
+from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.tokens import mint
 
@@ -22,12 +24,12 @@ _MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to wa
 def make_run_folder(lab: Lab, run: Run) -> None:
     """Raises OSError on a full or read-only disk; calling it again for the same attempt is harmless."""
     paths = lab.paths.run(run.id)
-    os.makedirs(paths.control, mode=0o700, exist_ok=True)
-    write_whole(paths.command, run.command.encode() + b"\n", sync=False)
-    write_json(paths.env, _environment_record(lab, run), sync=False)
-    secrets = {**_kept_secrets(lab, run.id), **_address(lab, run)}
-    if secrets:
-        write_json(paths.secrets, secrets, sync=False)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(paths.dir, 0o700)
+    write_new(paths.command, run.command.encode() + b"\n")
+    write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
+    if secrets := _kept_secrets(lab, run.id):
+        write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
@@ -42,7 +44,8 @@ def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     return {"base": "server", "variables": {**shown, **run.env}}
 
 
-def _address(lab: Lab, run: Run) -> dict[str, str]:
+def address_for(lab: Lab, run: Run) -> dict[str, str]:
+    """Where a run reaches its server, and the token that is good for nothing but this run. Never in a file."""
     return {"LABWRIGHT_SERVER_URL": lab.url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
 
 

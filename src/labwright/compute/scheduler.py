@@ -72,7 +72,7 @@ def choose(
             load[head.group] += 1
             free_slots -= head.gpus == 0
             free_gpus -= head.gpus
-        elif head.gpus and now - head.queued_at >= ageing_seconds:
+        elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
             free_gpus = 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 
 def now() -> str:
@@ -17,4 +17,4 @@ def rfc3339(seconds: float) -> str:
 
 
 def epoch_seconds(text: str) -> float:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()
+    return datetime.fromisoformat(text).timestamp()

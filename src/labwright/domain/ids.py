@@ -13,7 +13,7 @@ RUN, SWEEP, ALERT = "run", "sweep", "alert"
 
 
 def new_id(kind: str) -> str:
-    return f"{kind}-{''.join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))}"
+    return f"{kind}-{''.join([_ALPHABET[byte & 31] for byte in secrets.token_bytes(_LENGTH)])}"
 
 
 def is_id(text: str, kind: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+import json
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -47,6 +48,9 @@ class GpuwrapConfig:
     enabled: bool = True
     retries: int = -1
     retry_delay_seconds: float = 10.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +135,11 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        data["gpuwrap_config"] = asdict(self.gpuwrap_config) if self.gpuwrap_config else None
+        data["gpuwrap_config"] = self.gpuwrap_config.to_dict() if self.gpuwrap_config else None
         return data
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Run:

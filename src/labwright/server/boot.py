@@ -33,7 +33,7 @@ from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
-from labwright.files import read_json, write_json
+from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity
 from labwright.services import cluster
@@ -56,8 +56,11 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     """Blocks until the server is told to end."""
     settings = load_settings(project)
     paths = prepare_state(project)
-    lock = take_lock(paths)
-    _log_to_file(paths)
+    try:
+        lock = take_lock(paths)
+        _log_to_file(paths)
+    except OSError as error:
+        raise _unusable(paths, error) from error
     listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
     lab = open_lab(paths, settings, listener.url)
     try:
@@ -79,9 +82,11 @@ def _run(lab: Lab, listener: Listener) -> None:
         access_log=False,
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
+        loop="uvloop",
         ws="none",
         lifespan="on",
         server_header=False,
+        proxy_headers=False,
     )
     _announce(lab, listener.url)
     uvicorn.Server(config).run(sockets=[listener.socket])
@@ -98,11 +103,15 @@ def prepare_state(project: Path) -> ProjectPaths:
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
-        raise StorageFailed(
-            f"The state folder {paths.state} cannot be written: {error.strerror}.",
-            hint="Free disk space or change its permissions; or start in another folder with --project.",
-        ) from error
+        raise _unusable(paths, error) from error
     return paths
+
+
+def _unusable(paths: ProjectPaths, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"The state folder {paths.state} cannot be written: {error.strerror or error}.",
+        hint="Free disk space or change its permissions; or start in another folder with --project.",
+    )
 
 
 def take_lock(paths: ProjectPaths) -> int:
@@ -115,7 +124,8 @@ def take_lock(paths: ProjectPaths) -> int:
         raise _already_running(_last_server(paths)) from None
     other = _last_server(paths)
     elsewhere = other.get("hostname") not in (None, socket.gethostname())
-    if elsewhere and time.time() - float(other.get("heartbeat", 0)) < _OTHER_HOST_PATIENCE_SECONDS:
+    beat = other.get("heartbeat")
+    if elsewhere and isinstance(beat, int | float) and time.time() - beat < _OTHER_HOST_PATIENCE_SECONDS:
         os.close(fd)
         raise _already_running(other)
     return fd
@@ -140,11 +150,12 @@ def _already_running(other: dict[str, Any]) -> Conflict:
 def listen(host: str, port: int, *, chosen: bool) -> Listener:
     """A port that somebody chose must be free; the usual one gives way to any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         _bind(listener, host, port, chosen)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
         raise _cannot_listen(host, port, error) from error
     shown = f"[{host}]" if family == socket.AF_INET6 else host
@@ -162,7 +173,9 @@ def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
     listener.listen(1024)
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> Conflict | Invalid:
+def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> Conflict | Invalid:
+    if isinstance(error, OverflowError):
+        return Invalid(f"{port} is no port.", hint="Choose one between 1 and 65535, or leave --port out.")
     if error.errno == errno.EADDRINUSE:
         return Conflict(f"Port {port} on {host} is taken.", hint="Choose another with --port, or leave --port out.")
     return Invalid(f"Cannot listen on {host}:{port}: {error.strerror or error}.", hint="Check --host and --port.")
@@ -171,7 +184,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> Conflict | Invalid:
 def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     try:
         _place_database(paths, settings)
-        if not paths.database.exists() and _has_history(paths):
+        if _is_missing(paths.database) and _has_history(paths):
             log.warning("the database is missing; restoring it from the run folders")
             rebuild(paths, log.info)
         journal = Journal(paths.journal)
@@ -189,9 +202,16 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         )
         journal.compact(lambda run_id: has_folder(lab, run_id))
     except OSError as error:
-        raise StorageFailed(f"The state folder {paths.state} cannot be used: {error}.") from error
+        raise _unusable(paths, error) from error
+    if not lab.token:
+        raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     cluster.restore(lab)
     return lab
+
+
+def _is_missing(database: Path) -> bool:
+    """Also when it was emptied: an empty file is a valid database, of no runs."""
+    return not database.exists() or database.stat().st_size == 0
 
 
 def _place_database(paths: ProjectPaths, settings: Settings) -> None:
@@ -200,10 +220,10 @@ def _place_database(paths: ProjectPaths, settings: Settings) -> None:
         return
     if not settings.state_dir and not machine.is_network(paths.state.resolve()):
         return
-    base = Path(settings.state_dir) if settings.state_dir else Path.home() / ".local" / "state" / "labwright"
+    base = Path(settings.state_dir or "~/.local/state/labwright").expanduser().absolute()
     folder = base / hashlib.sha256(str(paths.project).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    paths.database_pointer.write_text(f"{folder / 'labwright.db'}\n")
+    write_whole(paths.database_pointer, f"{folder / 'labwright.db'}\n".encode())
 
 
 def _has_history(paths: ProjectPaths) -> bool:
@@ -216,12 +236,21 @@ def _announce(lab: Lab, url: str) -> None:
     own = identity(os.getpid())
     facts = {"url": url, "hostname": own.host, "boot_id": own.boot_id, "pid": own.pid, "start_time": own.start_time}
 
+    def write() -> None:
+        write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
+
     def beat() -> None:
         while True:
-            write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
             time.sleep(_HEARTBEAT_SECONDS)
+            try:
+                write()
+            except OSError as error:  # a full disk; the next beat may find room
+                log.warning("the heartbeat could not be written: %s", error)
 
-    write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
+    try:
+        write()
+    except OSError as error:
+        raise _unusable(lab.paths, error) from error
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
     log.info("listening on %s", url)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 from typing import Any
@@ -25,6 +26,8 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
     (errors.StorageFailed, 507),
 ]
 
+_DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+
 
 def status_of(error: errors.LabwrightError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
@@ -43,6 +46,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(sqlite3.Error, _storage)
+    app.add_exception_handler(OSError, _disk)
     app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -66,15 +70,26 @@ def _place(location: tuple[Any, ...]) -> str:
 
 def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, errors.LabwrightError):  # raised while the body was read
+        return answer(error.__cause__)
     if error.status_code == 404:
         return answer(errors.NotFound(f"There is no {request.url.path} here.", hint="See /docs for what there is."))
     code = "method_not_allowed" if error.status_code == 405 else "http"
-    return JSONResponse(body_of(code, str(error.detail)), error.status_code, headers=error.headers)
+    hint = "Send JSON in UTF-8, not nested too deeply." if error.status_code == 400 else "See /docs for what there is."
+    return JSONResponse(body_of(code, str(error.detail), hint), error.status_code, headers=error.headers)
 
 
 def _storage(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s: %s", request.method, request.url.path, error)
     return answer(errors.StorageFailed(f"The database does not answer: {error}."))
+
+
+def _disk(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, OSError)
+    if error.errno not in _DISK_REFUSES:
+        return _unexpected(request, error)
+    log.error("%s %s: %s", request.method, request.url.path, error)
+    return answer(errors.StorageFailed(f"The state folder cannot be written: {error.strerror}."))
 
 
 def _too_deep(_request: Request, _error: Exception) -> JSONResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -14,12 +15,15 @@ from labwright.domain.sweep import SweepMethod, SweepStatus
 
 MAX_JSON_BYTES = 64 * 1024
 MAX_JSON_DEPTH = 20
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 BIG = 2**53  # beyond this a JSON number is not exact everywhere
 
 
-def _no_nul(text: str) -> str:
+def _plain_text(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold NUL characters")
+    if not text.isascii() and _HALF_A_PAIR.search(text):
+        raise ValueError("must be valid Unicode: half of a surrogate pair is no character")
     return text
 
 
@@ -42,7 +46,7 @@ def _depth(value: object, level: int = 1) -> int:
     return max((_depth(item, level + 1) for item in inner), default=level)
 
 
-Text = Annotated[str, AfterValidator(_no_nul)]
+Text = Annotated[str, AfterValidator(_plain_text)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Tag = Annotated[Text, Field(min_length=1, max_length=100)]
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.@:-]+$")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now
+from labwright.domain.errors import Conflict
 from labwright.domain.ids import ALERT, new_id
 from labwright.services import runs as run_verbs
 from labwright.store import alerts, runs
@@ -37,16 +39,19 @@ def raise_for_run(
 
 
 def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
-    """The answer is recorded first; `stop` and `rerun` are then carried out through the normal verbs."""
+    """A rerun that cannot be made leaves the alert open; one is made at most, whoever answers how often."""
+    alerts.get(lab.db.reader(), alert_id).check_answer(choice)
+    if choice == "rerun":
+        once = IdempotencyKey.of(alert_id, "rerun", b"")
+        run_verbs.rerun(lab, alerts.get(lab.db.reader(), alert_id).run_id, actor, {}, once)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
         answered = alert.answered(choice, str(actor), now())
         alerts.resolve(tx, answered, str(actor))
-    if choice == "stop" and not runs.get(lab.db.reader(), alert.run_id).is_terminal:
-        run_verbs.stop(lab, alert.run_id, actor)
-    elif choice == "rerun":
-        run_verbs.rerun(lab, alert.run_id, actor, {})
+    if choice == "stop":
+        with contextlib.suppress(Conflict):  # it has ended by itself
+            run_verbs.stop(lab, alert.run_id, actor)
     return answered
 
 

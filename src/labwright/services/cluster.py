@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.actor import Actor
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterType
+from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
 from labwright.store import runs
 from labwright.store.statements import REST
 
+log = logging.getLogger(__name__)
 _BY_HAND = "cluster_type"
 
 
@@ -20,8 +23,15 @@ def show(lab: Lab) -> dict[str, Any]:
 
 
 def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, Any]:
-    """Detection replaces what was set by hand; a preferred type is taken where the machine can be that."""
-    found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
+    """Detection replaces what was set by hand; a preferred type is taken where the machine can be that.
+
+    An agent looks again as well, but what a person set by hand stays.
+    """
+    before = lab.cluster.current
+    if before.source is ClusterSource.MANUAL and actor.scope is Scope.AGENT:
+        found = lab.cluster.set_by_hand(before.type, before.max_parallel, before.shared_machine)
+    else:
+        found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
     _store(lab, found, actor)
     return _view(lab, found)
 
@@ -41,7 +51,11 @@ def restore(lab: Lab) -> None:
         lab.cluster.detect()
         return
     kind, parallel, shared = str(row[0]).split(",")
-    lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True")
+    try:
+        lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True")
+    except Invalid as error:  # the driver is gone: better to run without than not at all
+        log.warning("the cluster set by hand (%s) is not there now: %s", kind, error)
+        lab.cluster.detect()
 
 
 def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:

@@ -13,7 +13,6 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
-from labwright.domain.ids import RUN, is_id
 from labwright.domain.run import Run
 from labwright.services import runs as run_verbs
 from labwright.store import runs
@@ -21,7 +20,6 @@ from labwright.store.statements import REST, RUNS
 
 _DAY = 86400.0
 _ANSWERS_KEPT_DAYS = 7
-_ORPHAN_AGE_SECONDS = 3600.0
 
 
 def sizes(lab: Lab) -> dict[str, Any]:
@@ -98,12 +96,8 @@ def _ended_before(lab: Lab, when: float) -> list[Run]:
 def _orphan_folders(lab: Lab) -> list[Path]:
     """Folders whose run was deleted, where a kill came between the record and the files."""
     known = {row[0] for row in lab.db.reader().execute(RUNS["ids"])}
-    old = time.time() - _ORPHAN_AGE_SECONDS
-    return [
-        Path(entry.path)
-        for entry in os.scandir(lab.paths.runs)
-        if is_id(entry.name, RUN) and entry.name not in known and entry.stat().st_mtime < old
-    ]
+    _, deleted = lab.journal.read()  # a folder that nobody deleted may be of a run that could not be restored
+    return [Path(entry.path) for entry in os.scandir(lab.paths.runs) if entry.name in deleted - known]
 
 
 def backup(lab: Lab) -> str:

@@ -25,21 +25,29 @@ _ERROR = re.compile(
 )
 _TRACEBACK = b"Traceback (most recent call last)"
 _CONTENTION = re.compile(
-    rb".*(?:CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|RESOURCE_EXHAUSTED"
-    rb"|device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy|CUBLAS_STATUS_ALLOC_FAILED).*",
+    rb"(?:CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|RESOURCE_EXHAUSTED"
+    rb"|device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy|CUBLAS_STATUS_ALLOC_FAILED)",
     re.IGNORECASE,
 )
 
 
 def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
-    """A piece of the output; a negative offset counts from the end."""
+    """A piece of the output, of whole characters; a negative offset counts from the end."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
     start = max(0, size + offset) if offset < 0 else min(offset, size)
     block = _read_block(paths, start, min(limit, MAX_BYTES))
-    end = start + len(block)
+    gap = _gap(paths)
+    if gap and start < gap["end"] and start + len(block) > gap["start"]:
+        content, end = _up_to_gap(block, start, gap), gap["end"]
+    else:
+        if offset < 0 and start > 0:
+            start, block = _from_whole_character(start, block)
+        if not (run.is_terminal and start + len(block) == size):
+            block = _to_whole_character(block)
+        content, end = block.decode(errors="replace"), start + len(block)
     return {
-        "content": _with_gap(paths, block, start),
+        "content": content,
         "offset": start,
         "total_size": size,
         "has_more_before": start > 0,
@@ -76,7 +84,7 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
     head = _read_block(paths, 0, _DIGEST_SCAN_BYTES)
     tail = _read_block(paths, max(0, size - _DIGEST_SCAN_BYTES), _DIGEST_SCAN_BYTES)
     error = _first_error(head) or _first_error(tail)
-    contention = [_clip(match.group(0)) for match in _CONTENTION.finditer(tail)]
+    contention = [_clip(_line_around(tail, match.start())) for match in _CONTENTION.finditer(tail)]
     return {
         "run_id": run.id,
         "status": run.status,
@@ -85,7 +93,7 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
         "signal": run.signal,
         "error": run.error,
         "first_error": error,
-        "gpu_contention": contention[:5],
+        "gpu_contention": list(dict.fromkeys(contention))[:5],
         "last_lines": [_clip(line) for line in tail.rstrip(b"\n").split(b"\n")[-_DIGEST_LINES:]] if tail else [],
         "total_size": size,
         "gap": _gap(paths),
@@ -111,9 +119,33 @@ def _middle_out(lines: list[bytes]) -> list[bytes]:
     return [*lines[:half], b"  ...", *lines[-half:]]
 
 
+def _line_around(block: bytes, position: int) -> bytes:
+    """Of the line at a position, as much before and after it as is shown."""
+    start = max(block.rfind(b"\n", 0, position) + 1, position - _LINE_LENGTH // 2)
+    end = block.find(b"\n", position, start + 4 * _LINE_LENGTH)
+    return block[start : end if end >= 0 else start + 4 * _LINE_LENGTH]
+
+
 def _clip(line: bytes) -> str:
-    text = line.decode(errors="replace").rstrip("\r")
+    text = line.strip(b"\0").decode(errors="replace").rstrip("\r")  # a capped log has zeros where its middle was
     return text if len(text) <= _LINE_LENGTH else f"{text[:_LINE_LENGTH]}…"
+
+
+def _from_whole_character(start: int, block: bytes) -> tuple[int, bytes]:
+    """Counted from the end, a piece may begin in the middle of a UTF-8 character: leave out what is left of it."""
+    cut = next((i for i, byte in enumerate(block[:4]) if byte & 0xC0 != 0x80), 0)
+    return start + cut, block[cut:]
+
+
+def _to_whole_character(block: bytes) -> bytes:
+    """Leave the beginning of a character for the next piece; bytes that are no UTF-8 stay."""
+    for length in (1, 2, 3):
+        byte = block[-length] if length < len(block) else 0
+        if byte >= 0xC0:
+            return block[:-length] if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else block
+        if byte < 0x80:
+            return block
+    return block
 
 
 def size_of(lab: Lab, run_id: str) -> int:
@@ -144,13 +176,8 @@ def _gap(paths: RunPaths) -> dict[str, int] | None:
     return gap
 
 
-def _with_gap(paths: RunPaths, block: bytes, start: int) -> str:
-    """Where the size cap dropped the middle, say so instead of showing zeros."""
-    gap = _gap(paths)
-    if gap is None or start >= gap["end"] or start + len(block) <= gap["start"]:
-        return block.decode(errors="replace")
-    before = block[: max(0, gap["start"] - start)]
-    after = block[max(0, gap["end"] - start) :]
+def _up_to_gap(block: bytes, start: int, gap: dict[str, int]) -> str:
+    """Where the size cap dropped the middle, say so once instead of showing zeros; the next piece begins behind it."""
+    before = block[: max(0, gap["start"] - start)].decode(errors="replace")
     dropped = (gap["end"] - gap["start"]) / 1e6
-    note = f"\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
-    return before.decode(errors="replace") + note + after.decode(errors="replace")
+    return f"{before}\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"

@@ -118,8 +118,10 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
 
 
 def _check_workdir(lab: Lab, text: str | None) -> Path:
-    workdir = lab.paths.project if text is None else lab.paths.project / Path(text).expanduser()
-    if not workdir.is_dir():
+    if text is None:
+        return lab.paths.project
+    workdir = lab.paths.project / os.path.expanduser(text)
+    if not os.path.isdir(workdir):
         raise Invalid(f"The workdir {workdir} does not exist.", hint="Make the folder, or leave workdir out.")
     if not os.access(workdir, os.R_OK | os.X_OK):
         raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
@@ -154,7 +156,7 @@ def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
 
 def _snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
     root = snapshot_root(lab, workdir)
-    if root in (Path("/"), Path.home()):
+    if str(root) in ("/", os.path.expanduser("~")):
         return None  # not a project's code
     try:
         return lab.snapshots.take(root).to_dict()

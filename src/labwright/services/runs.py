@@ -26,6 +26,8 @@ from labwright.store.statements import REST, RUNS
 
 def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = None) -> Run:
     """Everything is checked before anything is written; the run and its event are one transaction."""
+    if first := _first_answer(lab, key):
+        return first  # also when what it needs is gone by now
     planned = plan_run(lab, wanted, actor)
     run = planned.run
     planned.keep_secrets(lab)
@@ -39,12 +41,21 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
             runs.insert(tx, run, str(actor), blocked_by)
             remember(tx, key, run.to_dict())
+            lab.journal.note([run])  # before the commit: a disk too full for it must not leave half a run
     except BaseException:
         forget_secrets(lab, run.id)
         raise
-    lab.journal.note([run])
-    lab.wake()
+    if wanted.auto_start:
+        lab.wake()
     return run
+
+
+def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Run | None:
+    if key is None:
+        return None
+    with lab.db.transaction() as tx:
+        answer = recall(tx, key)
+    return Run.from_dict(json.loads(answer)) if answer else None
 
 
 def _check_references(tx: Transaction, run: Run) -> int:
@@ -68,7 +79,7 @@ def start(lab: Lab, run_id: str, actor: Actor) -> Run:
         run = runs.get(tx.connection, run_id)
         started = run.move(RunStatus.QUEUED, queued_at=now())
         runs.change(tx, run, started, str(actor))
-    lab.journal.note([started])
+        lab.journal.note([started])
     lab.wake()
     return started
 
@@ -83,10 +94,10 @@ def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
             stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
         else:
             stopped = end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began", actor=str(actor))
+            lab.journal.note([stopped])
     if stopped.is_active:
         request_stop(lab, stopped, actor)
     else:
-        lab.journal.note([stopped])
         forget_secrets(lab, run_id)
     lab.wake()
     return stopped
@@ -110,7 +121,7 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         parent_run_id=old.id,
         chat_session_id=old.chat_session_id,
         gpuwrap_config=old.gpuwrap_config,
-        gpus=old.gpus or None,
+        gpus=old.gpus,
         cpus=old.cpus,
         memory_mb=old.memory_mb,
         time_limit_seconds=old.time_limit_seconds,
@@ -136,6 +147,8 @@ def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:
         changed = run.evolve(**changes)
         if changed != run:
             runs.change(tx, run, changed, str(actor))
+            if run.run_dir is None:
+                lab.journal.note([changed])
     lab.wake()
     return changed
 
@@ -158,10 +171,19 @@ def delete(lab: Lab, run_id: str, actor: Actor) -> None:
         raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be deleted.", hint="Stop it first.")
     lab.journal.note_deleted(run_id)
     with lab.db.transaction() as tx:
+        lab.journal.note(_ended_with(tx, run_id))
         runs.delete(tx, run, str(actor))
         tx.execute(RUNS["forget_dependencies"], parent=run_id)
         tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+    forget_secrets(lab, run_id)
     shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
+
+
+def _ended_with(tx: Transaction, parent: str) -> list[Run]:
+    """Runs that failed with this one and have no folder to say so: without their parent nothing else tells it."""
+    rows = tx.execute(RUNS["child_records"], parent=parent).fetchall()
+    children = [Run.from_dict(json.loads(row[0])) for row in rows]
+    return [child for child in children if child.is_terminal and child.run_dir is None]
 
 
 def get(lab: Lab, run_id: str) -> Run:

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> None:
     if verb == "prefork":
         serve()
     elif verb == "run":
-        Supervisor(rest[0]).supervise()
+        Supervisor(rest[0], {}).supervise()
     elif verb == "adopt":
         adopt(rest[0])
     else:

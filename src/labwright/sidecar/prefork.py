@@ -1,7 +1,7 @@
 """A warm process that forks a supervisor per line on its standard input: a launch costs a fork, not a start.
 
-A line is a JSON string, the run folder. It belongs to one server and ends with it; the supervisors it
-made live on by themselves.
+A line is JSON: the run folder, and variables that must not be in a file. The process belongs to one server and
+ends with it; the supervisors it made live on by themselves.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def serve() -> None:
     gc.freeze()
     for line in sys.stdin:
         if os.fork() == 0:
-            _become_supervisor(json.loads(line))
+            _become_supervisor(**json.loads(line))
 
 
-def _become_supervisor(run_dir: str) -> None:
+def _become_supervisor(run_dir: str, variables: dict[str, str]) -> None:
     status = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.close(0)
-        Supervisor(run_dir).supervise()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        Supervisor(run_dir, variables).supervise()
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
         traceback.print_exc()

@@ -30,13 +30,14 @@ _LEFTOVER_GRACE_SECONDS = 5.0
 
 
 class Supervisor:
-    def __init__(self, run_dir: str) -> None:
+    def __init__(self, run_dir: str, variables: dict[str, str]) -> None:
         self.paths = RunPaths(run_dir)
         self.spec = load_spec(self.paths)
         self.run: dict[str, Any] = self.spec["run"]
         self.options: dict[str, Any] = self.spec["sidecar"]
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
+        self._variables = variables
         self._lease: Lease | None = None
         self._job: Job | None = None
         self._job_status: int | None = None
@@ -59,7 +60,7 @@ class Supervisor:
 
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
-        environment = job_environment(self.paths, self.spec, self._inherited)
+        environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
         while True:
             refusal = self._acquire_gpus() or self._start(environment)
             if refusal:
@@ -78,10 +79,6 @@ class Supervisor:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        log = os.open(self.paths.sidecar_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        null = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(source, target)
         self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -86,10 +86,15 @@ class Database:
 
     def reader(self) -> sqlite3.Connection:
         if getattr(self._readers, "generation", None) != self._generation:
-            self._readers.connection = _connect(f"{self.path.as_uri()}?mode=ro")
+            self._readers.connection = self._open_reader()
             self._readers.generation = self._generation
         connection: sqlite3.Connection = self._readers.connection
         return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        self.heal_if_deleted()  # the engine looks once a second; a request may come sooner
+        with _clear_errors():
+            return _connect(f"{self.path.as_uri()}?mode=ro")
 
     def _epoch(self) -> str:
         """Marks one continuous history: a rebuilt database gets a new one, so that clients notice."""
@@ -113,17 +118,20 @@ class Database:
         try:
             source.backup(copy, pages=256, sleep=0.01)
             copy.execute("PRAGMA journal_mode = DELETE")
+            os.chmod(aside, 0o600)
+            aside.replace(target)
         finally:
             copy.close()
             source.close()
-        os.chmod(aside, 0o600)
-        aside.replace(target)
+            aside.unlink(missing_ok=True)  # half a copy on a full disk would only make it fuller
 
     def heal_if_deleted(self) -> bool:
         """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
-        if self.path.exists():
+        if self._is_in_place():
             return False
-        with self._lock:
+        with self._lock, _clear_errors():
+            if self._is_in_place():
+                return False  # another thread was faster
             for suffix in ("-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             aside = self.path.with_suffix(".healed")
@@ -137,6 +145,10 @@ class Database:
             self._writer = _open(self.path)
             self._generation += 1
         return True
+
+    def _is_in_place(self) -> bool:
+        """The file and its log, which is there as long as the writer is: without it new readers would miss commits."""
+        return self.path.exists() and os.path.exists(f"{self.path}-wal")
 
     def close(self) -> None:
         with self._lock:
@@ -170,8 +182,8 @@ def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    connection = _connect(path.as_uri())
     with _clear_errors():
+        connection = _connect(path.as_uri())
         if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise DatabaseDamaged
         connection.execute("PRAGMA journal_mode = WAL")

@@ -28,12 +28,8 @@ SORTS = {
 _KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "priority"}
 
 
-def dumps(run: Run) -> str:
-    return json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":"))
-
-
 def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
-    tx.execute(RUNS["insert"], id=run.id, record=dumps(run), blocked_by=blocked_by)
+    tx.execute(RUNS["insert"], id=run.id, record=run.to_json(), blocked_by=blocked_by)
     for parent in run.after:
         tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
     _emit(tx, EventType.RUN_CREATED, run, actor, {"status": run.status, "name": run.name})
@@ -41,12 +37,12 @@ def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
 
 def restore(tx: Transaction, run: Run) -> None:
     """Put a record back as it was found on disk: no event, it tells nothing new."""
-    tx.execute(RUNS["upsert"], id=run.id, record=dumps(run))
+    tx.execute(RUNS["upsert"], id=run.id, record=run.to_json())
 
 
 def change(tx: Transaction, before: Run, after: Run, actor: str, **data: Any) -> Run:
     """Store a moved or evolved run with the one event that says so."""
-    tx.execute(RUNS["update"], id=after.id, record=dumps(after))
+    tx.execute(RUNS["update"], id=after.id, record=after.to_json())
     if after.status is before.status:
         changed = [name for name in Run.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
         _emit(tx, EventType.RUN_UPDATED, after, actor, {"changed": changed, **data})
@@ -176,6 +172,7 @@ def _cursor(key: object, seq: int) -> str:
 def _after_cursor(sort: str, cursor: str) -> tuple[str, dict[str, Any]]:
     try:
         key, seq = json.loads(base64.urlsafe_b64decode(cursor))
+        str(key).encode()
     except (ValueError, binascii.Error, TypeError) as error:
         raise Invalid("That cursor is not one of ours.", hint="Use X-Next-Cursor of the page before.") from error
     if (

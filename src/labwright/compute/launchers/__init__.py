@@ -10,7 +10,7 @@ from labwright.domain.run import Run
 class Launcher(Protocol):
     name: str
 
-    def launch(self, run: Run) -> None:
+    def launch(self, run: Run, variables: dict[str, str]) -> None:
         """Start the sidecar of a run whose folder is made. Calling twice is harmless: the claim decides."""
 
     def nudge(self, run: Run) -> None:

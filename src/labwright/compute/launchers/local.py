@@ -27,8 +27,8 @@ class LocalLauncher:
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None
 
-    def launch(self, run: Run) -> None:
-        line = json.dumps(run.run_dir).encode() + b"\n"
+    def launch(self, run: Run, variables: dict[str, str]) -> None:
+        line = json.dumps({"run_dir": run.run_dir, "variables": variables}).encode() + b"\n"
         with self._lock:
             if self._helper is None or self._helper.poll() is not None:
                 self._helper = self._start_helper()

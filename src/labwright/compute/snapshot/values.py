@@ -66,7 +66,8 @@ class Snapshot:
     notes: tuple[str, ...] = ()  # why it is partial, or why git could not be asked
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "skipped": list(self.skipped), "notes": list(self.notes)}
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**facts, "skipped": list(self.skipped), "notes": list(self.notes)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

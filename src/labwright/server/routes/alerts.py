@@ -10,9 +10,10 @@ from labwright.domain.alert import Alert, AlertStatus
 from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models import AlertAnswer
+from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import alerts
 
-router = APIRouter(prefix="/alerts", tags=["alerts"])
+router = APIRouter(prefix="/alerts", route_class=StrictJsonRoute, tags=["alerts"])
 
 
 @router.get("", response_model=list[Alert], dependencies=[READERS()])

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Request
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models import ClusterIn, ClusterOut, DetectIn
+from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import cluster
 
-router = APIRouter(prefix="/cluster", tags=["cluster"])
+router = APIRouter(prefix="/cluster", route_class=StrictJsonRoute, tags=["cluster"])
 
 
 @router.get("", dependencies=[READERS()])

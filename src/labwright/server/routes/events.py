@@ -48,8 +48,8 @@ async def stream_events(
     wanted = Wanted(topics, _checked(types), run_id)
     newest = events.last_seq(lab.db.reader())
     epoch, _, position = (last_event_id or "").partition(":")
-    known = position.isdigit() and epoch == lab.db.epoch
-    start = int(position) if known else newest if after is None else after
+    known = position.isdecimal() and epoch == lab.db.epoch and int(position) <= newest
+    start = int(position) if known else newest if after is None else min(after, newest)
     hello = frame("hello" if known or not last_event_id else "reset", {"epoch": lab.db.epoch, "seq": start})
 
     async def body() -> Any:

@@ -52,7 +52,7 @@ async def stream_logs(
     """Server-sent events: `log` with a piece of output, `end` once the run has ended and all of it was sent."""
     lab = lab_of(request)
     runs.get(lab, run_id)
-    start = int(last_event_id) if last_event_id and last_event_id.isdigit() else offset
+    start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else offset
     return StreamingResponse(_follow(lab, hub_of(request), run_id, start), media_type="text/event-stream")
 
 

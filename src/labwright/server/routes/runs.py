@@ -14,16 +14,17 @@ from labwright.domain.run import Run, RunStatus
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models import AlertIn, RerunIn, RunIn, RunPatch
+from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import alerts, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter(prefix="/runs", route_class=StrictJsonRoute, tags=["runs"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 
 
 def _run(run: Run, status: int = 200) -> Response:
-    return Response(stored.dumps(run), status, media_type="application/json")
+    return Response(run.to_json(), status, media_type="application/json")
 
 
 @router.post("", status_code=201, response_model=Run, dependencies=[WRITERS()])

@@ -9,9 +9,10 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models import SweepOut, WildSweepIn
+from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import sweeps
 
-router = APIRouter(prefix="/sweeps", tags=["sweeps"])
+router = APIRouter(prefix="/sweeps", route_class=StrictJsonRoute, tags=["sweeps"])
 
 
 @router.post("/wild", status_code=201, dependencies=[WRITERS()])

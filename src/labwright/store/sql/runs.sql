@@ -39,9 +39,15 @@ SELECT sweep_id, status, count(*) FROM runs WHERE sweep_id IS NOT NULL GROUP BY 
 
 -- name: queued_groups
 WITH RECURSIVE groups (name) AS (
-    SELECT min(queue_group) FROM runs WHERE status = 'queued' AND blocked_by = 0
+    SELECT * FROM (
+        SELECT queue_group FROM runs INDEXED BY runs_queued
+        WHERE status = 'queued' AND blocked_by = 0 ORDER BY queue_group LIMIT 1
+    )
     UNION ALL
-    SELECT (SELECT min(queue_group) FROM runs WHERE status = 'queued' AND blocked_by = 0 AND queue_group > name)
+    SELECT (
+        SELECT queue_group FROM runs INDEXED BY runs_queued
+        WHERE status = 'queued' AND blocked_by = 0 AND queue_group > name ORDER BY queue_group LIMIT 1
+    )
     FROM groups WHERE name IS NOT NULL
 )
 SELECT name FROM groups WHERE name IS NOT NULL;
@@ -59,6 +65,9 @@ INSERT OR IGNORE INTO run_after (child, parent) VALUES (:child, :parent);
 
 -- name: children
 SELECT child FROM run_after WHERE parent = :parent;
+
+-- name: child_records
+SELECT runs.record FROM run_after JOIN runs ON runs.id = run_after.child WHERE run_after.parent = :parent;
 
 -- name: forget_dependencies
 DELETE FROM run_after WHERE parent = :parent;

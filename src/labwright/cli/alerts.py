@@ -1,0 +1,88 @@
+"""Alerts: what a run or Labwright wants somebody to know or to decide."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.screen import Cell, Column, Screen
+from labwright.cli.words import ago, one_line
+from labwright.client.lab import LabClient
+from labwright.domain.alert import AlertStatus, Severity
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.ids import ALERT, is_id
+
+Json = dict[str, Any]
+_STYLES = {Severity.INFO: "blue", Severity.WARNING: "amber", Severity.CRITICAL: "red"}
+
+alerts = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@alerts.callback(invoke_without_command=True)
+def list_alerts(
+    context: typer.Context,
+    resolved_too: Annotated[bool, typer.Option("--all", help="Answered ones too.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    screen = Screen(as_json=as_json)
+    found = connect(project).alerts(None if resolved_too else AlertStatus.PENDING)
+    if as_json:
+        screen.json(found)
+    elif not found:
+        screen.say("No alerts." if resolved_too else "No open alerts.")
+    else:
+        _table(screen, found)
+        screen.next("Answer one: labwright alerts answer ALERT CHOICE")
+
+
+def _table(screen: Screen, found: list[Json]) -> None:
+    columns = [
+        Column(title="alert"),
+        Column(title="severity"),
+        Column(title="run"),
+        Column(title="raised", right=True),
+        Column(title="choices", shrinks=True),
+        Column(title="message", shrinks=True),
+    ]
+    screen.table(columns, [_row(alert) for alert in found])
+
+
+def _row(alert: Json) -> list[Cell]:
+    severity = (alert["severity"], _STYLES[Severity(alert["severity"])])
+    answer = f"answered: {alert['answer']}" if alert["answer"] else " / ".join(alert["choices"])
+    return [alert["id"], severity, alert["run_id"], (ago(alert["created_at"]), "dim"), answer, alert["message"]]
+
+
+@alerts.command("answer")
+def answer(
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id or its beginning.")],
+    choice: Annotated[
+        str, typer.Argument(metavar="CHOICE", help="One of its choices; `stop` and `rerun` do what they say.")
+    ],
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer an alert."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    answered = client.answer_alert(_id_of(client, alert), choice)
+    if as_json:
+        screen.json(answered)
+    else:
+        screen.say((answered["id"], "bold"), f"  answered: {answered['answer']}  ({one_line(answered['message'])})")
+
+
+def _id_of(client: LabClient, reference: str) -> str:
+    if is_id(reference, ALERT):
+        return reference
+    prefix = reference if reference.startswith(f"{ALERT}-") else f"{ALERT}-{reference}"
+    found = [alert["id"] for alert in client.alerts(None) if alert["id"].startswith(prefix)]
+    if len(found) == 1:
+        return str(found[0])
+    if found:
+        raise Invalid(f"{reference!r} is the beginning of more than one alert's id.", hint="Type more of it.")
+    raise NotFound(f"There is no alert {reference}.", hint="List them with: labwright alerts --all")

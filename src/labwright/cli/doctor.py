@@ -1,0 +1,145 @@
+"""`doctor`: what Labwright needs, what it found, and how to mend what is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from labwright.cli.offline import run_offline
+from labwright.cli.options import AsJson, Project, project_folder
+from labwright.cli.screen import Screen
+from labwright.cli.words import counted, size
+from labwright.client.lab import LabClient
+from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.paths import ProjectPaths
+from labwright.settings import load_settings
+from labwright.version import __version__
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+_STYLES = {OK: "green", WARN: "amber", FAIL: "red"}
+_LITTLE_SPACE, _NO_SPACE = 5_000_000_000, 200_000_000
+_TOOL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    name: str
+    status: str
+    said: str
+    fix: str = ""
+
+
+def doctor(project: Project = None, as_json: AsJson = False) -> None:
+    """Changes nothing. The exit code is 1 if something has to be mended."""
+    screen = Screen(as_json=as_json)
+    paths = ProjectPaths(project_folder(project))
+    with screen.working("looking around"):
+        findings = list(_findings(paths))
+    failed = [finding for finding in findings if finding.status == FAIL]
+    if as_json:
+        screen.json({"ok": not failed, "project": str(paths.project), "checks": [asdict(item) for item in findings]})
+    else:
+        _show(screen, findings)
+        words = f"{counted(len(failed), 'thing')} to mend." if failed else "All that is needed is here."
+        screen.say((words, "red" if failed else "green"))
+    raise typer.Exit(1 if failed else 0)
+
+
+def _show(screen: Screen, findings: list[Finding]) -> None:
+    room = max(len(finding.name) for finding in findings) + 2
+    for finding in findings:
+        screen.say((f"{finding.status:<6}", _STYLES[finding.status]), finding.name.ljust(room), finding.said)
+        if finding.fix:
+            screen.say(" " * 6, " " * room, (f"fix: {finding.fix}", "dim"))
+
+
+def _findings(paths: ProjectPaths) -> Iterator[Finding]:
+    yield Finding(
+        name="labwright", status=OK, said=f"{__version__}, Python {platform.python_version()} ({sys.executable})"
+    )
+    yield _tool("bash", FAIL, "Every command runs in bash.", "--version")
+    yield _tool("tmux", WARN, "Without it labwright attach shows the output only.", "-V")
+    yield _tool("git", WARN, "Without it snapshots know no commit.", "--version")
+    yield _tool("gcc", WARN, "Only labwright sim needs it.", "--version")
+    yield _disk(paths)
+    yield _state_folder(paths)
+    yield _settings(paths)
+    yield from _from_offline(paths.project)
+    yield _server(paths.project)
+
+
+def _tool(name: str, without: str, why: str, version_flag: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(
+            name=name, status=without, said="not found", fix=f"{why} Install it, e.g. apt-get install {name}."
+        )
+    return Finding(name=name, status=OK, said=_version(path, version_flag) or path)
+
+
+def _version(path: str, flag: str) -> str:
+    try:
+        answer = subprocess.run([path, flag], capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next(iter(answer.stdout.splitlines()), "")
+
+
+def _disk(paths: ProjectPaths) -> Finding:
+    free = shutil.disk_usage(paths.project).free
+    status = FAIL if free < _NO_SPACE else WARN if free < _LITTLE_SPACE else OK
+    fix = "" if status == OK else "Free some: labwright gc, or delete old runs."
+    return Finding(name="disk", status=status, said=f"{size(free)} free", fix=fix)
+
+
+def _state_folder(paths: ProjectPaths) -> Finding:
+    state = paths.state
+    if not state.exists():
+        return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {state}")
+    if state.stat().st_uid != os.getuid():
+        return Finding(name="state folder", status=FAIL, said=f"{state} is another user's", fix="Use --project.")
+    if not os.access(state, os.W_OK | os.X_OK):
+        return Finding(name="state folder", status=FAIL, said=f"{state} is not writable", fix=f"chmod 700 {state}")
+    open_to_others = [path for path in (state, paths.token) if path.exists() and path.stat().st_mode & 0o077]
+    if open_to_others:
+        names = " ".join(map(str, open_to_others))
+        return Finding(name="state folder", status=FAIL, said=f"readable by others: {names}", fix=f"chmod go= {names}")
+    return Finding(name="state folder", status=OK, said=f"{state}, yours alone")
+
+
+def _settings(paths: ProjectPaths) -> Finding:
+    try:
+        load_settings(paths.project)
+    except LabwrightError as error:
+        return Finding(name="settings", status=FAIL, said=error.message, fix=error.hint)
+    return Finding(name="settings", status=OK, said=str(paths.config) if paths.config.exists() else "the defaults")
+
+
+def _from_offline(project: Path) -> Iterator[Finding]:
+    try:
+        for item in run_offline("check", project):
+            yield Finding(**item)
+    except LabwrightError as error:
+        yield Finding(name="machine", status=FAIL, said=error.message, fix=error.hint)
+
+
+def _server(project: Path) -> Finding:
+    try:
+        client = LabClient(project)
+        version = client.health()["version"]
+    except ServerUnreachable as error:
+        return Finding(name="server", status=WARN, said=error.message, fix=error.hint)
+    except LabwrightError as error:
+        return Finding(name="server", status=FAIL, said=error.message, fix=error.hint)
+    if version != __version__:
+        fix = "Start it again with this version: labwright down, labwright up -d. Runs go on."
+        return Finding(name="server", status=WARN, said=f"{version} at {client.url}, not {__version__}", fix=fix)
+    return Finding(name="server", status=OK, said=f"{version} at {client.url}")

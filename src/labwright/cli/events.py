@@ -1,0 +1,66 @@
+"""`events`: the stored stream of what happened and who did it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.screen import Screen, note
+from labwright.cli.show import status_cell
+from labwright.cli.words import clock_time, one_line
+from labwright.client.follow import follow_events, last_position
+from labwright.domain.event import EventType
+
+Json = dict[str, Any]
+_OWN_FRAMES = ("hello", "reset")
+
+
+def events(
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as things happen.")] = False,
+    limit: Annotated[int, typer.Option("-n", min=0, max=5000, metavar="N", help="How many of the newest.")] = 30,
+    run: Annotated[str | None, typer.Option(metavar="RUN", help="Only of this run.")] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    screen, client = Screen(as_json=as_json), connect(project)
+    run_id = client.run(run)["id"] if run else None
+    last = last_position(client)
+    # One run's events may lie anywhere in the stream, so all of its own are asked for.
+    recent = client.events(0 if run_id else max(0, last - limit), 5000, run_id)[-limit:] if limit else []
+    if as_json and not follow:
+        screen.json(recent)
+        return
+    for event in recent:
+        _show(screen, event)
+    if follow:
+        for frame in follow_events(client, {"after": last, "run_id": run_id}, note):
+            if frame.event not in _OWN_FRAMES:
+                _show(screen, frame.data)
+    elif not recent:
+        screen.say("Nothing has happened yet. Start a run: labwright run -- python train.py")
+
+
+def _show(screen: Screen, event: Json) -> None:
+    if screen.as_json:
+        screen.json_line(event)
+        return
+    subject = event["run_id"] or event["sweep_id"] or ""
+    when = clock_time(event["time"])
+    screen.say((f"{when}  ", "dim"), f"{event['type']:<15} ", (f"{subject:<16} ", "bold"), *_words(event))
+
+
+def _words(event: Json) -> list[Any]:
+    data = event["data"]
+    by = (f"  ({event['actor']})", "dim")
+    if event["type"] == EventType.RUN_STATUS:
+        why = f": {one_line(data['reason'])}" if data.get("reason") else ""
+        code = f", exit {data['exit_code']}" if data.get("exit_code") else ""
+        return [f"{data['from']} → ", status_cell(data["to"]), f"{code}{why}", by]
+    if event["type"] == EventType.RUN_UPDATED:
+        return [f"changed: {', '.join(data['changed'])}", by]
+    shown = [
+        one_line(str(data[name])) for name in ("name", "text", "message", "answer", "type", "url") if data.get(name)
+    ]
+    return [" · ".join(shown), by]

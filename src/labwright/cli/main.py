@@ -1,0 +1,128 @@
+"""`labwright`: the list of commands. Each is loaded when it is called, so that help and start-up stay quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from inspect import getdoc
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from labwright.cli.screen import show_error
+from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.version import __version__
+
+NO_SERVER = 3
+_HERE = "labwright.cli"
+
+# name: (module, attribute, help)
+_Entries = dict[str, tuple[str, str, str]]
+_SECTIONS: dict[str, _Entries] = {
+    "Server": {
+        "up": ("serve", "up", "Start this project's server."),
+        "down": ("serve", "down", "End this project's server; its runs go on."),
+        "doctor": ("doctor", "doctor", "Check what Labwright needs, and say how to mend it."),
+    },
+    "Runs": {
+        "run": ("submit", "run", "Run a command."),
+        "ps": ("runs", "ps", "List runs: the active ones and the newest."),
+        "show": ("runs", "show", "Show one run in full."),
+        "logs": ("logs", "logs", "Show a run's output."),
+        "wait": ("runs", "wait", "Wait until runs have ended; exit with the run's exit code."),
+        "attach": ("attach", "attach", "Watch a run in tmux and type into it."),
+        "start": ("runs", "start", "Start a run that was made with --no-start."),
+        "stop": ("runs", "stop", "Stop runs and everything they started."),
+        "rerun": ("submit", "rerun", "Run the same again, as a new run."),
+        "diff": ("runs", "diff", "Show what changed in the code since a run was submitted."),
+        "archive": ("runs", "archive", "Take ended runs out of the usual lists."),
+        "unarchive": ("runs", "unarchive", "Put archived runs back."),
+        "delete": ("runs", "delete", "Delete ended runs with all their files."),
+    },
+    "Sweeps": {
+        "sweeps": ("sweeps", "sweeps", "List sweeps."),
+        "sweep": ("sweeps", "sweep", "Make a sweep that runs can join."),
+    },
+    "Machine": {
+        "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
+        "cluster": ("machine", "cluster", "Show what there is to run on."),
+        "sim": ("sim", "sim", "Simulated GPUs, to rehearse on a machine that has none."),
+    },
+    "News": {
+        "alerts": ("alerts", "alerts", "List open alerts, or answer one."),
+        "events": ("events", "events", "Show what happened, and who did it."),
+    },
+    "Upkeep": {
+        "gc": ("upkeep", "gc", "Free disk space by the retention settings."),
+        "backup": ("upkeep", "backup", "Write a backup of the database now."),
+        "db": ("upkeep", "db", "The database: rebuild it from the run folders."),
+        "token": ("upkeep", "token", "Print a token for a viewer or an agent."),
+    },
+}
+_COMMANDS: _Entries = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
+
+
+class Commands(TyperGroup):
+    """Knows every command by name and help, and loads one only to run it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(_COMMANDS)  # type: ignore[assignment]  # for "did you mean"
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return load(cmd_name) if cmd_name in _COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        for title, entries in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(9), text) for name, (_, _, text) in entries.items()])
+
+
+def load(name: str) -> Any:
+    """A command as typer makes it from a function, or a group of them."""
+    module, attribute, text = _COMMANDS[name]
+    found = getattr(import_module(f"{_HERE}.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        found.info.help = text
+        return typer.main.get_command(found)
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    # Options end where a run's command begins, with or without `--`.
+    settings = {"allow_interspersed_args": name != "run"}
+    alone.command(name, help=f"{text}\n\n{getdoc(found) or ''}", context_settings=settings)(found)
+    return typer.main.get_command(alone)
+
+
+app = typer.Typer(cls=Commands, rich_markup_mode=None, no_args_is_help=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"labwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="First steps: labwright up -d, then labwright run -- python train.py")
+def labwright(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run experiments from a project folder, on this machine's GPUs, and never lose one."""
+
+
+def main() -> None:
+    try:
+        typer.main.get_command(app)(prog_name="labwright")
+    except LabwrightError as error:
+        show_error(error.code, error.message, error.hint, as_json=_wants_json(sys.argv[1:]))
+        sys.exit(NO_SERVER if isinstance(error, ServerUnreachable) else 1)
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Only before `--`: what comes after is somebody else's."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in own

@@ -1,0 +1,158 @@
+"""What a command says: JSON, plain text when piped, colours and fitted tables on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from labwright.cli.words import one_line, shorten, width
+
+_ANSI = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "amber": "33",
+    "blue": "34",
+    "purple": "35",
+    "grey": "90",
+}
+_GAP = 2
+_NARROWEST = 8
+
+Cell = str | tuple[str, str]  # text, or text and style
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    title: str
+    shrinks: bool = False  # may be cut to fit the terminal
+    right: bool = False
+
+
+class Screen:
+    """Standard output as the command's reader has it."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.is_terminal = sys.stdout.isatty()
+        self._colours = has_colours(sys.stdout)
+
+    def json(self, value: Any) -> None:
+        print(json.dumps(value, indent=2, ensure_ascii=False), flush=True)
+
+    def json_line(self, value: Any) -> None:
+        print(json.dumps(value, ensure_ascii=False), flush=True)
+
+    def say(self, *cells: Cell) -> None:
+        """One line."""
+        print("".join(self.painted(cell) for cell in cells), flush=True)
+
+    def next(self, text: str) -> None:
+        """The next useful command, for people only."""
+        if self.is_terminal and not self.as_json:
+            print(self.painted((text, "dim")), flush=True)
+
+    def output(self, text: str) -> None:
+        """A run's own words, as they are."""
+        sys.stdout.buffer.write(text.encode(errors="replace"))
+        sys.stdout.buffer.flush()
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
+        cells = [[(one_line(text), style) for text, style in map(_split, row)] for row in rows]
+        natural = [
+            max([width(column.title), *(width(row[index][0]) for row in cells)]) for index, column in enumerate(columns)
+        ]
+        widths = fitted(natural, [column.shrinks for column in columns], self.columns if self.is_terminal else None)
+        self._row([(column.title.upper(), "dim") for column in columns], columns, widths)
+        for row in cells:
+            self._row(row, columns, widths)
+
+    def facts(self, pairs: Sequence[tuple[str, Cell]]) -> None:
+        """Names and values, one a line; what is empty is left out."""
+        shown = [(label, _split(cell)) for label, cell in pairs if _split(cell)[0]]
+        room = max((len(label) for label, _ in shown), default=0) + _GAP
+        for label, (text, style) in shown:
+            first, *more = text.splitlines() or [""]
+            self.say((label.ljust(room), "dim"), (first, style))
+            for line in more:
+                self.say(" " * room, (line, style))
+
+    def heading(self, text: str) -> None:
+        print(f"\n{self.painted((text, 'bold'))}", flush=True)
+
+    def painted(self, cell: Cell) -> str:
+        text, style = _split(cell)
+        return f"\x1b[{_ANSI[style]}m{text}\x1b[0m" if style and self._colours else text
+
+    def _row(self, row: Sequence[tuple[str, str]], columns: Sequence[Column], widths: Sequence[int]) -> None:
+        parts = []
+        for (text, style), column, room in zip(row, columns, widths, strict=True):
+            short = shorten(text, room)
+            pad = " " * (room - width(short))
+            painted = self.painted((short, style))
+            parts.append(f"{pad}{painted}" if column.right else f"{painted}{pad}")
+        print((" " * _GAP).join(parts).rstrip(), flush=True)
+
+    @property
+    def columns(self) -> int:
+        return shutil.get_terminal_size().columns
+
+    @contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """A spinner beside what is being waited for; silent when nobody watches."""
+        if self.as_json or not has_colours(sys.stderr):
+            yield
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(text):
+            yield
+
+
+def fitted(natural: Sequence[int], shrinks: Sequence[bool], room: int | None) -> list[int]:
+    """Widths that fit: the widest of those that may shrink gives way first."""
+    widths = list(natural)
+    if room is None:
+        return widths
+    while sum(widths) + _GAP * (len(widths) - 1) > room:
+        wide = [index for index, may in enumerate(shrinks) if may and widths[index] > _NARROWEST]
+        if not wide:
+            break
+        widths[max(wide, key=lambda index: widths[index])] -= 1
+    return widths
+
+
+def warn(text: str) -> None:
+    print(f"{_painted_on(sys.stderr, 'warning:', '33')} {text}", file=sys.stderr, flush=True)
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def show_error(code: str, message: str, hint: str, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"error": {"code": code, "message": message, "hint": hint}}), file=sys.stderr)
+        return
+    print(f"{_painted_on(sys.stderr, 'error:', '31')} {message}", file=sys.stderr)
+    if hint:
+        print(f"{_painted_on(sys.stderr, 'hint:', '2')} {hint}", file=sys.stderr)
+
+
+def has_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _painted_on(stream: TextIO, text: str, code: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if has_colours(stream) else text
+
+
+def _split(cell: Cell) -> tuple[str, str]:
+    return (cell, "") if isinstance(cell, str) else cell

@@ -1,0 +1,60 @@
+"""`sim`: simulated GPUs for rehearsing contention."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from labwright.cli.options import AsJson
+from labwright.cli.screen import Screen
+from labwright.domain.errors import Invalid
+from labwright.sim.gpus import SimulatedGpus, run_with_gpus
+
+sim = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@sim.command("gpus", context_settings={"allow_interspersed_args": False})
+def gpus(
+    count: Annotated[int, typer.Argument(min=1, metavar="N", help="How many.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What is to see them.")],
+) -> None:
+    """Run a command on a machine that seems to have N GPUs, e.g. `labwright sim gpus 4 -- labwright up`."""
+    raise typer.Exit(run_with_gpus(count, command[1:] if command[0] == "--" else command))
+
+
+@sim.command("set")
+def set_card(
+    card: Annotated[int, typer.Argument(min=0, metavar="CARD", help="The card's index.")],
+    memory_mb: Annotated[int | None, typer.Option(min=0, metavar="MB", help="Memory in use.")] = None,
+    utilization: Annotated[
+        int | None, typer.Option(min=0, max=100, metavar="PERCENT", help="How busy, in percent.")
+    ] = None,
+    process: Annotated[
+        list[str] | None, typer.Option(metavar="PID:MB", help="A process on it; repeat for more, `none` for none.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what the simulated driver says of one card; inside `labwright sim gpus`."""
+    simulated = SimulatedGpus.from_environment(os.environ)
+    processes = None if process is None else [_process(text) for text in process if text != "none"]
+    simulated.set_card(card, memory_used_mb=memory_mb, utilization=utilization, processes=processes)
+    _show(Screen(as_json=as_json), card, simulated)
+
+
+def _process(text: str) -> tuple[int, int]:
+    pid, _, megabytes = text.partition(":")
+    if not (pid.isdigit() and megabytes.isdigit()):
+        raise Invalid(f"--process {text!r} is not PID:MB.", hint="For example --process 4711:2000.")
+    return int(pid), int(megabytes)
+
+
+def _show(screen: Screen, index: int, simulated: SimulatedGpus) -> None:
+    card = simulated.cards[index]
+    if screen.as_json:
+        facts = {"memory_used_mb": card.memory_used_mb, "utilization": card.utilization}
+        screen.json({"index": index, **facts, "processes": [list(process) for process in card.processes]})
+        return
+    processes = ", ".join(f"{pid} ({megabytes} MB)" for pid, megabytes in card.processes) or "no process"
+    screen.say(f"GPU {index}: {card.memory_used_mb} MB in use, {card.utilization}% busy, {processes}")

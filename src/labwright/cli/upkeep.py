@@ -1,0 +1,111 @@
+"""Upkeep: disk space, backups, the database, tokens."""
+
+from __future__ import annotations
+
+import getpass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from labwright.cli.offline import run_offline
+from labwright.cli.options import AsJson, Project, connect, project_folder
+from labwright.cli.screen import Column, Screen
+from labwright.cli.words import counted, parse_duration, size
+from labwright.client.address import read_token
+from labwright.domain.actor import Scope
+from labwright.domain.errors import Invalid
+from labwright.paths import ProjectPaths
+from labwright.tokens import mint
+
+db = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+class TokenScope(StrEnum):
+    VIEWER = Scope.VIEWER.value
+    AGENT = Scope.AGENT.value
+
+
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be freed.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Logs and snapshots of runs that ended long ago, archived runs past their time, leftovers of deleted ones."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    with screen.working("looking through the state folder"):
+        report = client.collect_garbage(dry_run=dry_run)
+        storage = client.storage()
+    if as_json:
+        screen.json({**report, "storage": storage})
+        return
+    did = "Would free" if dry_run else "Freed"
+    parts = [
+        counted(report["logs_removed"], "log"),
+        counted(report["runs_deleted"], "archived run"),
+        counted(report["orphan_folders"], "leftover folder"),
+    ]
+    screen.say((f"{did} {size(report['freed_bytes'])}", "bold"), f": {', '.join(parts)}.")
+    sizes = sorted(storage["bytes"].items(), key=lambda item: -item[1])
+    rows = [*((name, size(count)) for name, count in sizes), ("all", size(storage["total_bytes"]))]
+    screen.table([Column(title="part"), Column(title="on disk", right=True)], rows)
+    screen.say((f"{size(storage['disk_free_bytes'])} free on this disk", "dim"))
+    screen.next("Do it: labwright gc" if dry_run else "How long things are kept: keep_days in labwright.toml")
+
+
+def backup(project: Project = None, as_json: AsJson = False) -> None:
+    """The server makes one from time to time by itself, too."""
+    screen = Screen(as_json=as_json)
+    with screen.working("writing a backup"):
+        made = connect(project).backup()
+    if as_json:
+        screen.json(made)
+    else:
+        screen.say(made["path"])
+
+
+@db.callback()
+def _db() -> None:
+    pass
+
+
+@db.command("rebuild")
+def rebuild(project: Project = None, as_json: AsJson = False) -> None:
+    """Make the database anew from run folders, journal and newest backup; the old file is kept aside."""
+    screen = Screen(as_json=as_json)
+    with screen.working("reading the run folders"):
+        rebuilt = run_offline("rebuild", project_folder(project))
+    if as_json:
+        screen.json(rebuilt)
+        return
+    screen.say(f"Restored {counted(rebuilt['runs'], 'run')} and {counted(rebuilt['sweeps'], 'sweep')}.")
+    screen.facts(
+        [
+            ("began with", rebuilt["backup"] or "no backup"),
+            ("old file", rebuilt["kept_aside"] or ""),
+            ("unreadable", str(rebuilt["unreadable"] or "")),
+        ]
+    )
+    screen.next("Next: labwright up -d")
+
+
+def token(
+    scope: Annotated[TokenScope, typer.Option(help="viewer reads; agent also runs and stops.")] = TokenScope.VIEWER,
+    ttl: Annotated[str, typer.Option(metavar="TIME", help="How long it is valid.")] = "24h",
+    show: Annotated[bool, typer.Option("--show", help="Your own token instead, which may do everything.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send it as X-Auth-Token, or as Authorization: Bearer. A new .labwright/token voids all of them."""
+    screen = Screen(as_json=as_json)
+    secret = read_token(ProjectPaths(project_folder(project)))
+    seconds = parse_duration(ttl)
+    if seconds <= 0:
+        raise Invalid("A token must be valid for some time.", hint="For example --ttl 8h.")
+    name = getpass.getuser().replace(".", "-")  # a dot parts the fields of a token
+    made = secret if show else mint(secret, Scope(scope.value), name, seconds)
+    if as_json:
+        facts = {"scope": "person"} if show else {"scope": scope.value, "ttl_seconds": seconds}
+        screen.json({"token": made, **facts})
+    else:
+        screen.say(made)

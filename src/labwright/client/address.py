@@ -1,0 +1,90 @@
+"""Where a project's server is: the project folder, `server.json`, the token beside it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.paths import STATE_DIR, ProjectPaths
+from labwright.processes import ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """What a server wrote about itself; `is_alive` tells whether it still holds."""
+
+    url: str
+    process: ProcessIdentity
+    heartbeat: float
+
+    @property
+    def is_here(self) -> bool:
+        return self.process.is_here
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.is_alive
+
+    @property
+    def is_loopback(self) -> bool:
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+
+def find_project(start: Path) -> Path:
+    """The nearest folder upwards that has a state folder, else where we are."""
+    here = start.resolve()
+    return next((folder for folder in (here, *here.parents) if (folder / STATE_DIR).is_dir()), here)
+
+
+def read_server(paths: ProjectPaths) -> RunningServer | None:
+    """None when there is no file, or one that a crash cut off."""
+    try:
+        facts: dict[str, Any] = json.loads(paths.server.read_text())
+        return RunningServer(
+            url=facts["url"], process=ProcessIdentity.from_dict(facts), heartbeat=float(facts["heartbeat"])
+        )
+    except PermissionError as error:
+        raise _not_ours(paths) from error
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def locate(paths: ProjectPaths) -> RunningServer:
+    """The server to talk to. Checked before a token is sent: the port may be somebody else's by now."""
+    server = read_server(paths)
+    if server is None:
+        raise ServerUnreachable(f"No Labwright server runs for {paths.project}.")
+    if server.is_here and not server.is_alive:
+        raise ServerUnreachable(f"The Labwright server for {paths.project} has ended.")
+    if not server.is_here and server.is_loopback:
+        raise ServerUnreachable(
+            f"The Labwright server for {paths.project} runs on {server.process.host}, at an address only it can reach.",
+            hint=f"Run the command on {server.process.host}, or start the server there with --host.",
+        )
+    return server
+
+
+def read_token(paths: ProjectPaths) -> str:
+    try:
+        return paths.token.read_text().strip()
+    except FileNotFoundError:
+        raise ServerUnreachable(f"There is no token in {paths.state}.") from None
+    except PermissionError as error:
+        raise _not_ours(paths) from error
+
+
+def _not_ours(paths: ProjectPaths) -> LabwrightError:
+    error = LabwrightError(
+        f"The state folder {paths.state} belongs to somebody else.", hint="Ask its owner for a token, or use your own."
+    )
+    error.code = "forbidden"
+    return error

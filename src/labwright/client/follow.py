@@ -1,0 +1,128 @@
+"""Following a run's output and waiting for ends, over streams that outlive a restart of the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from labwright.client.lab import LabClient
+from labwright.client.sse import Frame, frames
+from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.domain.event import EventType
+from labwright.domain.run import TERMINAL, RunStatus
+
+SILENCE_SECONDS = 45.0  # the server speaks every 15
+PATIENCE_SECONDS = 15.0  # how long a server may take to come back
+_RETRY_SECONDS = 0.2
+
+Json = dict[str, Any]
+Notice = Callable[[str], None]
+
+
+class TimedOut(LabwrightError):
+    """The time given is over."""
+
+    code = "timed_out"
+
+
+def follow_logs(client: LabClient, run_id: str, offset: int, notice: Notice) -> Iterator[Frame]:
+    """`log` frames from a position on, then `end`."""
+    for frame in _resumed(client, f"/runs/{run_id}/logs/stream", {"offset": offset}, notice):
+        yield frame
+        if frame.event == "end":
+            return
+
+
+def follow_events(client: LabClient, query: dict[str, object], notice: Notice) -> Iterator[Frame]:
+    """For ever; the first frame is the server's `hello` with its position."""
+    return _resumed(client, "/events/stream", {"topics": "events", **query}, notice)
+
+
+def wait_for_ends(
+    client: LabClient, run_ids: Collection[str], notice: Notice, timeout: float | None = None
+) -> Iterator[Json]:
+    """Each run once it has ended, in the order of their ends. Looks at them only after the stream is open."""
+    left = set(run_ids)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    types = f"{EventType.RUN_STATUS},{EventType.RUN_DELETED}"
+    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
+        for run_id in sorted(_perhaps_ended(frame, left)):
+            run = client.run(run_id)
+            if is_ended(run):
+                left.discard(run_id)
+                yield run
+        if not left:
+            return
+
+
+def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Iterator[Json]:
+    """The run as it is now, and again at every change, until it runs or has ended."""
+    types = f"{EventType.RUN_STATUS},{EventType.RUN_UPDATED}"
+    for _ in _resumed(client, "/events/stream", {"topics": "events", "types": types, "run_id": run_id}, notice):
+        run = client.run(run_id)
+        yield run
+        if run["status"] == RunStatus.RUNNING or is_ended(run):
+            return
+
+
+def last_position(client: LabClient) -> int:
+    """The number of the newest event."""
+    with client.connection.stream("/events/stream", {"topics": "events"}, _silence(None)) as lines:
+        return int(next(frames(lines)).data["seq"])
+
+
+def is_ended(run: Json) -> bool:
+    return RunStatus(run["status"]) in TERMINAL
+
+
+def _perhaps_ended(frame: Frame, left: set[str]) -> set[str]:
+    if frame.event in ("hello", "reset"):
+        return set(left)
+    if frame.event == EventType.RUN_STATUS and frame.data["data"]["to"] not in TERMINAL:
+        return set()
+    return left & {frame.data.get("run_id")}
+
+
+def _resumed(
+    client: LabClient, path: str, query: dict[str, object], notice: Notice, deadline: float | None = None
+) -> Iterator[Frame]:
+    """One stream made of as many connections as it takes; a server that stays away is an error in the end."""
+    position = ""
+    while True:
+        headers = {"Last-Event-ID": position} if position else None
+        try:
+            with client.connection.stream(path, query, _silence(deadline), headers) as lines:
+                for frame in frames(lines):
+                    position = frame.id or position
+                    yield frame
+                    _check(deadline)
+        except ServerUnreachable:
+            _check(deadline)
+        notice("the server went away; waiting for it to come back")
+        _await_server(client, deadline)
+
+
+def _silence(deadline: float | None) -> Callable[[], float]:
+    if deadline is None:
+        return lambda: SILENCE_SECONDS
+    return lambda: max(0.01, min(SILENCE_SECONDS, deadline - time.monotonic()))
+
+
+def _check(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() >= deadline:
+        raise TimedOut
+
+
+def _await_server(client: LabClient, deadline: float | None) -> None:
+    patience = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        _check(deadline)
+        try:
+            client.reconnect()
+            client.health()
+            return
+        except ServerUnreachable:
+            if time.monotonic() > patience:
+                raise
+        time.sleep(_RETRY_SECONDS)

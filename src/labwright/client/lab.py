@@ -1,0 +1,156 @@
+"""The server's verbs as methods. Nothing is decided here: what is refused, the server refuses."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from labwright.client.address import locate, read_token
+from labwright.client.connection import Answer, Connection
+from labwright.domain.errors import LabwrightError
+from labwright.paths import ProjectPaths
+
+Json = dict[str, Any]
+_PAGE = 1000
+
+
+class LabClient:
+    """One project's server. Follows it when it was started again elsewhere."""
+
+    def __init__(self, project: Path) -> None:
+        self.paths = ProjectPaths(project)
+        self.connection = self._connect()
+
+    def _connect(self) -> Connection:
+        return Connection(locate(self.paths).url, read_token(self.paths))
+
+    def reconnect(self) -> None:
+        self.connection.close()
+        self.connection = self._connect()
+
+    @property
+    def url(self) -> str:
+        return self.connection.url
+
+    def health(self) -> Json:
+        return self._get("/health")
+
+    def has_dashboard(self) -> bool:
+        """Whether there are pages at the address itself; they are open, so no token goes along."""
+        try:
+            return Connection(self.url, "").request("GET", "/").status == 200
+        except LabwrightError:
+            return False
+
+    def runs(self, limit: int, **filters: object) -> list[Json]:
+        """Newest first, over as many pages as it takes."""
+        found: list[Json] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            query = {**filters, "limit": min(limit - len(found), _PAGE), "cursor": cursor}
+            answer = self.connection.request("GET", "/runs", query=query)
+            found += answer.json
+            cursor = answer.headers.get("x-next-cursor")
+            if cursor is None:
+                break
+        return found
+
+    def run(self, reference: str) -> Json:
+        """By id, the beginning of one, a name, or `last`."""
+        return self._get(f"/runs/{quote(reference, safe='')}")
+
+    def create_run(self, wanted: Json) -> Json:
+        return self._create("/runs", wanted)
+
+    def rerun(self, run_id: str, changes: Json) -> Json:
+        return self._create(f"/runs/{run_id}/rerun", changes)
+
+    def start_run(self, run_id: str) -> Json:
+        return self._post(f"/runs/{run_id}/start")
+
+    def stop_run(self, run_id: str) -> Json:
+        return self._post(f"/runs/{run_id}/stop")
+
+    def archive_run(self, run_id: str) -> Json:
+        return self._post(f"/runs/{run_id}/archive")
+
+    def unarchive_run(self, run_id: str) -> Json:
+        return self._post(f"/runs/{run_id}/unarchive")
+
+    def delete_run(self, run_id: str) -> None:
+        self.connection.request("DELETE", f"/runs/{run_id}")
+
+    def diff_run(self, run_id: str) -> Json:
+        return self._get(f"/runs/{run_id}/diff")
+
+    def logs(self, run_id: str, *, offset: int, limit: int) -> Json:
+        return self._get(f"/runs/{run_id}/logs", offset=offset, limit=limit)
+
+    def grep_logs(self, run_id: str, text: str) -> Json:
+        return self._get(f"/runs/{run_id}/logs", grep=text)
+
+    def log_digest(self, run_id: str) -> Json:
+        return self._get(f"/runs/{run_id}/logs/digest")
+
+    def cluster(self) -> Json:
+        return self._get("/cluster")
+
+    def detect_cluster(self) -> Json:
+        return self._post("/cluster/detect", {})
+
+    def set_cluster(self, kind: str) -> Json:
+        return self._post("/cluster", {"type": kind})
+
+    def sweeps(self) -> list[Json]:
+        return list(self._all("/sweeps"))
+
+    def create_wild_sweep(self, wanted: Json) -> Json:
+        return self._create("/sweeps/wild", wanted)
+
+    def alerts(self, status: str | None) -> list[Json]:
+        return list(self._all("/alerts", status=status))
+
+    def answer_alert(self, alert_id: str, choice: str) -> Json:
+        return self._post(f"/alerts/{alert_id}/respond", {"choice": choice})
+
+    def events(self, after: int, limit: int, run_id: str | None = None) -> list[Json]:
+        found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json
+        return found
+
+    def storage(self) -> Json:
+        return self._get("/storage")
+
+    def collect_garbage(self, *, dry_run: bool) -> Json:
+        return self._post("/gc", {"dry_run": dry_run})
+
+    def backup(self) -> Json:
+        return self._post("/backup")
+
+    def _all(self, path: str, **query: object) -> Iterator[Json]:
+        cursor: str | None = None
+        while True:
+            answer = self._answer("GET", path, **query, limit=_PAGE, cursor=cursor)
+            yield from answer.json
+            cursor = answer.headers.get("x-next-cursor")
+            if cursor is None:
+                return
+
+    def _answer(self, method: str, path: str, **query: object) -> Answer:
+        return self.connection.request(method, path, query=query)
+
+    def _get(self, path: str, **query: object) -> Json:
+        found: Json = self._answer("GET", path, **query).json
+        return found
+
+    def _post(self, path: str, body: Json | None = None) -> Json:
+        found: Json = self.connection.request("POST", path, body).json
+        return found
+
+    def _create(self, path: str, body: Json) -> Json:
+        """With a key, so that it can be sent again after a broken connection and still be done once."""
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        found: Json = self.connection.request("POST", path, body, headers=headers).json
+        return found

@@ -1,0 +1,199 @@
+"""Whatever is killed, every run ends once with the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labwright.processes import children_of, processes_of_run, start_time
+from tests.support.live_server import ENDED, LiveServer
+from tests.support.waiting import wait_until
+
+RUNS = 100
+
+
+def counted_command(ran: Path, index: int, seconds: float) -> str:
+    """Leaves one letter each time it runs, ten lines of output, and an exit code of its own."""
+    return (
+        f"printf x >> '{ran}/{index}'\n"
+        f"for i in 1 2 3 4 5; do echo line $i; done; sleep {seconds:.2f}\n"
+        f"for i in 6 7 8 9 10; do echo line $i; done; exit {index % 5}"
+    )
+
+
+def submit_counted(server: LiveServer, ran: Path, lengths: random.Random, longest: float) -> dict[str, int]:
+    ran.mkdir()
+    return {
+        server.submit(counted_command(ran, index, lengths.uniform(0.05, longest)))["id"]: index
+        for index in range(RUNS)
+    }
+
+
+def check_all_true(server: LiveServer, ran: Path, wanted: dict[str, int]) -> None:
+    found = {run["id"]: run for run in server.all_runs()}
+    assert set(found) == set(wanted)
+    whole = "".join(f"line {i}\n" for i in range(1, 11))
+    for run_id, index in wanted.items():
+        run = found[run_id]
+        assert run["exit_code"] == index % 5, run
+        assert run["status"] == ("failed" if index % 5 else "finished"), run
+        assert (ran / str(index)).read_text() == "x", f"run {index} did not run exactly once"
+        assert server.output(run_id) == whole
+
+
+def ended_once(server: LiveServer) -> None:
+    """In the stored events each run reached an end exactly once."""
+    ends: dict[str, int] = {}
+    after = 0
+    while page := server.get(f"/events?after={after}&limit=5000"):
+        after = page[-1]["seq"]
+        for event in page:
+            if event["type"] == "run.status" and event["data"]["to"] in ENDED:
+                ends[event["run_id"]] = ends.get(event["run_id"], 0) + 1
+    assert set(ends.values()) == {1}
+
+
+def test_a_hundred_runs_survive_a_server_killed_again_and_again(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="8").start()
+    lengths = random.Random(1)
+    wanted = submit_counted(server, tmp_path / "ran", lengths, 0.8)
+    for _ in range(8):
+        time.sleep(lengths.uniform(0.2, 1.0))  # the moment of the kill is what is random here
+        server.restart()
+    wait_until(lambda: all(run["status"] in ENDED for run in server.all_runs()), "all runs to end", 60)
+    server.restart()
+    began = time.monotonic()
+    check_all_true(server, tmp_path / "ran", wanted)
+    assert time.monotonic() - began < 2
+    ended_once(server)
+
+
+def monitors_of(server: LiveServer) -> list[int]:
+    """The child of each living supervisor that is not its job."""
+    found = []
+    for claim in (server.state / "runs").glob("*/claim"):
+        supervisor = json.loads(claim.read_text())["pid"]
+        if start_time(supervisor) is not None:
+            jobs = processes_of_run(claim.parent.name)
+            found += [pid for pid in children_of(supervisor) if pid not in jobs]
+    time.sleep(0.01)  # a job looks like a monitor for the microseconds between its fork and its exec
+    return [pid for pid in found if is_sidecar(pid)]
+
+
+def is_sidecar(pid: int) -> bool:
+    try:
+        return b"prefork" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_hundred_runs_survive_their_monitors_killed_at_random(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="8").start()
+    chance = random.Random(2)
+    wanted = submit_counted(server, tmp_path / "ran", chance, 1.5)
+    killed = 0
+
+    def all_ended() -> bool:
+        nonlocal killed
+        for pid in monitors_of(server):
+            if chance.random() < 0.3:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                killed += 1
+        return all(run["status"] in ENDED for run in server.all_runs())
+
+    wait_until(all_ended, "all runs to end", 90)
+    assert killed > 20
+    check_all_true(server, tmp_path / "ran", wanted)
+    ended_once(server)
+
+
+def supervisor_of(server: LiveServer, run_id: str) -> int:
+    claim = json.loads((server.state / "runs" / run_id / "claim").read_text())
+    return int(claim["pid"])
+
+
+def run_until_file(server: LiveServer, name: str, **fields: Any) -> dict[str, Any]:
+    """A job that goes on until a file appears."""
+    run = server.submit(f"while [ ! -e '{server.project}/{name}' ]; do sleep 0.05; done", **fields)
+    return server.wait_for_status(run["id"], "running")
+
+
+def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: LiveServer) -> None:
+    run = run_until_file(server, "go")
+    os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    told = wait_until(
+        lambda: (found := server.run(run["id"]))["status_reason"].startswith("its supervisor") and found,
+        "the dead supervisor to be noticed",
+    )
+    assert told["status"] == "running"
+    (server.project / "go").touch()
+    lost = server.wait_for_status(run["id"], "lost")
+    assert lost["exit_code"] is None
+    assert "supervisor" in lost["error"]
+
+
+def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
+    run = run_until_file(server, "never")
+    os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    server.post(f"/runs/{run['id']}/stop")
+    server.wait_for_status(run["id"], "stopped")
+    assert not processes_of_run(run["id"])
+
+
+def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:
+    run = run_until_file(server, "never")
+    supervisor = supervisor_of(server, run["id"])
+    monitor = wait_until(lambda: monitors_of(server), "the monitor to start")[0]
+    server.kill()
+    for pid in (supervisor, monitor):
+        os.kill(pid, signal.SIGKILL)
+    os.utime(server.state / "runs" / run["id"] / "heartbeat", (0, 0))
+    server.start()
+    assert server.run(run["id"])["status"] == "running"
+    server.post(f"/runs/{run['id']}/stop")
+    server.wait_for_status(run["id"], "stopped")
+    assert not processes_of_run(run["id"])
+
+
+def test_late_evidence_turns_lost_into_the_truth(server: LiveServer) -> None:
+    run = run_until_file(server, "go")
+    os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    (server.project / "go").touch()
+    server.wait_for_status(run["id"], "lost")
+    facts = {
+        "status": "failed", "reason": "exit_code", "exit_code": 4, "signal": None, "error": "Exit code 4",
+        "attempt": 1, "started_at": 0, "ended_at": time.time(), "usage": {},
+    }  # fmt: skip
+    (server.state / "runs" / run["id"] / "exit.json").write_text(json.dumps(facts))
+    server.restart()
+    found = server.run(run["id"])
+    assert (found["status"], found["exit_code"]) == ("failed", 4)
+
+
+def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
+    """A second sidecar for the same attempt loses the claim and goes away."""
+    import subprocess
+    import sys
+
+    from labwright.compute.launchers.local import SIDECAR
+
+    run = server.submit("echo once; sleep 0.3")
+    server.wait_for_status(run["id"], "running")
+    run_dir = server.state / "runs" / run["id"]
+    for _ in range(3):
+        subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)], check=True, timeout=20)
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    assert server.output(run["id"]) == "once\n"

@@ -1,0 +1,28 @@
+"""Ids are safe in a path, a shell and a URL, and nothing else passes for one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from labwright.domain.ids import ALERT, RUN, SWEEP, is_id, new_id
+
+
+@pytest.mark.parametrize("kind", [RUN, SWEEP, ALERT])
+def test_a_new_id_is_an_id_of_its_kind_and_of_no_other(kind: str) -> None:
+    made = new_id(kind)
+    assert re.fullmatch(r"[a-z]+-[0-9a-z]{10}", made)
+    assert [other for other in (RUN, SWEEP, ALERT) if is_id(made, other)] == [kind]
+
+
+def test_ids_do_not_repeat() -> None:
+    assert len({new_id(RUN) for _ in range(20_000)}) == 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "run-", "run-..", "run-../../etc", "run-01234567890", "run-012345678O", "RUN-0123456789"],
+)
+def test_what_is_no_id_does_not_pass_for_one(text: str) -> None:
+    assert not is_id(text, RUN)

@@ -1,0 +1,101 @@
+"""The journal: what it tells after a kill at any byte, and after a full disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.journal import Journal
+from labwright.domain.run import Run, RunStatus
+from tests.unit.test_run_moves import a_run
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(tmp_path / "journal.jsonl")
+    yield made
+    made.close_file()
+
+
+def numbered(number: int, **facts: object) -> Run:
+    return a_run(id=f"run-{number:010d}", **facts)
+
+
+def test_the_last_word_on_a_run_counts(journal: Journal) -> None:
+    run = numbered(1)
+    journal.note([run])
+    journal.note([run.move(RunStatus.QUEUED)])
+    assert journal.read()[0][run.id].status is RunStatus.QUEUED
+
+
+def test_a_deleted_run_does_not_come_back(journal: Journal) -> None:
+    journal.note([numbered(1), numbered(2)])
+    journal.note_deleted(numbered(1).id)
+    runs, deleted = journal.read()
+    assert (set(runs), deleted) == ({numbered(2).id}, {numbered(1).id})
+
+
+def test_every_byte_may_be_the_last_one_written(journal: Journal, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal.note([numbered(1)])
+    first = path.stat().st_size
+    journal.note([numbered(2, name="naïve ✓")])
+    whole = path.read_bytes()
+    for cut in range(first, len(whole)):
+        path.write_bytes(whole[:cut])
+        assert set(Journal(path).read()[0]) == {numbered(1).id}
+
+
+def test_what_is_written_after_a_torn_line_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    first = Journal(path)
+    first.note([numbered(1), numbered(2)])
+    first.close_file()
+    path.write_bytes(path.read_bytes()[:-40])
+    again = Journal(path)
+    again.note([numbered(3)])
+    again.close_file()
+    assert set(Journal(path).read()[0]) == {numbered(1).id, numbered(3).id}
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"{]}", b'{"run":{}}', b'{"run":{"id":1}}', b'{"run":null}', b"\xff\xfe", b"[]", b'{"other":{}}']
+)
+def test_a_line_of_nonsense_hides_no_other(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(line + b"\n" + f'{{"run":{numbered(1).to_json()}}}\n'.encode())
+    assert set(Journal(path).read()[0]) == {numbered(1).id}
+
+
+def test_a_full_disk_leaves_no_half_line(journal: Journal, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal.note([numbered(1)])
+    size = path.stat().st_size
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            journal.note([numbered(2)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.stat().st_size == size
+    journal.note([numbered(3)])
+    assert set(journal.read()[0]) == {numbered(1).id, numbered(3).id}
+
+
+def test_compacting_forgets_what_a_folder_tells_better(journal: Journal, tmp_path: Path) -> None:
+    journal.note([numbered(1), numbered(2), numbered(3)])
+    journal.note_deleted(numbered(3).id)
+    journal.compact(lambda run_id: run_id == numbered(1).id)
+    runs, deleted = journal.read()
+    assert (set(runs), deleted) == ({numbered(2).id}, {numbered(3).id})
+    journal.note([numbered(4)])
+    assert set(journal.read()[0]) == {numbered(2).id, numbered(4).id}
+    assert os.stat(tmp_path / "journal.jsonl").st_mode & 0o077 == 0

@@ -1,0 +1,94 @@
+"""Imports point down, also inside functions. The table below is the architecture."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import labwright
+
+ROOT = Path(labwright.__file__).parent
+
+# layer: (what it may import of Labwright besides itself, why)
+GROUND = {"domain", "paths", "files", "processes", "settings", "tokens", "version"}
+LAYERS: dict[str, tuple[set[str], str]] = {
+    "domain": (set(), "values and rules: no I/O, so anything may use them"),
+    "version": (set(), "one string"),
+    "paths": (set(), "file names: spelled once, for everybody"),
+    "files": (set(), "writing that survives a kill: needs nothing but the system"),
+    "processes": (set(), "what the kernel shows: needs nothing but the system"),
+    "settings": ({"domain", "paths"}, "read once at the entry points"),
+    "tokens": ({"domain"}, "a secret and what is signed with it"),
+    "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
+    "sim": (GROUND | {"gpu"}, "a driver for rehearsals: it must not know who looks at it"),
+    "sidecar": (
+        {"domain", "paths", "files", "processes", "gpu"},
+        "starts in tens of ms by the thousand and outlives the server: nothing heavy, no SQL, no HTTP",
+    ),
+    "store": (GROUND, "the only SQL"),
+    "compute": (GROUND | {"gpu", "store"}, "starts the sidecar by command and never imports it"),
+    "services": (GROUND | {"gpu", "store", "compute"}, "one function a verb, called by every way in"),
+    "server": (GROUND | {"gpu", "store", "compute", "services"}, "HTTP only"),
+    "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
+    "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),
+}
+
+
+def imports_in(source: str, package: list[str]) -> Iterator[str]:
+    """Every `labwright.…` that a file imports, wherever in it the statement stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def layers_imported(source: str, package: list[str]) -> set[str]:
+    names = (name.split(".") for name in imports_in(source, package))
+    return {parts[1] for parts in names if parts[0] == "labwright" and len(parts) > 1} - {"__version__"}
+
+
+def test_every_file_belongs_to_a_layer() -> None:
+    found = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
+    assert found - {"__init__"} <= set(LAYERS)
+
+
+def test_a_layer_imports_only_what_lies_below_it() -> None:
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).parts
+        layer = parts[0].removesuffix(".py")
+        if layer == "__init__":
+            continue
+        allowed = {layer, *LAYERS[layer][0]}
+        for other in sorted(layers_imported(path.read_text(), ["labwright", *parts[:-1]]) - allowed):
+            wrong.append(f"{path.relative_to(ROOT)} imports {other}: {layer} is {LAYERS[layer][1]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table_has_no_circle() -> None:
+    left = {name: set(below) for name, (below, _why) in LAYERS.items()}
+    while ground := {name for name, below in left.items() if not below}:
+        left = {name: below - ground for name, below in left.items() if name not in ground}
+    assert not left
+
+
+def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
+    source = "def f():\n    from labwright.store import runs\n    from ..sidecar import job\n    import labwright.cli.main\n"
+    assert layers_imported(source, ["labwright", "compute"]) == {"store", "sidecar", "cli"}
+    assert layers_imported("from labwright import gpu", []) == {"gpu"}
+
+
+def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> None:
+    foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio"}
+    wrong = []
+    for layer in ("domain", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
+        target = ROOT / layer
+        for path in [target] if target.suffix else target.rglob("*.py"):
+            used = {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
+            if used - ({"pynvml"} if path.name == "gpuwrap_detect.py" else set()):
+                wrong.append(f"{path.relative_to(ROOT)}: {used}")
+    assert not wrong

@@ -1,0 +1,150 @@
+"""Which queued runs start now: properties of the choice, whatever the queues look like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labwright.compute.scheduler import Candidate, Capacity, capacity_of, choose
+from labwright.domain.cluster import Cluster, ClusterType
+
+NOW = 1_000_000.0
+AGEING = 30.0
+GROUPS = ["", "sweep-a", "sweep-b"]
+
+
+def candidate(name: str, *, group: str = "", priority: int = 0, gpus: int = 0, waited: float = 0.0) -> Candidate:
+    return Candidate(run_id=name, group=group, priority=priority, gpus=gpus, queued_at=NOW - waited)
+
+
+def in_order(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
+    """As the database hands them out: by priority, then arrival, for each sweep."""
+    queues: dict[str, list[Candidate]] = {}
+    for one in sorted(candidates, key=lambda c: (-c.priority, c.queued_at)):
+        queues.setdefault(one.group, []).append(one)
+    return queues
+
+
+def pick(
+    candidates: Iterable[Candidate],
+    capacity: Capacity,
+    active: Iterable[tuple[str, int]] = (),
+    limits: Mapping[str, int] | None = None,
+) -> list[str]:
+    return choose(in_order(candidates), active, capacity, limits or {}, NOW, AGEING)
+
+
+@st.composite
+def queues_of_runs(draw: st.DrawFn) -> list[Candidate]:
+    facts = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(GROUPS), st.integers(-2, 2), st.integers(0, 5), st.floats(0, 100, allow_nan=False)
+            ),
+            max_size=12,
+        )
+    )
+    return [
+        candidate(f"run-{i}", group=group, priority=priority, gpus=gpus, waited=waited)
+        for i, (group, priority, gpus, waited) in enumerate(facts)
+    ]
+
+
+capacities = st.builds(Capacity, gpus=st.integers(0, 4), cpu_runs=st.integers(0, 4))
+loads = st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(0, 2)), max_size=5)
+parallel = st.dictionaries(st.sampled_from(GROUPS[1:]), st.integers(0, 3))
+
+
+@given(queues_of_runs(), capacities, loads, parallel)
+def test_never_more_than_there_is_room_for(
+    queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]], limits: dict[str, int]
+) -> None:
+    chosen = pick(queued, capacity, active, limits)
+    assert len(chosen) == len(set(chosen))
+    by_id = {one.run_id: one for one in queued}
+    new = [by_id[run_id] for run_id in chosen]
+    if any(one.gpus for one in new):
+        assert sum(one.gpus for one in new) + sum(gpus for _, gpus in active) <= capacity.gpus
+    slots = [one for one in new if one.gpus == 0]
+    if slots:
+        assert len(slots) + sum(1 for _, gpus in active if gpus == 0) <= capacity.cpu_runs
+    load = Counter(group for group, _ in active) + Counter(one.group for one in new)
+    for group in {one.group for one in new}:
+        assert load[group] <= limits.get(group, 1 << 30)
+
+
+@given(queues_of_runs(), capacities, loads)
+def test_no_run_waits_while_it_fits_and_nobody_older_needs_the_room(
+    queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]]
+) -> None:
+    chosen = set(pick(queued, capacity, active))
+    new = [one for one in queued if one.run_id in chosen]
+    free_slots = capacity.cpu_runs - sum(1 for _, gpus in active if not gpus) - sum(1 for o in new if not o.gpus)
+    free_gpus = capacity.gpus - sum(gpus for _, gpus in active) - sum(one.gpus for one in new)
+    left = [one for one in queued if one.run_id not in chosen]
+    assert not (free_slots > 0 and any(one.gpus == 0 for one in left))
+    served_later = any(NOW - one.queued_at >= AGEING and free_gpus < one.gpus <= capacity.gpus for one in left)
+    if not served_later:
+        assert not any(0 < one.gpus <= free_gpus for one in left)
+
+
+@given(queues_of_runs(), capacities)
+def test_among_runs_of_one_width_priority_goes_first(queued: list[Candidate], capacity: Capacity) -> None:
+    chosen = set(pick(queued, capacity))
+    for started in (one for one in queued if one.run_id in chosen):
+        for passed in (one for one in queued if one.run_id not in chosen and one.gpus == started.gpus):
+            assert passed.priority <= started.priority
+
+
+@given(st.integers(1, 4), st.lists(st.integers(1, 4), min_size=1, max_size=8))
+def test_an_aged_wide_run_keeps_every_card_that_comes_free(cards: int, narrow: list[int]) -> None:
+    wide = candidate("wide", gpus=cards, waited=AGEING + 50)
+    others = [candidate(f"n{i}", gpus=min(g, cards), waited=5.0) for i, g in enumerate(narrow)]
+    assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1), active=[("", 1)]) == []
+    assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1))[0] == "wide"
+
+
+def test_a_wide_run_that_has_not_aged_lets_narrow_ones_pass() -> None:
+    queued = [candidate("wide", gpus=2, waited=10), candidate("narrow", gpus=1, waited=5)]
+    assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["narrow"]
+
+
+def test_a_run_too_wide_for_the_whole_machine_holds_up_nobody() -> None:
+    """It was queued when there were more cards; it can never start, so cards kept for it would idle for ever."""
+    queued = [candidate("impossible", gpus=4, waited=AGEING * 10), candidate("narrow", gpus=1, waited=5)]
+    assert pick(queued, Capacity(gpus=2, cpu_runs=1)) == ["narrow"]
+
+
+def test_an_aged_wide_run_holds_up_no_run_without_gpus() -> None:
+    queued = [candidate("wide", gpus=2, waited=AGEING + 1), candidate("plain", waited=1)]
+    assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["plain"]
+
+
+def test_two_sweeps_share_the_machine_evenly() -> None:
+    queued = [candidate(f"a{i}", group="sweep-a", waited=100 - i) for i in range(8)]
+    queued += [candidate(f"b{i}", group="sweep-b", waited=10 - i) for i in range(8)]
+    chosen = pick(queued, Capacity(gpus=0, cpu_runs=6))
+    assert Counter(name[0] for name in chosen) == {"a": 3, "b": 3}
+
+
+def test_a_late_sweep_catches_up_with_what_already_runs() -> None:
+    queued = [candidate(f"a{i}", group="sweep-a", waited=100) for i in range(4)]
+    queued += [candidate(f"b{i}", group="sweep-b", waited=1) for i in range(4)]
+    chosen = pick(queued, Capacity(gpus=0, cpu_runs=6), active=[("sweep-a", 0), ("sweep-a", 0)])
+    assert Counter(name[0] for name in chosen) == {"b": 3, "a": 1}
+
+
+def test_a_paused_sweep_starts_nothing() -> None:
+    queued = [candidate("a", group="sweep-a"), candidate("b")]
+    assert pick(queued, Capacity(gpus=0, cpu_runs=5), limits={"sweep-a": 0}) == ["b"]
+
+
+def test_capacity_follows_the_kind_of_machine() -> None:
+    cpu = Cluster(type=ClusterType.CPU_ONLY, cpu_count=8, max_parallel=4)
+    assert capacity_of(cpu, 0) == Capacity(gpus=0, cpu_runs=4)
+    assert capacity_of(cpu, 9) == Capacity(gpus=0, cpu_runs=9)
+    gpu = Cluster(type=ClusterType.LOCAL_GPU, gpu_count=4, cpu_count=8, max_parallel=4)
+    assert capacity_of(gpu, 0) == Capacity(gpus=4, cpu_runs=4)
