@@ -77,22 +77,15 @@ def test_a_hundred_runs_survive_a_server_killed_again_and_again(
 
 
 def monitors_of(server: LiveServer) -> list[int]:
-    """The child of each living supervisor that is not its job."""
+    """The child of each living supervisor that is not its job; only of runs whose job is known."""
     found = []
-    for claim in (server.state / "runs").glob("*/claim"):
-        supervisor = json.loads(claim.read_text())["pid"]
-        if start_time(supervisor) is not None:
-            jobs = processes_of_run(claim.parent.name)
+    for events in (server.state / "runs").glob("*/events.jsonl"):
+        told = [json.loads(line) for line in events.read_text().splitlines()]
+        jobs = [event["job"]["pid"] for event in told if event["event"] == "started"]
+        supervisor = supervisor_of(server, events.parent.name)
+        if jobs and start_time(supervisor) is not None:
             found += [pid for pid in children_of(supervisor) if pid not in jobs]
-    time.sleep(0.01)  # a job looks like a monitor for the microseconds between its fork and its exec
-    return [pid for pid in found if is_sidecar(pid)]
-
-
-def is_sidecar(pid: int) -> bool:
-    try:
-        return b"prefork" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    return found
 
 
 def test_a_hundred_runs_survive_their_monitors_killed_at_random(

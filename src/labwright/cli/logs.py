@@ -67,6 +67,8 @@ def _print_output(screen: Screen, client: LabClient, run_id: str, tail: str, *, 
             screen.output(piece["content"])
     if follow:
         _follow(screen, client, run_id, position)
+    elif not position and screen.is_terminal:
+        note(f"{run_id} has written nothing yet.")
 
 
 def print_until_end(screen: Screen, client: LabClient, run_id: str, offset: int) -> Json:
@@ -152,10 +154,8 @@ def _print_digest(screen: Screen, digest: Json) -> None:
     if screen.as_json:
         screen.json(digest)
         return
-    exit_words = f", exit {digest['exit_code']}" if digest["exit_code"] is not None else ""
-    screen.say((digest["run_id"], "bold"), "  ", status_cell(digest["status"]), exit_words)
-    if digest["error"] or digest["status_reason"]:
-        screen.say(digest["error"] or digest["status_reason"])
+    why = digest["error"] or digest["status_reason"].replace("_", " ")
+    screen.say((digest["run_id"], "bold"), "  ", status_cell(digest["status"]), f"  {why}")
     if digest["first_error"]:
         screen.heading("First error")
         screen.output(f"{digest['first_error']}\n")

@@ -19,7 +19,7 @@ _HERE = "labwright.cli"
 
 # name: (module, attribute, help)
 _Entries = dict[str, tuple[str, str, str]]
-_SECTIONS: dict[str, _Entries] = {
+SECTIONS: dict[str, _Entries] = {
     "Server": {
         "up": ("serve", "up", "Start this project's server."),
         "down": ("serve", "down", "End this project's server; its runs go on."),
@@ -60,7 +60,7 @@ _SECTIONS: dict[str, _Entries] = {
         "token": ("upkeep", "token", "Print a token for a viewer or an agent."),
     },
 }
-_COMMANDS: _Entries = {name: entry for section in _SECTIONS.values() for name, entry in section.items()}
+COMMANDS: _Entries = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class Commands(TyperGroup):
@@ -68,23 +68,23 @@ class Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = dict.fromkeys(_COMMANDS)  # type: ignore[assignment]  # for "did you mean"
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # for "did you mean"
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        return load(cmd_name) if cmd_name in _COMMANDS else None
+        return load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        for title, entries in _SECTIONS.items():
+        for title, entries in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(9), text) for name, (_, _, text) in entries.items()])
 
 
 def load(name: str) -> Any:
     """A command as typer makes it from a function, or a group of them."""
-    module, attribute, text = _COMMANDS[name]
+    module, attribute, text = COMMANDS[name]
     found = getattr(import_module(f"{_HERE}.{module}"), attribute)
     if isinstance(found, typer.Typer):
         found.info.help = text

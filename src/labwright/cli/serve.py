@@ -72,16 +72,24 @@ def down(project: Project = None, as_json: AsJson = False) -> None:
             f"The server runs on {server.process.host}.", hint=f"Run labwright down on {server.process.host}."
         )
     if not server.is_alive:
-        paths.server.unlink(missing_ok=True)
+        _forget(paths, server)
         _say_down(screen, paths, {"was_running": False}, "The server had ended already, without tidying up; done now.")
         return
     counts = _run_counts(paths.project)
     with screen.working("ending the server"):
         _end(server)
+    _forget(paths, server)
     going = sum(counts.get(status, 0) for status in ACTIVE)
     queued = counts.get(RunStatus.QUEUED, 0)
     facts = {"was_running": True, "runs_going_on": going, "runs_queued": queued}
     _say_down(screen, paths, facts, f"The server has ended.{_left_behind(going, queued)}")
+
+
+def _forget(paths: ProjectPaths, server: RunningServer) -> None:
+    """Its file, where it could not remove that itself; never that of one started meanwhile."""
+    left = read_server(paths)
+    if left is not None and left.process == server.process:
+        paths.server.unlink(missing_ok=True)
 
 
 def _left_behind(going: int, queued: int) -> str:

@@ -5,7 +5,7 @@ exec 3<&0
 if [ "$kind" = tty ]; then
     stty raw -echo <&3 2>/dev/null # every key as it is; the job's own terminal echoes and edits
 else
-    trap 'kill -INT -- "-$job" 2>/dev/null' INT # Ctrl-C is meant for the job, not for this window
+    trap 'kill -s INT -- "-$job" 2>/dev/null' INT # Ctrl-C is meant for the job, not for this window
 fi
 (trap '' INT; exec tail -c 200000 --pid="$job" -f "$dir/output.log") &
 follower=$!

@@ -38,7 +38,7 @@ SELECT status, count(*) FROM runs WHERE sweep_id = :sweep_id GROUP BY status;
 SELECT sweep_id, status, count(*) FROM runs WHERE sweep_id IS NOT NULL GROUP BY sweep_id, status;
 
 -- name: queued_groups
-WITH RECURSIVE groups (name) AS (
+WITH RECURSIVE groups (label) AS (
     SELECT * FROM (
         SELECT queue_group FROM runs INDEXED BY runs_queued
         WHERE status = 'queued' AND blocked_by = 0 ORDER BY queue_group LIMIT 1
@@ -46,11 +46,11 @@ WITH RECURSIVE groups (name) AS (
     UNION ALL
     SELECT (
         SELECT queue_group FROM runs INDEXED BY runs_queued
-        WHERE status = 'queued' AND blocked_by = 0 AND queue_group > name ORDER BY queue_group LIMIT 1
+        WHERE status = 'queued' AND blocked_by = 0 AND queue_group > groups.label ORDER BY queue_group LIMIT 1
     )
-    FROM groups WHERE name IS NOT NULL
+    FROM groups WHERE label IS NOT NULL
 )
-SELECT name FROM groups WHERE name IS NOT NULL;
+SELECT label FROM groups WHERE label IS NOT NULL;
 
 -- name: queue_of_group
 SELECT id, priority, CAST(record ->> 'gpus' AS INTEGER), queued_at FROM runs

@@ -1,0 +1,53 @@
+# The few verbs people use. `make` alone lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/ready: requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=…)."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/install-system-packages python3-venv
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	@touch $@
+
+setup: $(VENV)/ready ## make .venv with everything in it, pinned
+
+up: setup ## start the server in this folder and print its address
+	@$(BIN)/labwright up -d --no-browser
+
+down: setup ## end it; runs go on
+	@$(BIN)/labwright down
+
+demo: setup ## show end to end what Labwright can do so far
+	@scripts/demo
+
+system: ## system packages that the tests use
+	@scripts/install-system-packages bash curl gcc git libc6-dev procps tmux util-linux
+
+test: setup system ## everything but what takes minutes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 4 --dist worksteal -m "not slow"
+
+test-all: setup system ## the slow ones too
+	$(BIN)/pytest -n 2 --dist worksteal
+
+chaos: setup system ## kill servers, monitors and supervisors for longer
+	$(BIN)/python -m tests.chaos
+
+bench: setup ## the figures, beside their targets and peers
+	$(BIN)/python -m benchmarks
+
+lock: setup ## pin the requirements anew, with hashes and without addresses
+	$(BIN)/python -m pip install --quiet uv
+	cd requirements && for part in runtime dev; do \
+		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
+
+.PHONY: help setup up down demo system test test-all chaos bench lock

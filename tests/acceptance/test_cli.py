@@ -1,0 +1,307 @@
+"""The commands as people use them: real processes against a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import ENDED, LiveServer
+from tests.support.waiting import wait_until
+
+LABWRIGHT = [sys.executable, "-c", "from labwright.cli.main import main; main()"]
+
+
+def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """One call from the project's folder; what it says is text, nobody is at a terminal."""
+    options.setdefault("cwd", server.project)
+    environment = {**server.environment, **options.pop("env", {})}
+    return subprocess.run(
+        [*LABWRIGHT, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        **options,
+    )
+
+
+def answer(server: LiveServer, *arguments: str, **options: Any) -> Any:
+    """What a command says with --json; it must succeed."""
+    called = labwright(server, *arguments, **options)
+    assert called.returncode == 0, called.stderr
+    return json.loads(called.stdout)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server for all tests of this file that leave it as it is."""
+    project = tmp_path_factory.mktemp("lab") / "a project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8", LABWRIGHT_GRACE_SECONDS="1").start()
+    yield server
+    for run in server.all_runs():
+        if run["status"] not in ENDED:
+            server.call("POST", f"/runs/{run['id']}/stop")
+    server.stop()
+
+
+def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*LABWRIGHT, *arguments],
+        cwd=server.project,
+        env=server.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def running(server: LiveServer, name: str) -> dict[str, Any]:
+    """The run of that name, once it runs."""
+
+    def found() -> dict[str, Any] | None:
+        runs = [run for run in server.get("/runs") if run["name"] == name]
+        return runs[0] if runs and runs[0]["status"] == "running" else None
+
+    return wait_until(found, f"{name} to run")
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "code"),
+    [
+        (["echo", "a  b", "$HOME"], "a  b $HOME\n", 0),
+        (["echo one; echo two; exit 3"], "one\ntwo\n", 3),
+        (["kill -9 $$"], "", 137),
+    ],
+)
+def test_run_with_wait_shows_the_output_and_exits_like_the_run(
+    lab: LiveServer, command: list[str], output: str, code: int
+) -> None:
+    called = labwright(lab, "run", "--wait", "--", *command)
+    assert (called.stdout, called.returncode) == (output, code)
+
+
+def test_a_run_that_is_stopped_ends_its_waiter_with_130(lab: LiveServer) -> None:
+    waiter = begin(lab, "run", "--wait", "--name", "to be stopped", "--", "sleep", "60")
+    run = running(lab, "to be stopped")
+    stopped = answer(lab, "stop", run["id"], "--json")
+    assert stopped[0]["status"] == "stopped"
+    waiter.communicate(timeout=20)
+    assert waiter.returncode == 130
+
+
+def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
+    waiter = begin(lab, "run", "--wait", "--name", "goes on", "--", "sleep", "60")
+    run = running(lab, "goes on")
+    waiter.send_signal(signal.SIGINT)
+    _, said = waiter.communicate(timeout=20)
+    assert waiter.returncode == 130
+    assert f"labwright stop {run['id']}" in said
+    assert lab.run(run["id"])["status"] == "running"
+    labwright(lab, "stop", run["id"])
+
+
+def test_waiting_outlives_a_restart_of_the_server(make_server: Any) -> None:
+    server: LiveServer = make_server().start()
+    waiter = begin(
+        server, "run", "--wait", "--name", "long", "--", "echo a; while ! test -e go; do sleep 0.05; done; exit 5"
+    )
+    run = running(server, "long")
+    wait_until(lambda: server.output(run["id"]), "its first output")
+    server.restart()
+    (server.project / "go").touch()
+    output, said = waiter.communicate(timeout=40)
+    assert (output, waiter.returncode) == ("a\n", 5), said
+
+
+def test_a_run_has_the_callers_folder_and_environment(lab: LiveServer) -> None:
+    folder = lab.project / "deep er"
+    folder.mkdir()
+    script = 'basename "$PWD"; echo "$MINE $GIVEN ${LABWRIGHT_LEASE_DIR-unset}"'
+    called = labwright(lab, "run", "--wait", "--env", "GIVEN=2", "--", script, cwd=folder, env={"MINE": "1"})
+    assert called.stdout == "deep er\n1 2 unset\n"
+
+
+def test_what_was_asked_for_reaches_the_run(lab: LiveServer) -> None:
+    sweep = answer(lab, "sweep", "new", "rates", "--goal", "Which is best?", "--json")
+    first = answer(lab, "run", "--no-start", "--json", "--", "true")
+    run = answer(
+        lab, "run", "--no-start", "--json", "--sweep", "rates", "--after", first["id"], "--time-limit", "1h30m",
+        "--tag", "t", "--param", "lr=0.1", "--param", "opt=adam", "--seed", "7", "--priority", "3", "--snapshot", "--",
+        "true",
+    )  # fmt: skip
+    expected = {
+        "status": "ready", "sweep_id": sweep["id"], "after": [first["id"]], "time_limit_seconds": 5400, "tags": ["t"],
+        "params": {"lr": 0.1, "opt": "adam"}, "seed": 7, "priority": 3, "use_snapshot": True,
+    }  # fmt: skip
+    assert {name: run[name] for name in expected} == expected
+    assert [found["progress"]["total"] for found in answer(lab, "sweeps", "--json")] == [1]
+    assert [found["id"] for found in answer(lab, "ps", "--sweep", "rates", "--json")] == [run["id"]]
+    answer(lab, "start", first["id"], "--json")
+    answer(lab, "stop", run["id"], "--json")
+
+
+def test_logs_show_all_a_part_or_what_comes(lab: LiveServer) -> None:
+    text = "for i in 1 2 3 4 5; do echo line $i; done; while ! test -e more; do sleep 0.05; done; echo line 6; exit 2"
+    run = answer(lab, "run", "--json", "--", text)
+    wait_until(lambda: "line 5" in labwright(lab, "logs", run["id"]).stdout, "the first lines")
+    assert labwright(lab, "logs", run["id"], "--tail", "2").stdout == "line 4\nline 5\n"
+    assert labwright(lab, "logs", run["id"], "--grep", "3").stdout == "line 3\n"
+    follower = begin(lab, "logs", "-f", run["id"], "--tail", "1")
+    (lab.project / "more").touch()
+    output, said = follower.communicate(timeout=20)
+    assert (output, follower.returncode) == ("line 5\nline 6\n", 0)
+    assert "failed, exit 2" in said
+    digest = answer(lab, "logs", run["id"], "--digest", "--json")
+    assert (digest["exit_code"], digest["last_lines"][-1]) == (2, "line 6")
+
+
+def test_wait_tells_the_exit_code_of_the_first_that_failed(lab: LiveServer) -> None:
+    good = answer(lab, "run", "--json", "--", "exit 0")["id"]
+    bad = answer(lab, "run", "--json", "--", "sleep 0.3; exit 9")["id"]
+    waited = labwright(lab, "wait", good, bad)
+    assert waited.returncode == 9
+    assert good in waited.stdout and "failed" in waited.stdout
+    assert labwright(lab, "wait", good).returncode == 0
+
+
+def test_wait_gives_up_when_told_to(lab: LiveServer) -> None:
+    run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
+    assert labwright(lab, "wait", run, "--timeout", "0.3s").returncode == 124
+    labwright(lab, "stop", run)
+
+
+def test_rerun_is_a_new_run_of_the_same(lab: LiveServer) -> None:
+    first = answer(lab, "run", "--wait", "--json", "--name", "again", "--", "echo once")
+    rerun = labwright(lab, "rerun", first["id"], "--wait")
+    assert (rerun.stdout, rerun.returncode) == ("once\n", 0)
+    second = answer(lab, "show", "last", "--json")
+    assert (second["parent_run_id"], second["name"]) == (first["id"], "again")
+
+
+def test_archived_runs_leave_the_list_and_deleting_needs_a_yes(lab: LiveServer) -> None:
+    run = answer(lab, "run", "--wait", "--json", "--tag", "old", "--", "true")["id"]
+    answer(lab, "archive", run, "--json")
+    assert answer(lab, "ps", "--tag", "old", "--json") == []
+    assert [found["id"] for found in answer(lab, "ps", "--tag", "old", "--all", "--json")] == [run]
+    refused = labwright(lab, "delete", run)
+    assert (refused.returncode, "--yes" in refused.stderr) == (1, True)
+    assert labwright(lab, "delete", "--yes", run).returncode == 0
+    assert labwright(lab, "show", run).returncode == 1
+
+
+def test_piped_output_is_plain_and_whole(lab: LiveServer) -> None:
+    name = "a name that is much longer than any terminal would be wide enough to show in one of its lines " * 2
+    run = answer(lab, "run", "--wait", "--json", "--name", name.strip(), "--", "exit 4")["id"]
+    shown = labwright(lab, "ps", env={"COLUMNS": "80", "FORCE_COLOR": "1"}).stdout
+    line = next(line for line in shown.splitlines() if line.startswith(run))
+    assert name.strip() in line and "failed" in line and "Exit code 4" in line
+    assert "\x1b" not in shown
+
+
+def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -> None:
+    unknown = labwright(lab, "show", "nope")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr.startswith("error: There is no run nope.\nhint: ")
+    as_object = labwright(lab, "stop", "nope", "--json")
+    assert json.loads(as_object.stderr)["error"]["code"] == "not_found"
+    assert labwright(lab, "run", "--time-limit", "soon", "--", "true").returncode == 1
+    assert labwright(lab, "run").returncode == 2
+    nobody = labwright(lab, "ps", cwd=tmp_path)
+    assert nobody.returncode == 3
+    assert "hint: Start one with: labwright up -d" in nobody.stderr
+
+
+def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
+    run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "Loss is NaN", "choices": ["ignore", "stop"]})
+    assert "Loss is NaN" in labwright(lab, "alerts").stdout
+    refused = labwright(lab, "alerts", "answer", alert["id"], "maybe")
+    assert (refused.returncode, "ignore, stop" in refused.stderr) == (1, True)
+    assert answer(lab, "alerts", "answer", alert["id"], "stop", "--json")["status"] == "resolved"
+    assert labwright(lab, "wait", run).returncode == 130
+
+
+def test_events_tell_who_did_what(lab: LiveServer) -> None:
+    run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
+    found = answer(lab, "events", "--run", run, "--json")
+    assert (found[0]["type"], found[0]["actor"]) == ("run.created", "person")
+    assert found[-1]["data"]["to"] == "finished"
+    assert len(answer(lab, "events", "-n", "2", "--json")) == 2
+
+
+def test_diff_shows_what_changed_since(lab: LiveServer) -> None:
+    code = lab.project / "train.py"
+    code.write_text("rate = 1\n")
+    run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
+    assert "Nothing has changed" in labwright(lab, "diff", run).stdout
+    code.write_text("rate = 2\n")
+    assert "+rate = 2" in labwright(lab, "diff", run).stdout
+
+
+def test_tokens_do_only_what_their_scope_allows(lab: LiveServer) -> None:
+    viewer = labwright(lab, "token", "--ttl", "1m").stdout.strip()
+    assert lab.call("GET", "/runs", token=viewer).status == 200
+    assert lab.call("POST", "/runs", {"command": "true"}, token=viewer).status == 403
+    assert viewer != lab.token == labwright(lab, "token", "--show").stdout.strip()
+
+
+def test_upkeep_shows_sizes_and_writes_backups(lab: LiveServer) -> None:
+    report = answer(lab, "gc", "--dry-run", "--json")
+    assert report["storage"]["total_bytes"] > 0
+    assert Path(answer(lab, "backup", "--json")["path"]).exists()
+
+
+def test_the_machine_is_shown(lab: LiveServer) -> None:
+    assert answer(lab, "cluster", "--detect", "--json")["cluster"]["cpu_count"] >= 1
+    assert labwright(lab, "cluster").returncode == 0
+    assert labwright(lab, "gpu").returncode == 0
+
+
+def test_doctor_finds_a_healthy_project_healthy(lab: LiveServer) -> None:
+    report = answer(lab, "doctor", "--json")
+    checks = {check["name"]: check["status"] for check in report["checks"]}
+    assert report["ok"]
+    assert (checks["server"], checks["database"], checks["bash"]) == ("ok", "ok", "ok")
+
+
+def test_a_damaged_database_is_found_and_rebuilt(make_server: Any) -> None:
+    server: LiveServer = make_server().start()
+    run = answer(server, "run", "--wait", "--json", "--", "exit 6")
+    in_use = labwright(server, "db", "rebuild")
+    assert (in_use.returncode, "labwright down" in in_use.stderr) == (1, True)
+    server.kill()
+    database = server.state / "labwright.db"
+    database.write_bytes(b"not a database at all" * 500)
+    sick = labwright(server, "doctor")
+    assert (sick.returncode, "labwright db rebuild" in sick.stdout) == (1, True)
+    rebuilt = answer(server, "db", "rebuild", "--json")
+    assert rebuilt["runs"] == 1 and Path(rebuilt["kept_aside"]).exists()
+    server.start()
+    assert server.wait_for_end(run["id"])["exit_code"] == 6
+
+
+def test_simulated_gpus_are_seen_and_changed(tmp_path: Path) -> None:
+    script = f"{' '.join(map(repr, LABWRIGHT))} sim set 1 --memory-mb 2000 --utilization 50 --json; nvidia-smi -L"
+    called = subprocess.run(
+        [*LABWRIGHT, "sim", "gpus", "2", "--", "sh", "-c", f"{script}; exit 3"],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert called.returncode == 3, called.stderr
+    assert '"memory_used_mb": 2000' in called.stdout
+    assert called.stdout.count("Simulated") == 2

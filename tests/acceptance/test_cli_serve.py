@@ -1,0 +1,122 @@
+"""`labwright up` and `labwright down`: a server that comes, refuses clearly, and goes without its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[LiveServer]:
+    """A project whose server is started by the command, not by the test."""
+    project = tmp_path / "project"
+    project.mkdir()
+    place = LiveServer(project)
+    yield place
+    for run in place.state.glob("runs/*"):
+        labwright(place, "stop", run.name)
+    labwright(place, "down")
+
+
+def up(place: LiveServer, *arguments: str) -> str:
+    place.url = answer(place, "up", "-d", "--json", *arguments)["url"]
+    return place.url
+
+
+def process_of(place: LiveServer) -> int:
+    return int(json.loads((place.state / "server.json").read_text())["pid"])
+
+
+def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer) -> None:
+    started = labwright(place, "up", "-d")
+    assert started.returncode == 0, started.stderr
+    place.url = json.loads((place.state / "server.json").read_text())["url"]
+    assert place.url in started.stdout
+    assert place.token not in started.stdout
+    assert place.call("GET", "/health").status == 200
+
+    second = labwright(place, "up", "-d")
+    assert (second.returncode, place.url in second.stderr) == (1, True)
+
+    run = place.submit("while ! test -e go; do sleep 0.05; done; exit 8")
+    place.wait_for_status(run["id"], "running")
+    ended = labwright(place, "down")
+    assert (ended.returncode, "1 run still going" in ended.stdout) == (0, True)
+    assert not (place.state / "server.json").exists()
+    assert labwright(place, "ps").returncode == 3
+
+    (place.project / "go").touch()
+    up(place)
+    assert place.wait_for_end(run["id"])["exit_code"] == 8
+
+
+def test_commands_work_from_below_the_project(place: LiveServer) -> None:
+    up(place)
+    below = place.project / "a" / "b"
+    below.mkdir(parents=True)
+    assert labwright(place, "ps", cwd=below).returncode == 0
+    assert labwright(place, "ps", "--project", str(place.project), cwd="/").returncode == 0
+    assert "No runs yet" in labwright(place, "ps").stdout
+
+
+def test_a_taken_port_is_told_and_nothing_runs(place: LiveServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = labwright(place, "up", "-d", "--port", str(port))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"error: Port {port} on 127.0.0.1 is taken.\nhint: ")
+    assert not (place.state / "server.json").exists()
+
+
+def test_wrong_settings_are_told_in_the_servers_words(place: LiveServer) -> None:
+    (place.project / "labwright.toml").write_text("colour = 'blue'\n")
+    refused = labwright(place, "up", "-d")
+    assert (refused.returncode, "unknown setting 'colour'" in refused.stderr) == (1, True)
+
+
+def test_a_server_that_was_killed_leaves_a_file_that_fools_nobody(place: LiveServer) -> None:
+    up(place)
+    killed = process_of(place)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: labwright(place, "ps").returncode == 3, "the end to be noticed")
+    tidied = labwright(place, "down")
+    assert (tidied.returncode, "had ended already" in tidied.stdout) == (0, True)
+    assert "No server is running" in labwright(place, "down").stdout
+    up(place)
+    assert process_of(place) != killed
+
+
+def test_a_token_is_never_sent_to_whoever_has_the_port_now(place: LiveServer) -> None:
+    up(place)
+    facts = json.loads((place.state / "server.json").read_text())
+    labwright(place, "down")
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        stranger.settimeout(1.0)
+        facts["url"] = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        (place.state / "server.json").write_text(json.dumps(facts))
+        assert labwright(place, "ps").returncode == 3
+        with pytest.raises(TimeoutError):
+            stranger.accept()
+
+
+def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
+    (place.project / "logging.py").write_text("raise SystemExit('the project is not ours to import')\n")
+    command = subprocess.Popen(
+        [*LABWRIGHT, "up"], cwd=place.project, env=place.environment, stdout=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    assert "Labwright" in command.stdout.readline()
+    assert process_of(place) == command.pid
+    assert labwright(place, "down").returncode == 0
+    command.communicate(timeout=20)

@@ -1,0 +1,135 @@
+"""How the command line words things, and how it reads what people type."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from labwright.cli.main import COMMANDS, load
+from labwright.cli.runs import exit_code_of
+from labwright.cli.screen import fitted
+from labwright.cli.submit import caller_environment, gpuwrap_config
+from labwright.cli.words import ago, duration, one_line, parse_duration, parse_value, shorten, size, width
+from labwright.client.sse import frames
+from labwright.domain.clock import epoch_seconds
+from labwright.domain.errors import Invalid
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.42, "0.4s"), (12, "12s"), (192, "3m 12s"), (7500, "2h 05m"), (100_000, "1d 3h")],
+)
+def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_234_567, "1.2 MB"), (999_950, "1.0 MB"), (5e12, "5.0 TB")],
+)
+def test_sizes_have_one_digit_after_the_point(count: float, text: str) -> None:
+    assert size(count) == text
+
+
+def test_times_are_told_from_now() -> None:
+    moment = "2026-01-02T03:04:05.000Z"
+    then = epoch_seconds(moment)
+    assert [ago(moment, then + passed) for passed in (1, 30, 300, 7200, 200_000)] == [
+        "just now",
+        "30s ago",
+        "5m ago",
+        "2h ago",
+        "2d ago",
+    ]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("90m", 5400), ("2h", 7200), ("1h30m", 5400), ("1.5", 1.5)])
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2 hours", "-1", "1h?"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        parse_duration(text)
+    assert "2h" in refused.value.hint
+
+
+def test_parameters_keep_their_kind() -> None:
+    read = [parse_value(text) for text in ("0.1", "3", "true", "null", "adam", "NaN", "[1]", '"x"')]
+    assert read == [0.1, 3, True, None, "adam", "NaN", "[1]", '"x"']
+
+
+def test_text_of_others_cannot_steer_the_terminal() -> None:
+    assert one_line("a\nb\x1b[31mc") == "a b�[31mc"
+
+
+def test_wide_letters_are_cut_by_columns() -> None:
+    assert width("日本") == 4
+    assert shorten("日本語", 5) == "日本…"
+    assert shorten("short", 5) == "short"
+
+
+def test_the_widest_column_that_may_shrink_gives_way_first() -> None:
+    assert fitted([14, 60, 8, 20], [False, True, False, True], 80) == [14, 32, 8, 20]
+    assert fitted([14, 60, 8], [False, True, False], None) == [14, 60, 8]
+    assert fitted([14, 60, 8], [False, True, False], 20) == [14, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "code"),
+    [
+        ("finished", 0, 0),
+        ("failed", 3, 3),
+        ("failed", None, 1),
+        ("failed", 0, 1),
+        ("stopped", 143, 130),
+        ("lost", None, 1),
+    ],
+)
+def test_the_exit_code_tells_how_a_run_ended(status: str, exit_code: int | None, code: int) -> None:
+    assert exit_code_of({"status": status, "exit_code": exit_code}) == code
+
+
+def test_what_is_labwrights_own_is_not_sent_as_the_callers_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    given = {
+        "PATH": "/bin",
+        "LABWRIGHT_TOKEN": "secret",
+        "LABWRIGHT_SIM_STATE": "/s",
+        "BASH_FUNC_f%%": "() { :; }",
+        "BAD": "\udcff",
+    }
+    assert caller_environment(given) == {"PATH": "/bin", "LABWRIGHT_SIM_STATE": "/s"}
+    assert "BAD" in capsys.readouterr().err
+
+
+def test_gpuwrap_is_left_to_the_server_unless_asked_for() -> None:
+    assert gpuwrap_config(None, None, None) is None
+    assert gpuwrap_config(False, None, None) == {"enabled": False}
+    assert gpuwrap_config(None, 3, "1m") == {"enabled": True, "retries": 3, "retry_delay_seconds": 60}
+
+
+def test_events_are_read_whole_and_a_cut_one_is_dropped() -> None:
+    lines = [b": still here\n", b"\n", b"id: e:1\n", b"event: log\n", b'data: {"a": 1}\n', b"\n", b'data: {"b"']
+    found = list(frames(lines))
+    assert [(frame.id, frame.event, frame.data) for frame in found] == [("e:1", "log", {"a": 1})]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_loads_and_has_help(name: str) -> None:
+    assert load(name).get_short_help_str()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; from labwright.cli.main import main; sys.argv = ['labwright', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'rich', 'fastapi', 'pydantic', 'psutil', 'uvicorn', 'sqlite3', 'http.client'} & set(sys.modules)\n"
+        "print('heavy:', sorted(heavy))"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "Usage: labwright" in shown
+    assert shown.endswith("heavy: []\n")
