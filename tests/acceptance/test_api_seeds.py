@@ -104,9 +104,7 @@ def test_a_sweep_is_made(lab: LiveServer, auth_header: str, line: str) -> None:
     assert sweep["progress"]["total"] == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "seeds_path"), [(RUN_OF_PLAN_MODE, "/path"), (RUN_OF_AGENT_MODE, "/path/to/workdir")]
-)
+@pytest.mark.parametrize(("line", "seeds_path"), [(RUN_OF_PLAN_MODE, "/path"), (RUN_OF_AGENT_MODE, "/path/to/workdir")])
 def test_a_run_is_made_in_it_and_watched_to_its_end(
     lab: LiveServer, auth_header: str, line: str, seeds_path: str
 ) -> None:

@@ -30,8 +30,7 @@ def counted_command(ran: Path, index: int, seconds: float) -> str:
 def submit_counted(server: LiveServer, ran: Path, lengths: random.Random, longest: float) -> dict[str, int]:
     ran.mkdir()
     return {
-        server.submit(counted_command(ran, index, lengths.uniform(0.05, longest)))["id"]: index
-        for index in range(RUNS)
+        server.submit(counted_command(ran, index, lengths.uniform(0.05, longest)))["id"]: index for index in range(RUNS)
     }
 
 

@@ -71,7 +71,9 @@ def test_queued_and_ready_runs_can_be_stopped(make_server: Callable[..., LiveSer
 
 def test_the_time_limit_ends_a_run(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_GRACE_SECONDS="0.3").start()
-    run = server.wait_for_end(server.submit("trap '' TERM; sleep 1000 & wait; sleep 1000", time_limit_seconds=0.5)["id"])
+    run = server.wait_for_end(
+        server.submit("trap '' TERM; sleep 1000 & wait; sleep 1000", time_limit_seconds=0.5)["id"]
+    )
     assert (run["status"], run["status_reason"]) == ("failed", "time_limit")
     assert "Time limit of 0.5 s" in run["error"]
     assert not processes_of_run(run["id"])
@@ -89,7 +91,9 @@ def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_pa
     server = make_server(
         OPENAI_API_KEY="sk-model", LABWRIGHT_MODEL="x", PROJECT_VARIABLE="kept", HF_TOKEN="by-inheritance"
     ).start()
-    run = server.wait_for_end(server.submit("env -0 > env.bin", env={"MINE": "a b\nc", "WANDB_API_KEY": "s3cret"})["id"])
+    run = server.wait_for_end(
+        server.submit("env -0 > env.bin", env={"MINE": "a b\nc", "WANDB_API_KEY": "s3cret"})["id"]
+    )
     got = dict(item.split("=", 1) for item in (server.project / "env.bin").read_text().split("\0") if item)
     assert got["LABWRIGHT_RUN_ID"] == run["id"]
     assert got["LABWRIGHT_RUN_DIR"] == run["run_dir"]
@@ -104,7 +108,9 @@ def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_pa
 def test_secrets_are_written_nowhere(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(HF_TOKEN="hunter2-inherited").start()
     caller = {"PATH": os.environ["PATH"], "AWS_SECRET_ACCESS_KEY": "hunter2-caller", "PLAIN": "shown"}
-    run = server.submit("printenv AWS_SECRET_ACCESS_KEY; sleep 0.1", caller_env=caller, env={"API_TOKEN": "hunter2-env"})
+    run = server.submit(
+        "printenv AWS_SECRET_ACCESS_KEY; sleep 0.1", caller_env=caller, env={"API_TOKEN": "hunter2-env"}
+    )
     server.wait_for_end(run["id"])
     assert server.output(run["id"]) == "hunter2-caller\n"
     (server.state / "runs" / run["id"] / "output.log").unlink()
@@ -132,7 +138,9 @@ def test_a_venv_is_activated_by_the_command(server: LiveServer) -> None:
 
 def test_a_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
-    run = server.submit("echo first; for i in $(seq 60); do head -c 200000 /dev/zero | tr '\\0' y; sleep 0.02; done; echo last")
+    run = server.submit(
+        "echo first; for i in $(seq 60); do head -c 200000 /dev/zero | tr '\\0' y; sleep 0.02; done; echo last"
+    )
     server.wait_for_end(run["id"])
     log = server.state / "runs" / run["id"] / "output.log"
     assert log.stat().st_size > 11_000_000

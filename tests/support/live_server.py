@@ -42,13 +42,14 @@ class LiveServer:
             "LABWRIGHT_TMUX": "0",
             **environment,
         }
+        self.command = [sys.executable, "-m", "labwright.server", "--project", str(project)]
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
 
     def start(self) -> LiveServer:
         (self.state / "server.json").unlink(missing_ok=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "labwright.server", "--project", str(self.project)],
+            self.command,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

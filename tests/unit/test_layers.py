@@ -77,7 +77,9 @@ def test_the_table_has_no_circle() -> None:
 
 
 def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
-    source = "def f():\n    from labwright.store import runs\n    from ..sidecar import job\n    import labwright.cli.main\n"
+    source = (
+        "def f():\n    from labwright.store import runs\n    from ..sidecar import job\n    import labwright.cli.main\n"
+    )
     assert layers_imported(source, ["labwright", "compute"]) == {"store", "sidecar", "cli"}
     assert layers_imported("from labwright import gpu", []) == {"gpu"}
 

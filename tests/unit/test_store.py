@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from labwright.compute.scheduler import load_queues
 from labwright.domain.errors import Invalid, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
@@ -209,3 +210,14 @@ def test_a_status_can_be_found_after_a_move(db: Database) -> None:
     with db.transaction() as tx:
         runs.change(tx, run, run.move(RunStatus.QUEUED, queued_at="2026-01-01T00:00:00.000Z"), "person")
     assert [found.id for found in runs.with_status(db.reader(), RunStatus.QUEUED)] == [run.id]
+
+
+def test_every_sweep_with_something_queued_is_seen_once_whatever_its_runs_are_called(db: Database) -> None:
+    """The names sort before, between and after the sweeps' ids."""
+    wanted = ["", "sweep-b", "sweep-d"]
+    with db.transaction() as tx:
+        for number, (sweep, name) in enumerate((s, n) for s in wanted for n in ("", "a", "sweep-c", "z", "true")):
+            run = a_run(id=f"run-{number:010d}", name=name, sweep_id=sweep or None)
+            runs.insert(tx, run.move(RunStatus.QUEUED, queued_at="2026-01-01T00:00:00.000Z"), "person")
+    assert list(load_queues(db.reader(), set(), 10)) == wanted
+    assert list(load_queues(db.reader(), {"sweep-b"}, 10)) == ["", "sweep-d"]

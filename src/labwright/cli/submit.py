@@ -18,7 +18,7 @@ from labwright.cli.screen import Screen, note, warn
 from labwright.cli.show import note_on, run_line, time_taken
 from labwright.cli.sweeps import sweep_id_of
 from labwright.cli.words import one_line, parse_duration, parse_pair, parse_value
-from labwright.client.follow import changes_until_started, wait_for_ends
+from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient
 from labwright.domain.run import RunStatus
 from labwright.sim.state import STATE_VARIABLE
@@ -157,7 +157,7 @@ def _follow(screen: Screen, client: LabClient, run: Json) -> int:
         else:
             _tell_until_started(client, run)
             print_until_end(screen, client, run["id"], 0)
-            ended = client.run(run["id"])
+            ended = look(client, run["id"], note)
             note(_last_line(ended))
     except KeyboardInterrupt:
         note(f"\n{run['id']} goes on. Follow it: labwright logs -f {run['id']} · stop it: labwright stop {run['id']}")

@@ -48,7 +48,7 @@ def wait_for_ends(
     types = f"{EventType.RUN_STATUS},{EventType.RUN_DELETED}"
     for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
         for run_id in sorted(_perhaps_ended(frame, left)):
-            run = client.run(run_id)
+            run = look(client, run_id, notice, deadline)
             if is_ended(run):
                 left.discard(run_id)
                 yield run
@@ -60,10 +60,19 @@ def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Ite
     """The run as it is now, and again at every change, until it runs or has ended."""
     types = f"{EventType.RUN_STATUS},{EventType.RUN_UPDATED}"
     for _ in _resumed(client, "/events/stream", {"topics": "events", "types": types, "run_id": run_id}, notice):
-        run = client.run(run_id)
+        run = look(client, run_id, notice)
         yield run
         if run["status"] == RunStatus.RUNNING or is_ended(run):
             return
+
+
+def look(client: LabClient, run_id: str, notice: Notice, deadline: float | None = None) -> Json:
+    """The run as it is, asked again after a restart."""
+    while True:
+        try:
+            return client.run(run_id)
+        except ServerUnreachable:
+            _await_server(client, notice, deadline)
 
 
 def last_position(client: LabClient) -> int:
@@ -99,8 +108,7 @@ def _resumed(
                     _check(deadline)
         except ServerUnreachable:
             _check(deadline)
-        notice("the server went away; waiting for it to come back")
-        _await_server(client, deadline)
+        _await_server(client, notice, deadline)
 
 
 def _silence(deadline: float | None) -> Callable[[], float]:
@@ -114,7 +122,8 @@ def _check(deadline: float | None) -> None:
         raise TimedOut
 
 
-def _await_server(client: LabClient, deadline: float | None) -> None:
+def _await_server(client: LabClient, notice: Notice, deadline: float | None) -> None:
+    notice("the server went away; waiting for it to come back")
     patience = time.monotonic() + PATIENCE_SECONDS
     while True:
         _check(deadline)

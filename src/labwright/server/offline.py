@@ -72,7 +72,7 @@ def _database(paths: ProjectPaths) -> dict[str, str]:
     if not database.exists():
         return _finding("database", "ok", "none yet; the first labwright up makes it")
     try:
-        said = _quick_check(database)
+        said = _integrity(database)
     except sqlite3.Error as error:
         said = str(error)
     if said == "ok":
@@ -81,10 +81,10 @@ def _database(paths: ProjectPaths) -> dict[str, str]:
     return _finding("database", "fail", f"damaged: {said}", fix)
 
 
-def _quick_check(database: Path) -> str:
+def _integrity(database: Path) -> str:
     connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
     try:
-        return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     finally:
         connection.close()
 

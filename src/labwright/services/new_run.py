@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,5 +204,5 @@ def cards_named_by(command: str, env: dict[str, str]) -> tuple[str, ...] | None:
     text = match.group(1) if match else env.get("CUDA_VISIBLE_DEVICES")
     if text is None:
         return None
-    names = "".join(shlex.split(text)) if match else text
+    names = text.strip("\"'") if match else text  # a quote that never ends is bash's to complain about
     return tuple(name.strip() for name in names.split(",") if name.strip() not in _NO_CARDS)

@@ -171,6 +171,7 @@ def delete(lab: Lab, run_id: str, actor: Actor) -> None:
         raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be deleted.", hint="Stop it first.")
     lab.journal.note_deleted(run_id)
     with lab.db.transaction() as tx:
+        runs.get(tx.connection, run_id)  # somebody else may have been faster
         lab.journal.note(_ended_with(tx, run_id))
         runs.delete(tx, run, str(actor))
         tx.execute(RUNS["forget_dependencies"], parent=run_id)

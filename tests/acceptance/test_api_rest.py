@@ -1,0 +1,207 @@
+"""Sweeps, alerts and the cluster over HTTP; housekeeping."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from labwright.sim.gpus import SimulatedGpus
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("rest") / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="4", LABWRIGHT_GRACE_SECONDS="1").start()
+    yield server
+    server.stop()
+
+
+# -- sweeps
+
+
+def test_a_sweep_shows_how_far_it_is(lab: LiveServer) -> None:
+    made = lab.post("/sweeps/wild", {"name": "lr", "goal": "which lr?", "chat_session_id": "c-1", "parallel": 2})
+    assert (made["method"], made["status"], made["goal"]) == ("wild", "running", "which lr?")
+    assert (made["created_by"], made["parallel"], made["chat_session_id"]) == ("person", 2, "c-1")
+    for command in ("true", "false", "true"):
+        lab.wait_for_end(lab.submit(command, sweep_id=made["id"])["id"])
+    progress = lab.get(f"/sweeps/{made['id']}")["progress"]
+    assert (progress["total"], progress["finished"], progress["failed"], progress["running"]) == (3, 2, 1, 0)
+
+
+def test_sweeps_are_listed_newest_first_in_pages(lab: LiveServer) -> None:
+    made = [lab.post("/sweeps/wild", {"name": f"s{i}"})["id"] for i in range(5)]
+    seen: list[str] = []
+    cursor = ""
+    while len(seen) < 5:
+        answer = lab.call("GET", f"/sweeps?limit=2{cursor}")
+        seen += [sweep["id"] for sweep in answer.json]
+        cursor = f"&cursor={answer.headers['x-next-cursor']}" if "x-next-cursor" in answer.headers else ""
+        lab.post("/sweeps/wild", {"name": "meanwhile"})
+    assert seen[:5] == made[::-1]
+
+
+# -- alerts
+
+
+def test_an_alert_is_stored_listed_and_answered_once(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true")["id"])["id"]
+    body = {"message": "loss is NaN ✓", "choices": ["ignore", "stop"], "severity": "critical"}
+    alert = lab.post(f"/runs/{run}/alerts", body)
+    assert {**alert, **body} == alert
+    assert alert["status"] == "pending"
+    assert [found["id"] for found in lab.get(f"/alerts?status=pending&run_id={run}")] == [alert["id"]]
+    assert lab.call("POST", f"/alerts/{alert['id']}/respond", {"choice": "explode"}).status == 422
+    answered = lab.post(f"/alerts/{alert['id']}/respond", {"choice": "ignore"})
+    assert (answered["status"], answered["answer"], answered["answered_by"]) == ("resolved", "ignore", "person")
+    again = lab.call("POST", f"/alerts/{alert['id']}/respond", {"choice": "ignore"})
+    assert again.status == 409
+    assert lab.get(f"/alerts?status=pending&run_id={run}") == []
+    assert [found["id"] for found in lab.get(f"/alerts?status=resolved&run_id={run}")] == [alert["id"]]
+    types = [event["type"] for event in lab.get(f"/events?run_id={run}")]
+    assert types[-2:] == ["alert.raised", "alert.resolved"]
+
+
+def test_alerts_come_in_pages(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})["id"]
+    made = [lab.post(f"/runs/{run}/alerts", {"message": str(i)})["id"] for i in range(4)]
+    first = lab.call("GET", f"/alerts?run_id={run}&limit=3")
+    rest = lab.call("GET", f"/alerts?run_id={run}&limit=3&cursor={first.headers['x-next-cursor']}")
+    assert [alert["id"] for alert in first.json + rest.json] == made[::-1]
+    assert "x-next-cursor" not in rest.headers
+
+
+def test_the_answer_stop_really_stops(lab: LiveServer) -> None:
+    run = lab.submit("sleep 300")["id"]
+    lab.wait_for_status(run, "running")
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "diverged", "choices": ["stop"]})
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})
+    assert lab.wait_for_end(run)["status"] == "stopped"
+
+
+def test_the_answer_stop_to_a_run_that_has_ended_is_taken(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true")["id"])["id"]
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "late", "choices": ["stop"]})
+    assert lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})["status"] == "resolved"
+    assert lab.run(run)["status"] == "finished"
+
+
+def test_the_answer_rerun_makes_one_run_however_many_answer(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("exit 3", tags=["again"])["id"])["id"]
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "failed", "choices": ["rerun", "ignore"]})
+
+    def answer(_: int) -> int:
+        return lab.call("POST", f"/alerts/{alert['id']}/respond", {"choice": "rerun"}).status
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(answer, range(6))) == [200, *[409] * 5]
+    children = [found for found in lab.get("/runs?tag=again") if found["parent_run_id"] == run]
+    assert len(children) == 1
+
+
+def test_a_rerun_that_cannot_be_made_leaves_the_alert_open(lab: LiveServer) -> None:
+    (lab.project / "soon gone").mkdir()
+    run = lab.wait_for_end(lab.submit("true", workdir="soon gone")["id"])["id"]
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "again?", "choices": ["rerun"]})
+    (lab.project / "soon gone").rmdir()
+    assert lab.call("POST", f"/alerts/{alert['id']}/respond", {"choice": "rerun"}).status == 422
+    assert lab.get(f"/alerts?run_id={run}")[0]["status"] == "pending"
+
+
+# -- the cluster
+
+
+def test_what_was_set_by_hand_survives_a_restart_until_a_person_detects(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    detected = server.get("/cluster")["cluster"]
+    assert (detected["source"], detected["type"]) == ("detected", "cpu_only")
+    by_hand = server.post("/cluster", {"type": "cpu_only", "max_parallel": 7, "shared_machine": True})["cluster"]
+    assert (by_hand["source"], by_hand["recommended"]["max_parallel"]) == ("manual", 7)
+    server.restart()
+    again = server.get("/cluster")["cluster"]
+    assert (again["source"], again["recommended"]["max_parallel"]) == ("manual", 7)
+    assert again["shared_machine"] is True
+    found = server.call("POST", "/cluster/detect").json["cluster"]
+    assert (found["source"], found["recommended"]) == ("detected", detected["recommended"])
+    server.restart()
+    assert server.get("/cluster")["cluster"]["source"] == "detected"
+
+
+def test_a_refused_setting_changes_nothing(lab: LiveServer) -> None:
+    lab.post("/cluster", {"type": "cpu_only", "max_parallel": 3})
+    for body in ({"type": "slurm"}, {"type": "local_gpu"}, {"type": "cpu_only", "max_parallel": -1}):
+        assert lab.call("POST", "/cluster", body).status == 422
+        cluster = lab.get("/cluster")["cluster"]
+        assert (cluster["source"], cluster["recommended"]["max_parallel"]) == ("manual", 3)
+    assert lab.call("POST", "/cluster/detect", {"preferred_type": "slurm"}).status == 422
+    assert lab.get("/cluster")["cluster"]["source"] == "manual"
+    lab.post("/cluster/detect")
+
+
+@pytest.fixture
+def gpu_server(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
+    gpus = SimulatedGpus.create(tmp_path / "driver", 2)
+    server = make_server()
+    server.environment = gpus.environment({**server.environment, "LABWRIGHT_GRACE_SECONDS": "1"})
+    return server.start()
+
+
+def test_a_server_starts_without_the_cards_that_were_set_by_hand(gpu_server: LiveServer) -> None:
+    assert gpu_server.post("/cluster", {"type": "local_gpu"})["cluster"]["gpu_count"] == 2
+    gpu_server.kill()
+    gpu_server.environment = {**os.environ, **{k: v for k, v in gpu_server.environment.items() if "_LEASE" in k}}
+    gpu_server.environment |= {"LABWRIGHT_PORT": "0", "LABWRIGHT_TMUX": "0"}
+    gpu_server.start()
+    assert gpu_server.get("/cluster")["cluster"]["type"] == "cpu_only"
+
+
+def test_a_rerun_takes_as_many_cards_as_the_run_did(gpu_server: LiveServer) -> None:
+    for gpus in (0, 2):
+        run = gpu_server.post("/runs", {"command": "true", "gpus": gpus})
+        again = gpu_server.post(f"/runs/{run['id']}/rerun", {"auto_start": False})
+        assert again["gpus"] == gpus
+
+
+@pytest.mark.parametrize(
+    "command", ["CUDA_VISIBLE_DEVICES=it's python x", 'CUDA_VISIBLE_DEVICES="0 python x', "CUDA_VISIBLE_DEVICES=\\"]
+)
+def test_a_command_that_names_cards_in_a_broken_way_is_still_a_run(gpu_server: LiveServer, command: str) -> None:
+    assert gpu_server.call("POST", "/runs", {"command": command}).status == 201
+
+
+# -- housekeeping
+
+
+def test_sizes_are_told_and_gc_spares_what_nobody_deleted(lab: LiveServer) -> None:
+    sizes = lab.get("/storage")
+    assert sizes["total_bytes"] == sum(sizes["bytes"].values()) > 0
+    stranger = lab.state / "runs" / "run-0000000000"
+    stranger.mkdir()
+    (stranger / "output.log").write_text("the only copy")
+    os.utime(stranger, (0, 0))
+    report = lab.post("/gc", {"dry_run": True})
+    assert (report["dry_run"], report["orphan_folders"]) == (True, 0)
+    lab.post("/gc")
+    assert (stranger / "output.log").read_text() == "the only copy"
+
+
+def test_gc_clears_what_a_kill_left_of_a_deleted_run(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true")["id"])["id"]
+    lab.call("DELETE", f"/runs/{run}")
+    left = lab.state / "runs" / run
+    left.mkdir()
+    assert lab.post("/gc")["orphan_folders"] == 1
+    assert not left.exists()
+
+
+def test_a_backup_can_be_made_at_once(lab: LiveServer) -> None:
+    path = Path(lab.post("/backup")["path"])
+    wait_until(path.exists, "the backup")
+    assert path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,448 @@
+"""The door: every route is closed without a token, each scope does only what is its own, and no other site gets in."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Scope
+from labwright.server.app import make_app
+from labwright.tokens import mint
+from tests.support.live_server import Answer, LiveServer
+
+OPEN = {"/health", "/docs", "/openapi.json"}
+# What an agent, a viewer and a run may not do, by hand, so that a slip in a route shows.
+PERSON_ONLY = {("DELETE", "/runs/{run_id}"), ("POST", "/cluster"), ("POST", "/gc"), ("POST", "/backup")}
+OF_A_RUN = {("GET", "/runs/{run_id}"), ("POST", "/runs/{run_id}/alerts")}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("auth") / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def run(lab: LiveServer) -> dict[str, Any]:
+    return lab.wait_for_end(lab.submit("true")["id"])
+
+
+def routes(lab: LiveServer) -> list[tuple[str, str]]:
+    schema = lab.call("GET", "/openapi.json", token=None).json
+    return [
+        (method.upper(), path)
+        for path, operations in schema["paths"].items()
+        for method in operations
+        if path not in OPEN
+    ]
+
+
+def filled(path: str) -> str:
+    return path.replace("{run_id}", "run-zzzzzzzzzz").replace("{sweep_id}", "sweep-x").replace("{alert_id}", "alert-x")
+
+
+def token_of(lab: LiveServer, scope: Scope, subject: str = "x", ttl: float | None = 60.0) -> str:
+    return mint(lab.token, scope, subject, ttl)
+
+
+# -- every route
+
+
+def test_without_a_token_every_route_is_closed(lab: LiveServer) -> None:
+    found = routes(lab)
+    assert len(found) > 20
+    for method, path in found:
+        for token in (None, "nonsense"):
+            answer = lab.call(method, filled(path), token=token)
+            assert answer.status == 401, (method, path, answer.body)
+            assert answer.json["error"]["hint"]
+            assert "WWW-Authenticate" not in answer.headers
+
+
+def test_what_is_open_tells_nothing_of_the_project(lab: LiveServer) -> None:
+    for path in sorted(OPEN):
+        answer = lab.call("GET", path, token=None)
+        assert answer.status == 200
+        assert str(lab.project).encode() not in answer.body
+    assert set(lab.call("GET", "/health", token=None).json) == {"status", "version"}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "TRACE", "NONSENSE"])
+@pytest.mark.parametrize("path", ["/runs", "/nothing", "/", "/health/", "/docs/x", "/assets", "/openapi.json/"])
+def test_what_is_not_a_route_is_closed_too(lab: LiveServer, method: str, path: str) -> None:
+    assert lab.call(method, path, token=None).status in (400, 401)
+
+
+@pytest.mark.parametrize("path", ["/assets/../runs", "/assets/%2e%2e/runs", "/health/../runs", "//runs", "/./runs"])
+def test_no_way_around_leads_to_a_closed_route(lab: LiveServer, run: dict[str, Any], path: str) -> None:
+    answer = lab.call("GET", path, token=None)
+    assert answer.status in (400, 401, 404)
+    assert run["id"].encode() not in answer.body
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/../boot.py", "/assets/..%2fboot.py", "/assets/%2e%2e/auth.py", "/assets//etc/passwd"]
+)
+def test_static_files_stay_in_their_folder(lab: LiveServer, path: str) -> None:
+    assert lab.call("GET", path, token=None).status in (400, 404)
+
+
+def test_every_route_names_its_scopes(tmp_path: Path) -> None:
+    """A route that forgets its line would be open to every token."""
+    for route in _routes_of_app(tmp_path):
+        if route.path in OPEN or not route.path.startswith("/") or not hasattr(route, "dependant"):
+            continue
+        scopes = [getattr(d.call, "allowed_scopes", None) for d in route.dependant.dependencies]
+        assert any(scopes), f"{route.path} says nothing of who may call it"
+
+
+def _routes_of_app(tmp_path: Path) -> list[Any]:
+    from labwright.server.boot import open_lab, prepare_state
+    from labwright.settings import Settings
+
+    paths = prepare_state(tmp_path)
+    lab: Lab = open_lab(paths, Settings(), "http://localhost")
+    try:
+        return list(make_app(lab, bound_to="127.0.0.1").routes)
+    finally:
+        lab.db.close()
+
+
+# -- scopes
+
+
+def call_as(lab: LiveServer, scope: Scope, method: str, path: str) -> Answer:
+    return lab.call(method, filled(path), {} if method in ("POST", "PATCH") else None, token=token_of(lab, scope))
+
+
+def test_a_viewer_reads_and_never_writes(lab: LiveServer) -> None:
+    for method, path in routes(lab):
+        if path.endswith("/stream"):
+            continue
+        status = call_as(lab, Scope.VIEWER, method, path).status
+        assert (status == 403) == (method != "GET"), (method, path, status)
+
+
+def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer) -> None:
+    for method, path in routes(lab):
+        if path.endswith("/stream"):
+            continue
+        status = call_as(lab, Scope.AGENT, method, path).status
+        assert (status == 403) == ((method, path) in PERSON_ONLY), (method, path, status)
+
+
+def test_an_agent_that_detects_leaves_what_a_person_set_by_hand(lab: LiveServer) -> None:
+    lab.post("/cluster", {"type": "cpu_only", "max_parallel": 9})
+    for body in (None, {"preferred_type": "cpu_only"}):
+        seen = lab.call("POST", "/cluster/detect", body, token=token_of(lab, Scope.AGENT)).json["cluster"]
+        assert (seen["source"], seen["recommended"]["max_parallel"]) == ("manual", 9)
+    assert lab.post("/cluster/detect")["cluster"]["source"] == "detected"
+
+
+def test_a_runs_token_is_for_its_own_run_alone(lab: LiveServer, run: dict[str, Any]) -> None:
+    own = token_of(lab, Scope.RUN, run["id"], None)
+    other = lab.post("/runs", {"command": "true", "name": run["id"][:-1]})
+    for method, path in routes(lab):
+        if path.endswith("/stream"):
+            continue
+        mine, theirs = (path.replace("{run_id}", one["id"]) for one in (run, other))
+        allowed = (method, path) in OF_A_RUN
+        body = {} if method in ("POST", "PATCH") else None
+        assert (lab.call(method, filled(mine), body, token=own).status == 403) != allowed, (method, path)
+        assert lab.call(method, filled(theirs), body, token=own).status == 403, (method, path)
+    alert = lab.call("POST", f"/runs/{run['id']}/alerts", {"message": "mine"}, token=own)
+    assert alert.status == 201
+    assert lab.get(f"/events?run_id={run['id']}")[-1]["actor"] == f"run:{run['id']}"
+
+
+def test_the_token_inside_a_run_works_for_that_run(lab: LiveServer) -> None:
+    script = (
+        'curl -s -o /dev/null -w "%{http_code} " -H "X-Auth-Token: $LABWRIGHT_RUN_TOKEN" '
+        '"$LABWRIGHT_SERVER_URL/runs/$LABWRIGHT_RUN_ID/alerts" -H "Content-Type: application/json" '
+        """-d '{"message": "from inside"}';"""
+        ' curl -s -o /dev/null -w "%{http_code}" -H "X-Auth-Token: $LABWRIGHT_RUN_TOKEN" "$LABWRIGHT_SERVER_URL/runs"'
+    )
+    made = lab.wait_for_end(lab.submit(script)["id"])
+    assert lab.output(made["id"]) == "201 403"
+
+
+def test_who_did_it_is_recorded(lab: LiveServer) -> None:
+    made = lab.call("POST", "/runs", {"command": "true"}, token=token_of(lab, Scope.AGENT, "session-7")).json
+    assert made["created_by"] == "agent:session-7"
+    assert lab.get(f"/events?run_id={made['id']}")[0]["actor"] == "agent:session-7"
+
+
+# -- tokens that are none
+
+
+def forged(lab: LiveServer) -> dict[str, str]:
+    viewer = token_of(lab, Scope.VIEWER)
+    body, _, signature = viewer.rpartition(".")
+    kind, subject, expires = body.split(".")
+    return {
+        "expired": token_of(lab, Scope.AGENT, ttl=-1),
+        "another secret": mint("lw_" + "x" * 43, Scope.AGENT, "x", 60),
+        "another scope": f"lwa.{subject}.{expires}.{signature}",
+        "a later end": f"{kind}.{subject}.{int(expires) + 999}.{signature}",
+        "no end": f"{kind}.{subject}..{signature}",
+        "no signature": f"{body}.",
+        "half a signature": viewer[:-4],
+        "more parts": f"x.{viewer}",
+        "a scope that is none": f"lwp.{subject}.{expires}.{signature}",
+        "dots": "....",
+        "the beginning of the secret": lab.token[:-1],
+        "more than the secret": lab.token + "x",
+        "upper case": lab.token.upper() if lab.token != lab.token.upper() else "X",
+        "endless": "x" * 20_000,
+        "no ASCII": "\u00fc\u00ff",
+        "blank": " ",
+    }
+
+
+def test_no_forged_token_opens_the_door(lab: LiveServer) -> None:
+    for name, token in forged(lab).items():
+        answer = lab.call("GET", "/runs", token=None, headers={"X-Auth-Token": token})
+        assert answer.status in (400, 401, 431), (name, answer.status)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic {token}",
+        "{token}",
+        "Bearer{token}",
+        "Token {token}",
+        "Bearer x {token}",
+        "Bearer {token}, Bearer x",
+        "Bearer\t{token}x",
+    ],
+)
+def test_an_odd_authorization_header_opens_nothing(lab: LiveServer, value: str) -> None:
+    sent = {"Authorization": value.format(token=lab.token)}
+    assert lab.call("GET", "/runs", token=None, headers=sent).status == 401
+
+
+@pytest.mark.parametrize("value", ["Bearer {token}", "bearer {token}", "BEARER   {token}"])
+def test_a_bearer_token_opens_the_door(lab: LiveServer, value: str) -> None:
+    sent = {"Authorization": value.format(token=lab.token)}
+    assert lab.call("GET", "/runs", token=None, headers=sent).status == 200
+
+
+@pytest.mark.parametrize("place", ["/runs?token={}", "/runs?auth_token={}", "/runs?X-Auth-Token={}"])
+def test_a_token_in_the_address_counts_for_nothing(lab: LiveServer, place: str) -> None:
+    assert lab.call("GET", place.format(lab.token), token=None).status == 401
+    cookie = {"Cookie": f"token={lab.token}; X-Auth-Token={lab.token}"}
+    assert lab.call("GET", "/runs", token=None, headers=cookie).status == 401
+
+
+def test_a_new_secret_voids_every_token(lab: LiveServer, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    old, derived = server.token, token_of(server, Scope.AGENT)
+    server.kill()
+    (server.state / "token").unlink()
+    server.start()
+    try:
+        assert server.token != old
+        for token in (old, derived):
+            assert server.call("GET", "/runs", token=token).status == 401
+    finally:
+        server.stop()
+
+
+def test_an_empty_token_file_does_not_open_the_door(tmp_path: Path) -> None:
+    """A full disk may leave one; without a secret everybody would have the right one."""
+    project = tmp_path / "project"
+    (project / ".labwright").mkdir(parents=True)
+    (project / ".labwright" / "token").write_text("\n")
+    server = LiveServer(project)
+    try:
+        server.start()
+    except AssertionError as error:
+        assert "token" in str(error)
+    else:
+        assert server.call("GET", "/runs", token=None).status == 401
+    finally:
+        server.stop()
+
+
+# -- hosts and origins
+
+
+def ask(lab: LiveServer, *lines: str, path: str = "/runs") -> int:
+    """With exactly these header lines."""
+    address = urlsplit(lab.url)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        head = [f"GET {path} HTTP/1.1", f"X-Auth-Token: {lab.token}", "Connection: close", *lines, "", ""]
+        connection.sendall("\r\n".join(head).encode("latin-1"))
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        answer.read()
+        return answer.status
+
+
+def port(lab: LiveServer) -> int:
+    return urlsplit(lab.url).port or 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST",
+        "127.0.0.1:1",
+        "localhost:65535",
+        "[::1]",
+        "[::1]:80",
+        "127.1.2.3",
+        "lab.localhost:5",
+    ],
+)
+def test_any_loopback_name_and_port_is_ours(lab: LiveServer, host: str) -> None:
+    """A tunnel may show us at another port."""
+    assert ask(lab, f"Host: {host}") == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "evil.example@127.0.0.1",
+        "127.0.0.1@evil.example",
+        "127.0.0.1:{port}@evil.example",
+        "user:pass@localhost",
+        "localhost#.evil.example",
+        "localhost/.evil.example",
+        "localhost\\.evil.example",
+        "localhost, evil.example",
+        "localhost evil.example",
+        "notlocalhost",
+        "xlocalhost",
+        "localhost:",
+        "localhost:port",
+        "localhost:999999",
+        "10.0.0.1",
+        "0.0.0.0",
+        "[::]",
+        "[fe80::1]",
+        "2130706433",
+        "0x7f.1",
+        "169.254.169.254",
+        "",
+    ],
+)
+def test_a_foreign_host_is_refused_whatever_token_it_brings(lab: LiveServer, host: str) -> None:
+    """A name that somebody pointed at 127.0.0.1 makes a browser our caller: DNS rebinding."""
+    host = host.format(port=port(lab))
+    for path in ("/runs", "/health", "/docs"):
+        assert ask(lab, f"Host: {host}", path=path) in (400, 403), (host, path)
+
+
+def test_two_hosts_or_none_are_refused(lab: LiveServer) -> None:
+    assert ask(lab) in (400, 403)
+    assert ask(lab, "Host: evil.example", "Host: localhost") in (400, 403)
+    assert ask(lab, "Host: localhost", "Host: evil.example") in (400, 403)
+
+
+def test_forwarded_headers_change_nothing(lab: LiveServer) -> None:
+    assert ask(lab, "Host: evil.example", "X-Forwarded-Host: localhost") == 403
+    assert ask(lab, "Host: localhost", "X-Forwarded-Host: evil.example", "X-Forwarded-For: 1.2.3.4") == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "http://evil.example",
+        "http://localhost",
+        "http://localhost:{port}.evil.example",
+        "http://127.0.0.1:1",
+        "http://user@127.0.0.1:{port}",
+        "https://evil.example:{port}",
+        "file://",
+        "chrome-extension://abc",
+        "127.0.0.1:{port}",
+        "HTTP://127.0.0.1:{port}/",
+    ],
+)
+def test_a_page_of_another_origin_is_refused(lab: LiveServer, origin: str) -> None:
+    origin = origin.format(port=port(lab))
+    for path in ("/runs", "/health"):
+        assert ask(lab, f"Host: 127.0.0.1:{port(lab)}", f"Origin: {origin}", path=path) == 403
+
+
+def test_our_own_page_may_call_and_no_other_is_invited(lab: LiveServer) -> None:
+    own = f"http://127.0.0.1:{port(lab)}"
+    assert ask(lab, f"Host: 127.0.0.1:{port(lab)}", f"Origin: {own}") == 200
+    for method in ("GET", "OPTIONS"):
+        asked = {"Origin": own, "Access-Control-Request-Method": "POST"}
+        headers = {name.lower() for name in lab.call(method, "/runs", headers=asked).headers}
+        assert not {name for name in headers if name.startswith("access-control")}
+
+
+# -- where the token must not be
+
+
+def test_the_token_is_in_no_list_log_record_or_database(lab: LiveServer) -> None:
+    secret = "hf_do_not_write_this_down"
+    made = lab.submit("env > /dev/null; sleep 300", env={"HF_TOKEN": secret})
+    lab.wait_for_status(made["id"], "running")
+    lab.call("GET", f"/runs?token={lab.token}", token="wrong")
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    run_token = re.search(rb"LABWRIGHT_RUN_TOKEN=([^\0]+)", _environ_of(lab, made["id"]))
+    assert run_token
+    for needle in (lab.token, secret, run_token[1].decode()):
+        assert needle not in processes
+        for path in _files(lab.state):
+            if path != lab.state / "token":
+                assert needle.encode() not in path.read_bytes(), path
+    assert secret.encode() in _environ_of(lab, made["id"])
+    lab.post(f"/runs/{made['id']}/stop")
+    lab.wait_for_end(made["id"])
+
+
+def _environ_of(lab: LiveServer, run_id: str) -> bytes:
+    return Path(f"/proc/{lab.run(run_id)['pid']}/environ").read_bytes()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_only_the_owner_can_read_the_state(lab: LiveServer) -> None:
+    assert lab.state.stat().st_mode & 0o777 == 0o700
+    for name in ("token", "server.json", "labwright.db", "labwright.db-wal", "journal.jsonl"):
+        assert (lab.state / name).stat().st_mode & 0o077 == 0, name
+    assert (lab.state / ".gitignore").read_text() == "*\n"
+    assert "token" not in json.loads((lab.state / "server.json").read_text())
+
+
+def test_guessing_takes_no_shorter_for_a_nearly_right_token(lab: LiveServer) -> None:
+    """Not a measurement of the comparison, only that no path answers without one."""
+    began = time.monotonic()
+    for token in (lab.token[:-1] + "!", "!" * len(lab.token)):
+        assert lab.call("GET", "/runs", token=token).status == 401
+    assert time.monotonic() - began < 5

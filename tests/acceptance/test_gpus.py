@@ -1,0 +1,181 @@
+"""A GPU is never shared by accident: leases, waiting, foreign use, contention, on simulated cards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.gpu.lease import holders
+from labwright.sim.gpus import SimulatedGpus
+from tests.acceptance.test_crash import supervisor_of
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+MakeGpuServer = Callable[..., tuple[LiveServer, SimulatedGpus]]
+
+
+@pytest.fixture
+def gpu_server(make_server: Callable[..., LiveServer], tmp_path: Path) -> MakeGpuServer:
+    def make(count: int, **environment: str) -> tuple[LiveServer, SimulatedGpus]:
+        cards = SimulatedGpus.create(tmp_path / "sim", count)
+        return make_server(**cards.environment(os.environ), **environment).start(), cards
+
+    return make
+
+
+@pytest.fixture
+def somebody() -> Iterator[int]:
+    """A process that is not ours, to be seen on a card."""
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def uuids(server: LiveServer) -> list[str]:
+    return [gpu["uuid"] for gpu in server.get("/cluster")["cluster"]["gpus"]]
+
+
+def until_file(name: str) -> str:
+    return f"while [ ! -e {name} ]; do sleep 0.05; done"
+
+
+def test_a_gpu_machine_is_seen_as_one(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(4)
+    cluster = server.get("/cluster")["cluster"]
+    assert (cluster["type"], cluster["gpu_count"], cluster["recommended"]["max_parallel"]) == ("local_gpu", 4, 4)
+    assert len(set(uuids(server))) == 4
+
+
+def test_each_run_is_pinned_to_cards_of_its_own(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(4)
+    show = f'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"; {until_file("go")}'
+    submitted = [server.submit(show), server.submit(show, gpus=2), server.submit(show), server.submit(show, gpus=0)]
+    runs = [server.wait_for_status(run["id"], "running") for run in submitted]
+    assert [len(run["gpu_uuids"]) for run in runs] == [1, 2, 1, 0]
+    assert sorted(uuid for run in runs for uuid in run["gpu_uuids"]) == sorted(uuids(server))
+    held = {gpu["uuid"]: gpu["lease"]["run_id"] for gpu in server.get("/cluster")["cluster"]["gpus"]}
+    assert all(held[uuid] == run["id"] for run in runs for uuid in run["gpu_uuids"])
+    (server.project / "go").touch()
+    for run in runs:
+        server.wait_for_end(run["id"])
+        order = "PCI_BUS_ID" if run["gpu_uuids"] else ""
+        assert server.output(run["id"]) == f"{','.join(run['gpu_uuids'])} {order}\n"
+    assert all(gpu["lease"] is None for gpu in server.get("/cluster")["cluster"]["gpus"])
+
+
+def test_a_foreign_process_is_respected_and_named(gpu_server: MakeGpuServer, somebody: int) -> None:
+    server, cards = gpu_server(1)
+    cards.set_card(0, memory_used_mb=30_000, utilization=90, processes=[(somebody, 30_000)])
+    run = server.submit("echo on it", gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
+    waiting = server.wait_for_status(run["id"], "waiting")
+    assert str(somebody) in waiting["status_reason"] and "sleep" in waiting["status_reason"]
+    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    alerts = server.get(f"/alerts?run_id={run['id']}")
+    assert [alert["rule"] for alert in alerts] == ["gpu_wait"]
+    assert alerts[0]["status"] == "resolved"
+
+
+def test_memory_without_a_process_is_not_free(gpu_server: MakeGpuServer) -> None:
+    server, cards = gpu_server(1)
+    cards.set_card(0, memory_used_mb=20_000, utilization=0, processes=[])
+    run = server.submit("true", gpuwrap_config={"enabled": True, "retries": 1, "retry_delay_seconds": 0.2})
+    failed = server.wait_for_end(run["id"])
+    assert (failed["status"], failed["status_reason"]) == ("failed", "no_gpu")
+    rules = sorted(alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}"))
+    assert rules == ["gpu_wait", "no_gpu"]
+
+
+def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2)
+    run = server.submit(
+        f'export CUDA_VISIBLE_DEVICES=1; echo "$CUDA_VISIBLE_DEVICES"; {until_file("go")}',
+        gpuwrap_config={"enabled": True},
+    )
+    assert run["gpuwrap_config"]["enabled"] is False
+    assert any("CUDA_VISIBLE_DEVICES" in warning for warning in run["warnings"])
+    server.wait_for_status(run["id"], "running")
+    assert holders(server.environment["LABWRIGHT_LEASE_DIR"])[uuids(server)[1]].run_id == run["id"]
+    (server.project / "go").touch()
+    server.wait_for_end(run["id"])
+    assert server.output(run["id"]) == "1\n"
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB"
+
+
+def test_an_out_of_memory_of_its_own_making_is_a_failure_with_that_reason(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(1)
+    run = server.submit(f"echo x >> tries; echo '{OOM}' >&2; exit 1", gpuwrap_config={"enabled": True})
+    failed = server.wait_for_end(run["id"])
+    assert (failed["status"], failed["status_reason"], failed["exit_code"]) == ("failed", "cuda_oom", 1)
+    assert (server.project / "tries").read_text() == "x\n"
+    assert [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")] == ["cuda_oom"]
+
+
+def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, somebody: int) -> None:
+    server, cards = gpu_server(1)
+    command = f"echo x >> tries; [ -e calm ] && exit 0; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
+    run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
+    server.wait_for_status(run["id"], "running")
+    cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
+    (server.project / "crowded").touch()
+    server.wait_for_status(run["id"], "waiting")
+    (server.project / "calm").touch()
+    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+    finished = server.wait_for_end(run["id"])
+    assert finished["status"] == "finished"
+    assert (server.project / "tries").read_text() == "x\nx\n"
+    assert "gpu_contention" in [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")]
+
+
+def test_a_killed_supervisor_frees_a_card_when_the_job_is_gone_and_not_before(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(1)
+    first = server.submit(until_file("go"))
+    server.wait_for_status(first["id"], "running")
+    os.kill(supervisor_of(server, first["id"]), signal.SIGKILL)
+    second = server.submit("echo mine now")
+    wait_until(lambda: server.run(first["id"])["status_reason"], "the dead supervisor to be noticed")
+    assert holders(server.environment["LABWRIGHT_LEASE_DIR"])[uuids(server)[0]].run_id == first["id"]
+    (server.project / "go").touch()
+    server.wait_for_status(first["id"], "lost")
+    assert server.wait_for_end(second["id"])["status"] == "finished"
+
+
+def test_a_wide_run_is_not_starved_by_narrow_ones(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2, LABWRIGHT_AGEING_SECONDS="1")
+    first = server.submit("sleep 1.2")
+    wide = server.submit("echo both", gpus=2)
+    narrow = [server.submit("sleep 0.4") for _ in range(30)]
+    server.wait_for_status(first["id"], "running")
+    server.wait_for_status(narrow[0]["id"], "running", "finished")  # a narrow one may pass at first
+    ended = server.wait_for_end(wide["id"], timeout=60)
+    assert ended["status"] == "finished"
+    left = [run for run in narrow if server.run(run["id"])["status"] == "queued"]
+    assert left, "the wide run came last"
+
+
+def test_asking_for_more_cards_than_there_are_is_refused(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2)
+    answer = server.call("POST", "/runs", {"command": "true", "gpus": 3})
+    assert answer.status == 422
+    assert "this machine has 2" in answer.json["error"]["message"]
+
+
+def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: MakeGpuServer) -> None:
+    server, cards = gpu_server(2)
+    cards.hang()
+    try:
+        seen: dict[str, Any] = server.post("/cluster/detect")["cluster"]
+        assert seen["status"] == "degraded"
+        assert any("did not answer" in item["said"] for item in seen["evidence"])
+        assert server.get("/runs") == []
+    finally:
+        cards.hang(False)
