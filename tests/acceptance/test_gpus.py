@@ -174,7 +174,7 @@ def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: M
     cards.hang()
     try:
         seen: dict[str, Any] = server.post("/cluster/detect")["cluster"]
-        assert seen["status"] == "degraded"
+        assert (seen["status"], seen["type"], seen["gpu_count"]) == ("degraded", "local_gpu", 2)
         assert any("did not answer" in item["said"] for item in seen["evidence"])
         assert server.get("/runs") == []
     finally:

@@ -10,7 +10,7 @@ import typer
 
 from labwright.cli.options import AsJson, LastRun, Project, connect
 from labwright.cli.screen import Screen, note
-from labwright.cli.show import status_cell
+from labwright.cli.show import status_cell, why_words
 from labwright.cli.words import size
 from labwright.client.follow import follow_logs
 from labwright.client.lab import LabClient
@@ -154,8 +154,7 @@ def _print_digest(screen: Screen, digest: Json) -> None:
     if screen.as_json:
         screen.json(digest)
         return
-    why = digest["error"] or digest["status_reason"].replace("_", " ")
-    screen.say((digest["run_id"], "bold"), "  ", status_cell(digest["status"]), f"  {why}")
+    screen.say((digest["run_id"], "bold"), "  ", status_cell(digest["status"]), f"  {why_words(digest)}")
     if digest["first_error"]:
         screen.heading("First error")
         screen.output(f"{digest['first_error']}\n")

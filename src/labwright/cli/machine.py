@@ -10,6 +10,8 @@ from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import ago, counted, gigabytes, one_line
 from labwright.domain.cluster import ClusterStatus, ClusterType
+from labwright.domain.gpu import BusyLimits, Gpu, is_free
+from labwright.settings import load_settings
 
 Json = dict[str, Any]
 _BAR = 8
@@ -19,17 +21,20 @@ _BUSY, _SOME = 80, 10
 
 def gpu(project: Project = None, as_json: AsJson = False) -> None:
     screen = Screen(as_json=as_json)
-    cluster = connect(project).cluster()["cluster"]
+    client = connect(project)
+    cluster = client.cluster()["cluster"]
     if as_json:
         screen.json(cluster["gpus"])
     elif not cluster["gpus"]:
         screen.say(f"No GPU here ({cluster['type']}). What was looked at: labwright cluster")
         screen.next("Rehearse with simulated ones: labwright sim gpus 4 -- labwright up")
     else:
-        _gpu_table(screen, cluster["gpus"])
+        settings = load_settings(client.paths.project)
+        limits = BusyLimits(memory_mb=settings.gpu_busy_memory_mb, utilization=settings.gpu_busy_utilization)
+        _gpu_table(screen, cluster["gpus"], limits)
 
 
-def _gpu_table(screen: Screen, gpus: list[Json]) -> None:
+def _gpu_table(screen: Screen, gpus: list[Json], limits: BusyLimits) -> None:
     with_bar = screen.is_terminal and screen.columns >= _WIDE
     columns = [
         Column(title="gpu", right=True),
@@ -40,23 +45,23 @@ def _gpu_table(screen: Screen, gpus: list[Json]) -> None:
         Column(title="held by"),
         Column(title="processes", shrinks=True),
     ]
-    screen.table(columns, [_gpu_row(card, with_bar) for card in gpus])
+    screen.table(columns, [_gpu_row(card, limits, with_bar) for card in gpus])
 
 
-def _gpu_row(card: Json, with_bar: bool) -> list[Cell]:
+def _gpu_row(card: Json, limits: BusyLimits, with_bar: bool) -> list[Cell]:
     use = card["utilization"]
     style = "amber" if use >= _BUSY else "blue" if use >= _SOME else "dim"
     bar: list[Cell] = [(_bar(use), style)] if with_bar else []
     memory = f"{card['memory_used_mb'] / 1024:.1f} of {gigabytes(card['memory_total_mb'])}"
     processes = ", ".join(_process_words(process) for process in card["processes"])
-    return [str(card["index"]), card["name"], memory, f"{use}%", *bar, _holder(card), processes]
+    return [str(card["index"]), card["name"], memory, f"{use}%", *bar, _holder(card, limits), processes]
 
 
-def _holder(card: Json) -> Cell:
+def _holder(card: Json, limits: BusyLimits) -> Cell:
     lease = card["lease"]
     if lease:
         return f"{lease['run_id']} ({lease['user']})", "blue"
-    return ("no lease", "amber") if card["processes"] else ("free", "green")
+    return ("free", "green") if is_free(Gpu.from_dict(card), limits) else ("in use, no lease", "amber")
 
 
 def _bar(percent: int) -> str:

@@ -69,13 +69,19 @@ def note_on(run: Json) -> str:
     words = []
     if run["stop_requested"] and not is_ended(run):
         words.append("stopping")
-    why = run["error"] or run["status_reason"].replace("_", " ")
+    why = why_words(run)
     words += [why] if why else []
     if run["warnings"]:
         words.append(counted(len(run["warnings"]), "warning"))
     if run["archived"]:
         words.append("archived")
     return ", ".join(words)
+
+
+def why_words(facts: Json) -> str:
+    """The error in words, else the reason; one that is a code is spelled as words."""
+    reason = facts["status_reason"]
+    return str(facts["error"] or (reason.replace("_", " ") if reason.replace("_", "").isalpha() else reason))
 
 
 def run_line(screen: Screen, run: Json) -> None:
@@ -94,7 +100,6 @@ def run_in_full(screen: Screen, run: Json) -> None:
             ("command", _plain(run["command"])),
             ("workdir", run["workdir"]),
             *_times(run),
-            ("output", f"labwright logs {run['id']}"),
             *_machine(run),
             *_settings(run),
             ("snapshot", _snapshot_words(run["snapshot"])),

@@ -20,7 +20,10 @@ def gpus(
     count: Annotated[int, typer.Argument(min=1, metavar="N", help="How many.")],
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What is to see them.")],
 ) -> None:
-    """Run a command on a machine that seems to have N GPUs, e.g. `labwright sim gpus 4 -- labwright up`."""
+    """Run a command that sees N simulated GPUs.
+
+    For example: labwright sim gpus 4 -- labwright up
+    """
     raise typer.Exit(run_with_gpus(count, command[1:] if command[0] == "--" else command))
 
 
@@ -36,7 +39,10 @@ def set_card(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what the simulated driver says of one card; inside `labwright sim gpus`."""
+    """Change what one simulated card shows.
+
+    Inside a shell of `labwright sim gpus`; servers and runs started there see it at once.
+    """
     simulated = SimulatedGpus.from_environment(os.environ)
     processes = None if process is None else [_process(text) for text in process if text != "none"]
     simulated.set_card(card, memory_used_mb=memory_mb, utilization=utilization, processes=processes)

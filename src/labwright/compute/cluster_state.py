@@ -10,6 +10,7 @@ from labwright.compute.detect import detect, with_leases
 from labwright.domain.cluster import (
     Cluster,
     ClusterSource,
+    ClusterStatus,
     ClusterType,
     advise_gpuwrap,
     advise_parallel,
@@ -28,9 +29,16 @@ class ClusterState:
 
     def detect(self) -> Cluster:
         with self._lock:
-            self.current = detect(self._lease_dir)
-            self._looked_at = time.monotonic()
+            self.current = self._look()
             return self.current
+
+    def _look(self) -> Cluster:
+        """A driver that does not answer has not taken the cards away: what was known stays, marked degraded."""
+        seen = detect(self._lease_dir)
+        self._looked_at = time.monotonic()
+        if seen.status is ClusterStatus.DEGRADED and not seen.gpus and self.current.gpus:
+            return replace(self.current, status=seen.status, evidence=seen.evidence)
+        return seen
 
     def fresh(self) -> Cluster:
         """With GPU use as it is now; several readers within two seconds share one look at the driver."""
@@ -38,9 +46,8 @@ class ClusterState:
             return self.current
         with self._lock:
             if time.monotonic() - self._looked_at > _FRESH_SECONDS:
-                seen = detect(self._lease_dir)
+                seen = self._look()
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
-                self._looked_at = time.monotonic()
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
     def set_by_hand(self, kind: ClusterType, max_parallel: int | None, shared: bool | None) -> Cluster:

@@ -16,6 +16,7 @@ from labwright.compute.lab import Lab
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.models import ErrorOut
+from labwright.server.openapi import describe
 from labwright.server.routes import alerts, cluster, events, logs, maintenance, meta, runs, sweeps
 from labwright.server.stream import Hub
 from labwright.version import __version__
@@ -51,6 +52,7 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     errors.install(app)
+    describe(app)
     app.add_middleware(
         Door,
         token=lab.token,

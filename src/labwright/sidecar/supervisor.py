@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import time
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +28,7 @@ from labwright.sidecar.record import RunRecord, load_spec
 _PR_SET_CHILD_SUBREAPER = 36
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
+_MONITOR_PAUSE_SECONDS = 0.5  # before a dead monitor is replaced, so that one that cannot live does not burn a core
 
 
 class Supervisor:
@@ -43,6 +45,7 @@ class Supervisor:
         self._job_status: int | None = None
         self._monitor_pid: int | None = None
         self._started = 0.0
+        self._monitor_at = 0.0
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
         self._stopping = ""
         self._terminated = False
@@ -157,10 +160,10 @@ class Supervisor:
         return None
 
     def _wait_for_job(self) -> None:
-        monitor_at = time.monotonic() + self.options["monitor_after_seconds"]
+        self._monitor_at = time.monotonic() + self.options["monitor_after_seconds"]
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
-            if self._monitor_pid is None and time.monotonic() >= monitor_at:
+            if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
                 self._start_monitor()
             if limit and time.time() - self._started >= limit:
                 self._end_job("time_limit")
@@ -169,13 +172,13 @@ class Supervisor:
             elif self._terminated:
                 self._end_job("terminated")
             elif self._job_status is None:
-                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(monitor_at, limit)))
+                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(limit)))
             self._reap()
 
-    def _until_next(self, monitor_at: float, limit: float | None) -> float:
+    def _until_next(self, limit: float | None) -> float:
         waits = [_CONTROL_POLL_SECONDS]
         if self._monitor_pid is None:
-            waits.append(monitor_at - time.monotonic())
+            waits.append(self._monitor_at - time.monotonic())
         if limit:
             waits.append(self._started + limit - time.time())
         return max(0.0, min(waits))
@@ -209,6 +212,7 @@ class Supervisor:
                     return
                 if pid == self._monitor_pid:
                     self._monitor_pid = None
+                    self._monitor_at = time.monotonic() + _MONITOR_PAUSE_SECONDS
                     continue
                 self._add_usage(usage)
                 if self._job and pid == self._job.pid:
@@ -290,6 +294,8 @@ class Supervisor:
             for fd in self._lease.fds if self._lease else ():
                 os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
             Monitor(self.paths, self.spec, self.record, self._started).watch()
+        except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
+            traceback.print_exc()
         finally:
             os._exit(0)
 

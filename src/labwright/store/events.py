@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection
 
 from labwright.domain.event import Event, EventType
 from labwright.store.statements import REST
 
 
-def after(connection: sqlite3.Connection, seq: int, limit: int, run_id: str | None = None) -> list[Event]:
-    values = {"after": seq, "limit": limit, "run_id": run_id}
+def after(
+    connection: sqlite3.Connection,
+    seq: int,
+    limit: int,
+    run_id: str | None = None,
+    types: Collection[str] | None = None,
+) -> list[Event]:
+    values = {"after": seq, "limit": limit, "run_id": run_id, "types": json.dumps(list(types)) if types else None}
     rows = connection.execute(REST["events_of_run" if run_id else "events_after"], values)
     return [_event(row) for row in rows]
 

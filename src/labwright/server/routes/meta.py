@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from labwright.server.models import HealthOut
 from labwright.version import __version__
@@ -15,6 +15,11 @@ router = APIRouter(tags=["server"])
 @router.get("/health")
 def health() -> HealthOut:
     return HealthOut(status="ok", version=__version__)
+
+
+@router.get("/", include_in_schema=False)
+def home() -> RedirectResponse:
+    return RedirectResponse("docs")
 
 
 @router.get("/docs", include_in_schema=False)

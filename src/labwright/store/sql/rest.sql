@@ -2,11 +2,13 @@
 INSERT INTO events (time, type, actor, run_id, sweep_id, data) VALUES (:time, :type, :actor, :run_id, :sweep_id, :data);
 
 -- name: events_after
-SELECT seq, time, type, actor, run_id, sweep_id, data FROM events WHERE seq > :after ORDER BY seq LIMIT :limit;
+SELECT seq, time, type, actor, run_id, sweep_id, data FROM events
+WHERE seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types))) ORDER BY seq LIMIT :limit;
 
 -- name: events_of_run
 SELECT seq, time, type, actor, run_id, sweep_id, data FROM events
-WHERE run_id = :run_id AND seq > :after ORDER BY seq LIMIT :limit;
+WHERE run_id = :run_id AND seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types)))
+ORDER BY seq LIMIT :limit;
 
 -- name: last_event
 SELECT coalesce(max(seq), 0) FROM events;

@@ -1,0 +1,1 @@
+"""The figures of Labwright, each against a fresh real server, beside its target and its peers."""

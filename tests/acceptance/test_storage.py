@@ -1,0 +1,557 @@
+"""The state folder under attack: damaged, deleted, read-only, full, on a network, or somebody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute import machine
+from labwright.compute.rebuild import rebuild
+from labwright.paths import ProjectPaths
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+NOBODY = 65534
+ACTIVE = ("launching", "waiting", "running")
+
+
+def try_to_start(server: LiveServer, *options: str, user: int | None = None) -> subprocess.CompletedProcess[str]:
+    """A start that is to fail: it must end by itself, with words and no traceback."""
+    command = [sys.executable, "-m", "labwright.server", "--project", str(server.project), *options]
+    done = subprocess.run(
+        command, env=server.environment, capture_output=True, text=True, timeout=60, check=False, user=user, cwd="/"
+    )
+    assert done.returncode == 2, done
+    assert done.stderr.startswith("error: "), done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def remove_database(server: LiveServer) -> None:
+    for path in server.state.glob("labwright.db*"):
+        path.unlink()
+
+
+def gate(server: LiveServer, name: str) -> str:
+    return f"until [ -e '{server.project}/{name}' ]; do sleep 0.02; done"
+
+
+def facts(run: dict[str, Any]) -> dict[str, Any]:
+    """What a rebuild must bring back, whatever the run does meanwhile."""
+    kept = (
+        "id",
+        "name",
+        "command",
+        "workdir",
+        "sweep_id",
+        "created_at",
+        "created_by",
+        "params",
+        "seed",
+        "after",
+        "env",
+    )
+    return {name: run[name] for name in (*kept, "tags", "notes", "priority", "parent_run_id", "gpus", "archived")}
+
+
+def ending(run: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(run[name] for name in ("status", "status_reason", "exit_code", "signal", "attempt"))
+
+
+# -- a damaged database
+
+
+@pytest.mark.parametrize("damage", ["no database", "torn", "zeros"])
+def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveServer], damage: str) -> None:
+    server = make_server().start()
+    sweep = server.post("/sweeps/wild", {"name": "s", "goal": "g"})["id"]
+    made = [server.wait_for_end(server.submit(f"exit {i}", sweep_id=sweep)["id"]) for i in range(4)]
+    server.stop()
+    path = server.state / "labwright.db"
+    content = path.read_bytes()
+    path.write_bytes(
+        {"no database": b"hello " * 3000, "torn": content[: len(content) // 2], "zeros": bytes(9000)}[damage]
+    )
+    broken = path.read_bytes()
+    done = try_to_start(server)
+    assert "damaged" in done.stderr
+    assert "labwright db rebuild" in done.stderr
+    assert path.read_bytes() == broken
+    result = rebuild(ProjectPaths(server.project))
+    assert (result.runs, result.sweeps, result.unreadable) == (4, 1, 0)
+    assert Path(str(result.kept_aside)).read_bytes() == broken
+    server.start()
+    assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
+    assert server.get(f"/sweeps/{sweep}")["progress"]["total"] == 4
+
+
+def test_an_emptied_database_is_not_taken_for_a_new_one(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    made = server.wait_for_end(server.submit("exit 5")["id"])
+    server.kill()
+    for path in server.state.glob("labwright.db*"):
+        path.write_bytes(b"")
+    server.start()
+    assert [ending(run) for run in server.all_runs()] == [ending(made)]
+
+
+def test_a_database_of_the_future_is_refused_and_left_alone(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    server.stop()
+    path = server.state / "labwright.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    before = path.read_bytes()
+    assert "999" in try_to_start(server).stderr
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_journal_or_sweep_file_hides_no_other(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    good = server.post("/sweeps/wild", {"name": "good"})["id"]
+    bad = server.post("/sweeps/wild", {"name": "bad"})["id"]
+    kept = server.post("/runs", {"command": "true", "sweep_id": good})["id"]
+    server.kill()
+    remove_database(server)
+    (server.state / "sweeps" / f"{bad}.json").write_bytes(b"")
+    with (server.state / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"run": {"id": "run-half')
+    broken = server.state / "runs" / "run-0000000000"
+    broken.mkdir()
+    (broken / "spec.json").write_text("{")
+    server.start()
+    assert [run["id"] for run in server.all_runs()] == [kept]
+    assert [sweep["id"] for sweep in server.get("/sweeps")] == [good]
+    assert broken.exists()
+
+
+# -- a deleted database
+
+
+def test_a_database_deleted_under_a_running_server_is_healed(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
+    sweep = server.post("/sweeps/wild", {"name": "mid"})["id"]
+    done = server.wait_for_end(server.submit("exit 3", sweep_id=sweep)["id"])
+    held = [server.submit(f"{gate(server, 'go')}; exit {i}", sweep_id=sweep)["id"] for i in range(4)]
+    server.wait_for_status(held[0], "running")
+    epoch = server.get("/events?limit=1")[0]["epoch"]
+    remove_database(server)
+    meanwhile = server.post("/runs", {"command": "true", "name": "meanwhile"})["id"]
+    assert len(server.all_runs()) == 6
+    wait_until((server.state / "labwright.db").exists, "the database to be back")
+    (server.project / "go").touch()
+    for number, run_id in enumerate(held):
+        assert server.wait_for_end(run_id)["exit_code"] == number
+    server.restart()
+    assert {run["id"] for run in server.all_runs()} == {done["id"], *held, meanwhile}
+    assert ending(server.run(done["id"])) == ending(done)
+    assert server.get("/events?limit=1")[0]["epoch"] == epoch
+
+
+def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="3", LABWRIGHT_GRACE_SECONDS="1").start()
+    sweep = server.post("/sweeps/wild", {"name": "mid", "goal": "g", "parallel": 2})
+    common = {"sweep_id": sweep["id"], "tags": ["t"], "params": {"lr": 0.1}, "seed": 1, "env": {"A": "1"}}
+    finished = server.wait_for_end(server.submit("true", name="finished", **common)["id"])["id"]
+    failed = server.wait_for_end(server.submit("exit 9", name="failed", **common)["id"])["id"]
+    killed = server.wait_for_end(server.submit("kill -9 $$", name="killed")["id"])["id"]
+    gone = server.wait_for_end(server.submit("true", name="gone")["id"])["id"]
+    server.call("DELETE", f"/runs/{gone}")
+    stopped = server.submit("sleep 300", name="stopped")["id"]
+    server.wait_for_status(stopped, "running")
+    server.post(f"/runs/{stopped}/stop")
+    server.wait_for_end(stopped)
+    ready = server.post("/runs", {"command": "true", "name": "ready", **common})["id"]
+    server.call("PATCH", f"/runs/{ready}", {"notes": "a note", "priority": 4})
+    unstarted = server.post("/runs", {"command": "true", "name": "stopped before it began"})["id"]
+    orphan = server.submit("true", name="child of the unstarted", after=[unstarted])["id"]
+    grandchild = server.post("/runs", {"command": "true", "name": "its child", "after": [orphan]})["id"]
+    server.post(f"/runs/{unstarted}/stop")
+    doomed = server.submit(f"{gate(server, 'doom')}; exit 1", name="doomed")["id"]
+    bereft = server.submit("touch never", name="child of a deleted one", after=[doomed])["id"]
+    (server.project / "doom").touch()
+    server.wait_for_end(bereft)
+    server.call("DELETE", f"/runs/{doomed}")
+    running = server.submit(f"{gate(server, 'go')}; exit 4", name="running", **common)["id"]
+    second = server.submit(f"{gate(server, 'go')}; exit 5", name="running too", **common)["id"]
+    queued = server.submit("exit 6", name="queued", **common)["id"]
+    behind = server.submit("exit 7", name="behind", after=[second])["id"]
+    for run_id in (running, second):
+        server.wait_for_status(run_id, "running")
+    before = {run["id"]: run for run in server.all_runs()}
+    order = [run["id"] for run in server.all_runs()]
+    server.kill()
+    remove_database(server)
+    server.start()
+    after = {run["id"]: run for run in server.all_runs()}
+    assert {run_id: facts(run) for run_id, run in after.items()} == {i: facts(run) for i, run in before.items()}
+    assert [run["id"] for run in server.all_runs()] == order
+    for run_id in (finished, failed, killed, stopped, unstarted, orphan, grandchild, bereft, ready, queued, behind):
+        assert ending(after[run_id]) == ending(before[run_id]), before[run_id]["name"]
+    assert {after[run_id]["status"] for run_id in (running, second)} == {"running"}
+    assert server.get(f"/sweeps/{sweep['id']}")["parallel"] == 2
+    (server.project / "go").touch()
+    for run_id, code in ((running, 4), (second, 5), (queued, 6)):
+        assert server.wait_for_end(run_id)["exit_code"] == code
+    assert server.wait_for_end(behind)["status_reason"] == "dependency_failed"
+    assert server.wait_for_end(server.post(f"/runs/{ready}/start")["id"])["status"] == "finished"
+    assert not (server.project / "never").exists()
+
+
+def test_what_was_archived_and_noted_after_the_end_survives_too(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("true")["id"])["id"]
+    server.call("PATCH", f"/runs/{run}", {"name": "renamed", "notes": "best so far", "tags": ["keep"]})
+    server.post(f"/runs/{run}/archive")
+    before = server.run(run)
+    server.kill()
+    server.start()
+    server.kill()
+    remove_database(server)
+    server.start()
+    assert facts(server.run(run)) == facts(before)
+
+
+def test_a_run_deleted_halfway_does_not_come_back(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    """The kill came after the tombstone and before the files were gone."""
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("true")["id"])["id"]
+    folder = server.state / "runs" / run
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", str(folder), str(copy)], check=True)
+    server.call("DELETE", f"/runs/{run}")
+    server.kill()
+    subprocess.run(["cp", "-a", str(copy), str(folder)], check=True)
+    remove_database(server)
+    server.start()
+    assert server.all_runs() == []
+
+
+# -- backups
+
+
+def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_BACKUP_MINUTES="0.001", LABWRIGHT_BACKUPS_KEPT="2").start()
+    run = server.wait_for_end(server.submit("true")["id"])["id"]
+    alert = server.post(f"/runs/{run}/alerts", {"message": "m", "choices": ["ignore"]})["id"]
+    server.post(f"/alerts/{alert}/respond", {"choice": "ignore"})
+    server.post("/cluster", {"type": "cpu_only", "max_parallel": 5})
+
+    def backed_up() -> bool:
+        newest = sorted((server.state / "backups").glob("*.db"))
+        return bool(newest) and b"ignore" in newest[-1].read_bytes() and b"cpu_only,5" in newest[-1].read_bytes()
+
+    wait_until(backed_up, "a backup with the answer in it")
+    later = server.wait_for_end(server.submit("exit 8")["id"])["id"]
+    assert len(list((server.state / "backups").glob("*.db"))) <= 3
+    server.kill()
+    (server.state / "labwright.db").write_bytes(b"damaged" * 1000)
+    newest = max((server.state / "backups").glob("*.db"))
+    (server.state / "backups" / "labwright-99990101T000000Z.db").write_bytes(b"a bad backup")
+    result = rebuild(ProjectPaths(server.project))
+    assert result.backup == newest.name
+    server.start()
+    assert server.get(f"/alerts?run_id={run}")[0]["answer"] == "ignore"
+    assert server.run(later)["exit_code"] == 8
+    assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 5
+
+
+# -- network file systems
+
+MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+nas:/home /home nfs4 rw,vers=4.2 0 0
+nas:/my\\040data /mnt/my\\040data nfs rw 0 0
+nas:/ü /mnt/ü cifs rw 0 0
+/dev/sdb1 /home/me/local xfs rw 0 0
+me@host: /home/me/remote fuse.sshfs rw 0 0
+tmpfs /homework tmpfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "network"),
+    [
+        ("/home/me/project", True),
+        ("/home", True),
+        ("/home/me/local/project", False),
+        ("/home/me/remote/x", True),
+        ("/homework/project", False),
+        ("/mnt/my data/project", True),
+        ("/mnt/ü/project", True),
+        ("/srv", False),
+    ],
+)
+def test_a_network_file_system_is_known_by_its_mount(path: str, network: bool) -> None:
+    assert machine.is_network(Path(path), MOUNTS) is network
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
+    make_server: Callable[..., LiveServer], tmp_path: Path, relative: bool
+) -> None:
+    server = make_server(LABWRIGHT_STATE_DIR="local-state" if relative else str(tmp_path / "local-state"))
+    server.environment["HOME"] = str(tmp_path)
+    if relative:
+        server.environment["LABWRIGHT_STATE_DIR"] = "~/local-state"
+    server.start()
+    run = server.wait_for_end(server.submit("exit 2")["id"])
+    assert not (server.state / "labwright.db").exists()
+    pointed = Path((server.state / "database.path").read_text().strip())
+    assert pointed.is_relative_to(tmp_path / "local-state")
+    assert pointed.exists()
+    assert pointed.stat().st_mode & 0o077 == 0
+    server.environment.pop("LABWRIGHT_STATE_DIR")
+    server.restart()
+    assert ending(server.run(run["id"])) == ending(run)
+    server.kill()
+    for path in pointed.parent.iterdir():  # another machine, without that folder
+        path.unlink()
+    pointed.parent.rmdir()
+    server.start()
+    assert ending(server.run(run["id"])) == ending(run)
+
+
+# -- a state folder that cannot be written
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, so that it can be full or read-only for root too."""
+    point = tmp_path / "disk"
+    point.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(point)], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting is not permitted here")
+    yield point
+    subprocess.run(["umount", "-l", str(point)], check=True)
+
+
+@pytest.fixture
+def on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[LiveServer]:
+    project = small_disk / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_LEASE_DIR=str(tmp_path / "leases"), LABWRIGHT_MAX_PARALLEL="2")
+    yield server.start()
+    server.stop()
+
+
+def fill(disk: Path) -> Path:
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+    return ballast
+
+
+def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    done = server.wait_for_end(server.submit("exit 3")["id"])
+    running = server.submit(f"{gate(server, 'go')}; exit 4")["id"]
+    server.wait_for_status(running, "running")
+    before = {run["id"] for run in server.all_runs()}
+    ballast = fill(small_disk)
+    refused = 0
+    for number in range(40):  # what room there is in the log is used up first
+        answer = server.call("POST", "/runs", {"command": "true", "notes": "n" * 20_000, "name": str(number)})
+        assert answer.status in (201, 507), answer.body
+        if answer.status == 507:
+            assert answer.json["error"]["code"] == "storage"
+            assert "disk" in answer.json["error"]["hint"]
+            refused += 1
+        else:
+            before.add(answer.json["id"])
+    assert refused
+    assert server.call("POST", "/sweeps/wild", {"name": "x" * 200, "goal": "g" * 90_000}).status == 507
+    assert server.get("/sweeps") == []
+    assert server.get("/health")["status"] == "ok"
+    assert ending(server.run(done["id"])) == ending(done)
+    assert {run["id"] for run in server.all_runs()} == before
+    ballast.unlink()
+    (server.project / "go").touch()
+    assert server.wait_for_end(running)["exit_code"] == 4
+    assert server.wait_for_end(server.submit("exit 5")["id"])["exit_code"] == 5
+    known = {run["id"] for run in server.all_runs()}
+    assert before <= known
+    server.kill()
+    remove_database(server)
+    server.start()
+    assert {run["id"] for run in server.all_runs()} == known
+
+
+def test_a_run_that_ends_on_a_full_disk_ends_with_the_truth(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    gate_file = small_disk.parent / "go"  # not on the full disk
+    run = server.submit(f"until [ -e '{gate_file}' ]; do sleep 0.02; done; exit 6")["id"]
+    server.wait_for_status(run, "running")
+    ballast = fill(small_disk)
+    queued = server.call("POST", "/runs", {"command": "exit 7", "auto_start": True})
+    gate_file.touch()
+    wait_until(lambda: (server.state / "runs" / run / "exit.json").exists(), "the exit to be written")
+    ballast.unlink()
+    assert server.wait_for_end(run)["exit_code"] == 6
+    if queued.status == 201:
+        assert server.wait_for_end(queued.json["id"])["exit_code"] == 7
+
+
+def test_a_full_disk_at_start_is_told(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    done = server.wait_for_end(server.submit("exit 3")["id"])
+    server.kill()
+    ballast = fill(small_disk)
+    assert "space" in try_to_start(server).stderr
+    ballast.unlink()
+    server.start()
+    assert ending(server.run(done["id"])) == ending(done)
+
+
+def test_a_read_only_disk_is_told_at_work_and_at_start(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    done = server.wait_for_end(server.submit("exit 3")["id"])
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=False, capture_output=True)
+    if os.access(small_disk, os.W_OK) and _writable(small_disk):
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(small_disk)], check=False, capture_output=True)
+    if _writable(small_disk):
+        pytest.skip("files are open, so this kernel does not make the disk read-only")
+    try:
+        answer = server.call("POST", "/runs", {"command": "true"})
+        assert (answer.status, answer.json["error"]["code"]) == (507, "storage")
+        assert ending(server.run(done["id"])) == ending(done)
+        server.kill()
+        assert "ead-only" in try_to_start(server).stderr
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw,bind", str(small_disk)], check=False, capture_output=True)
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=False, capture_output=True)
+    server.start()
+    assert ending(server.run(done["id"])) == ending(done)
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        (folder / "probe").touch()
+        (folder / "probe").unlink()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
+@pytest.mark.parametrize("what", ["the project", "the state folder", "a file in it"])
+def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer], tmp_path: Path, what: str) -> None:
+    server = make_server()
+    for folder in [server.project, *server.project.parents]:
+        if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    if what != "the project":
+        os.chown(server.project, NOBODY, NOBODY)
+        server.state.mkdir()
+    if what == "a file in it":
+        os.chown(server.state, NOBODY, NOBODY)
+        (server.state / "server.lock").touch(0o600)
+    server.environment["HOME"] = str(tmp_path)
+    done = try_to_start(server, user=NOBODY)
+    assert "ermi" in done.stderr
+    assert str(server.state) in done.stderr
+
+
+# -- two servers, ports, what an old one left
+
+
+def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server().start()
+    said = (server.state / "server.json").read_bytes()
+    done = try_to_start(server)
+    assert server.url in done.stderr
+    assert json.loads((server.state / "server.json").read_text())["pid"] == json.loads(said)["pid"]
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"url": "http://127.0.0.1:1", "pid": 1, "start_time": 1, "heartbeat": 1}',
+        b'{"hostname": "elsewhere", "heartbeat": 1}',
+        b'{"hostname": "elsewhere", "heartbeat": "soon"}',
+        b'{"hostname": "elsewhere", "heartbeat": null}',
+        b'{"hostname": "elsewhere"}',
+    ],
+)
+def test_what_an_old_server_left_does_not_stop_the_next(make_server: Callable[..., LiveServer], left: bytes) -> None:
+    server = make_server()
+    server.state.mkdir(mode=0o700)
+    (server.state / "server.json").write_bytes(left)
+    before = (server.state / "server.json").stat().st_mtime_ns
+    server.process = subprocess.Popen(
+        [sys.executable, "-m", "labwright.server", "--project", str(server.project)],
+        env=server.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: (server.state / "server.json").stat().st_mtime_ns != before, "the new server's address")
+    server.url = json.loads((server.state / "server.json").read_text())["url"]
+    wait_until(lambda: _answers(server), "the server to answer")
+
+
+def _answers(server: LiveServer) -> bool:
+    try:
+        return server.call("GET", "/health").status == 200
+    except ConnectionError:
+        return False
+
+
+def test_a_server_that_lives_on_another_machine_is_respected(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    server.state.mkdir(mode=0o700)
+    told = {"hostname": "elsewhere", "url": "http://elsewhere:1", "pid": 7, "heartbeat": time.time()}
+    (server.state / "server.json").write_text(json.dumps(told))
+    done = try_to_start(server)
+    assert "http://elsewhere:1 on elsewhere" in done.stderr
+
+
+def test_a_port_that_was_asked_for_must_be_free(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = str(taken.getsockname()[1])
+        done = try_to_start(server, "--port", number)
+        assert f"Port {number}" in done.stderr
+        assert "--port" in done.stderr
+        server.environment["LABWRIGHT_PORT"] = number  # the usual port gives way
+        server.start()
+        assert not server.url.endswith(f":{number}")
+
+
+@pytest.mark.parametrize("options", [["--port", "99999"], ["--port", "-1"], ["--host", "no.such.host.invalid"]])
+def test_an_address_that_is_none_is_told(make_server: Callable[..., LiveServer], options: list[str]) -> None:
+    try_to_start(make_server(), *options)
+
+
+def test_a_project_that_is_not_there_is_told(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    server.project.rmdir()
+    assert "no folder" in try_to_start(server).stderr
+    assert not server.project.exists()
