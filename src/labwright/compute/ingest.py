@@ -159,6 +159,8 @@ def _release_children(tx: Transaction, parent: Run) -> None:
             continue  # deleted meanwhile
         if parent.status is RunStatus.FINISHED:
             tx.execute(RUNS["unblock"], id=child_id)
+            if child.status_reason:
+                runs.change(tx, child, child.evolve(status_reason=""), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
             words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
             end_run(tx, child, RunStatus.FAILED, reason="dependency_failed", error=words)

@@ -19,8 +19,9 @@ def main() -> None:
     try:
         serve(options.project.resolve(), options.host, options.port)
     except LabwrightError as error:
-        print(f"error: {error.message}\n{error.hint}".rstrip(), file=sys.stderr)
-        sys.exit(2)
+        hint = f"\nhint: {error.hint}" if error.hint else ""
+        print(f"error: {error.message}{hint}", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

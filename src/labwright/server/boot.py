@@ -5,6 +5,7 @@ Every reason not to start is a clear message, and nothing has been changed when 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import getpass
@@ -12,10 +13,12 @@ import hashlib
 import logging
 import logging.handlers
 import os
+import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +79,14 @@ def _run(lab: Lab, listener: Listener) -> None:
 
     from labwright.server.app import make_app
 
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """As uvicorn does it, but it ends by returning: raising the signal anew would skip the tidying up."""
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self.handle_exit)
+            yield
+
     config = uvicorn.Config(
         make_app(lab, bound_to=listener.socket.getsockname()[0]),
         log_config=None,
@@ -89,7 +100,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         proxy_headers=False,
     )
     _announce(lab, listener.url)
-    uvicorn.Server(config).run(sockets=[listener.socket])
+    Server(config).run(sockets=[listener.socket])
 
 
 def prepare_state(project: Path) -> ProjectPaths:

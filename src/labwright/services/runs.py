@@ -37,8 +37,10 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
                 forget_secrets(lab, run.id)
                 return Run.from_dict(json.loads(answer))
             blocked_by = _check_references(tx, run)
+            if blocked_by:
+                run = run.evolve(status_reason=f"waits for {', '.join(run.after)}")
             if wanted.auto_start:
-                run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
+                run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
             remember(tx, key, run.to_dict())
             lab.journal.note([run])  # before the commit: a disk too full for it must not leave half a run

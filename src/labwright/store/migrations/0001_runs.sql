@@ -21,8 +21,8 @@ CREATE INDEX runs_by_sweep ON runs (sweep_id, seq) WHERE sweep_id IS NOT NULL;
 CREATE INDEX runs_queued ON runs (queue_group, priority DESC, queued_at, seq) WHERE status = 'queued' AND blocked_by = 0;
 
 CREATE TABLE run_after (
+    parent TEXT NOT NULL, -- first, as in the key: else quick_check of SQLite 3.40 calls a sound table damaged
     child TEXT NOT NULL,
-    parent TEXT NOT NULL,
     PRIMARY KEY (parent, child)
 ) WITHOUT ROWID;
 
