@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import psutil
-from tests.support.live_server import LiveServer
 
 from benchmarks.figure import Figure, at_most, median_of
 from benchmarks.server import connected, event_stream, fresh_server, submit, wait_for_finished
+from tests.support.live_server import LiveServer
 
 _SETTLE_SECONDS = 3.0
 _WATCH_SECONDS = 10.0

@@ -7,10 +7,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from tests.support.live_server import LiveServer
-
 from benchmarks.figure import Figure, at_most, median_of, p95
 from benchmarks.server import connected, event_stream, fresh_server, submit, wait_for_finished
+from tests.support.live_server import LiveServer
 
 _SINGLE_ROUNDS = 3
 _SINGLES = 50

@@ -18,7 +18,8 @@ def measure() -> list[Figure]:
     with fresh_server() as server, connected(server) as connection:
         run_id = server.submit("true")["id"]
         server.wait_for_end(run_id)
-        _write_log(Path(ProjectPaths(server.project).run(run_id).output))
+        log = Path(ProjectPaths(server.project).run(run_id).output)
+        _write_log(log)
         assert server.get(f"/runs/{run_id}/logs")["total_size"] >= _SIZE
 
         def get(path: str) -> Callable[[], float]:
@@ -26,6 +27,7 @@ def measure() -> list[Figure]:
 
         tail = p95_rounds(get("?offset=-10000"), _ROUNDS, 100)
         digest = p95_rounds(get("/digest"), _ROUNDS, 20)
+        log.unlink()
     return [
         median_of("tail of a 1 GB log, p95", "ms", tail, "p95 of 100 requests a round", at_most(10)),
         median_of("digest of a 1 GB log, p95", "ms", digest, "p95 of 20 requests a round; no error in it", None),

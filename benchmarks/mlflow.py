@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 
 from benchmarks.figure import Peer, p95
 from benchmarks.peers import MLFLOW, why_missing
+from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.domain.errors import LabwrightError
 
@@ -63,23 +63,23 @@ def _post(connection: Connection, path: str, body: dict[str, Any]) -> dict[str, 
 
 @contextmanager
 def _server() -> Iterator[Connection | None]:
-    with tempfile.TemporaryDirectory(prefix="labwright-bench-mlflow-") as folder:
-        port = _free_port()
-        store = ["--backend-store-uri", f"sqlite:///{folder}/m.db", "--artifacts-destination", folder]
-        process = subprocess.Popen(
-            [MLFLOW.absolute(), "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
-            env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"},
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        connection = Connection(f"http://127.0.0.1:{port}", "")
-        try:
-            yield connection if _comes_up(connection, process) else None
-        finally:
-            connection.close()
-            _end(process)
+    folder = new_folder("mlflow")
+    port = _free_port()
+    store = ["--backend-store-uri", f"sqlite:///{folder}/m.db", "--artifacts-destination", str(folder)]
+    process = subprocess.Popen(
+        [MLFLOW.absolute(), "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
+        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    connection = Connection(f"http://127.0.0.1:{port}", "")
+    try:
+        yield connection if _comes_up(connection, process) else None
+    finally:
+        connection.close()
+        _end(process)
 
 
 def _comes_up(connection: Connection, process: subprocess.Popen[bytes]) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 
 from benchmarks.figure import Peer
 from benchmarks.peers import why_missing
+from benchmarks.work_folder import new_folder
 
 _ROUNDS = 3
 _SPOOLER = """
@@ -33,12 +33,12 @@ def _spooler(jobs: int) -> Peer:
 
 def _spool(jobs: int) -> float:
     """On a socket of its own, so that nobody's queue is touched."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TS_SOCKET": f"{folder}/socket", "TMPDIR": folder}
-        try:
-            return _rate(["bash", "-c", _SPOOLER.format(jobs=jobs)], jobs, environment)
-        finally:
-            subprocess.run(["tsp", "-K"], env=environment, check=True)
+    folder = new_folder("spooler")
+    environment = {**os.environ, "TS_SOCKET": f"{folder}/socket", "TMPDIR": str(folder)}
+    try:
+        return _rate(["bash", "-c", _SPOOLER.format(jobs=jobs)], jobs, environment)
+    finally:
+        subprocess.run(["tsp", "-K"], env=environment, check=True)
 
 
 def _parallel(jobs: int) -> Peer:

@@ -49,12 +49,17 @@ def _row(figure: Figure) -> tuple[str, ...]:
         with_unit(figure.ours, figure.unit),
         figure.target.words(figure.unit) if figure.target else "",
         figure.verdict if figure.target else "",
-        "; ".join(_peer(peer, figure.unit) for peer in figure.peers),
+        "; ".join(_peer(peer, figure) for peer in figure.peers),
     )
 
 
-def _peer(peer: Peer, unit: str) -> str:
-    return f"{peer.name} {peer.missing or with_unit(peer.value or 0.0, unit)}"
+def _peer(peer: Peer, figure: Figure) -> str:
+    """With how many times as good ours is."""
+    if peer.value is None:
+        return f"{peer.name}: {peer.missing}"
+    more_is_better = figure.target is not None and figure.target.at_least
+    ratio = figure.ours / peer.value if more_is_better else peer.value / figure.ours
+    return f"{peer.name} {with_unit(peer.value, figure.unit)} (ours {with_unit(ratio, '×')})"
 
 
 def _footer(figures: list[Figure]) -> str:

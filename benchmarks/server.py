@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.live_server import LiveServer
+import psutil
 
+from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.client.sse import frames
 from labwright.paths import ProjectPaths
+from tests.support.live_server import LiveServer
 
 _SILENCE_SECONDS = 60.0
 
 
 @contextmanager
 def fresh_server(database: Path | None = None, **settings: str) -> Iterator[LiveServer]:
-    """A real process over an empty database, or over a copy of a filled one; gone with all its files afterwards."""
-    with tempfile.TemporaryDirectory(prefix="labwright-bench-") as folder:
-        project = Path(folder) / "project"
-        _make_project(project)
-        if database:
-            target = ProjectPaths(project).database
-            target.parent.mkdir(mode=0o700)
-            shutil.copyfile(database, target)
-        server = LiveServer(project, **settings).start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    """A real process over an empty database, or over a copy of a filled one."""
+    project = new_folder("server") / "project"
+    _make_project(project)
+    if database:
+        target = ProjectPaths(project).database
+        target.parent.mkdir(mode=0o700)
+        shutil.copyfile(database, target)
+    server = LiveServer(project, **settings).start()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def _make_project(project: Path) -> None:
@@ -81,6 +81,13 @@ def wait_for_finished(events: Iterator[dict[str, Any]], run_ids: Iterable[str]) 
             assert event["data"]["to"] == "finished", event
             left.discard(event["run_id"])
     return time.perf_counter()
+
+
+def processor_seconds(server: LiveServer) -> float:
+    """Of the server process alone; it hardly depends on what else the machine does."""
+    assert server.process is not None
+    times = psutil.Process(server.process.pid).cpu_times()
+    return times.user + times.system
 
 
 def milliseconds_of(connection: Connection, path: str) -> float:

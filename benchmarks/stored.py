@@ -5,12 +5,10 @@ Made through the store, in one process and few transactions. The runs have rows 
 
 from __future__ import annotations
 
-import atexit
 import functools
-import shutil
-import tempfile
 from pathlib import Path
 
+from benchmarks.work_folder import new_folder
 from labwright.domain.clock import rfc3339
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import Run, RunStatus
@@ -26,8 +24,7 @@ _ENDS = (*[RunStatus.FINISHED] * 17, RunStatus.FAILED, RunStatus.STOPPED, None) 
 @functools.cache
 def filled_database(count: int = MANY) -> Path:
     """Made once a session; whoever uses it copies it."""
-    folder = Path(tempfile.mkdtemp(prefix="labwright-bench-filled-"))
-    atexit.register(shutil.rmtree, folder)
+    folder = new_folder("filled")
     database = Database(folder / "labwright.db")
     for first in range(0, count, _BATCH):
         with database.transaction() as tx:

@@ -146,7 +146,7 @@ def test_a_stream_is_taken_up_where_it_broke_off(lab: LiveServer, run: str) -> N
 def test_the_digest_finds_the_first_traceback_in_a_large_log_and_stays_small(lab: LiveServer) -> None:
     program = (
         "import sys\n"
-        "for i in range(70_000): print('step', i, 'loss', 0.5, 'x' * 50)\n"
+        "for i in range(80_000): print('step', i, 'loss', 0.5, 'x' * 50)\n"
         "sys.stdout.flush()\n"
         "def deep(n):\n    if n == 0: raise ValueError('the real reason ✓')\n    deep(n - 1)\n"
         "try: deep(200)\nexcept ValueError as e: raise RuntimeError('a later one') from e\n"

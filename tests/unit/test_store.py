@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import threading
@@ -11,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.scheduler import load_queues
+from labwright.domain.alert import Alert, Severity
 from labwright.domain.errors import Invalid, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
-from labwright.store import events, runs
+from labwright.domain.sweep import Sweep
+from labwright.store import alerts, events, runs, sweeps
 from labwright.store.database import Database, DatabaseDamaged
+from labwright.store.idempotency import IdempotencyKey, remember
 from labwright.store.runs import SORTS, Filter
 from tests.unit.test_run_moves import a_run
 
@@ -24,8 +28,9 @@ from tests.unit.test_run_moves import a_run
 def db(tmp_path: Path) -> Iterator[Database]:
     made = Database(tmp_path / "labwright.db")
     yield made
-    made.reader().close()
-    made.close()
+    with contextlib.suppress(sqlite3.ProgrammingError):  # a test may have closed it
+        made.reader().close()
+        made.close()
 
 
 def add(db: Database, count: int, first: int = 0) -> list[Run]:
@@ -221,3 +226,16 @@ def test_every_sweep_with_something_queued_is_seen_once_whatever_its_runs_are_ca
             runs.insert(tx, run.move(RunStatus.QUEUED, queued_at="2026-01-01T00:00:00.000Z"), "person")
     assert list(load_queues(db.reader(), set(), 10)) == wanted
     assert list(load_queues(db.reader(), {"sweep-b"}, 10)) == ["", "sweep-d"]
+
+
+def test_a_sound_database_is_never_taken_for_a_damaged_one(db: Database, tmp_path: Path) -> None:
+    """With a row in every table: SQLite's own check has its moods."""
+    parent = add(db, 1)[0]
+    with db.transaction() as tx:
+        runs.insert(tx, a_run(id="run-child", after=(parent.id,)), "person", 1)
+        sweeps.insert(tx, Sweep(id="sweep-a", name="s", created_at="t", created_by="person", parallel=1), "person")
+        alert = Alert(id="alert-a", run_id=parent.id, message="m", severity=Severity.INFO, created_at="t", rule="r")
+        alerts.insert(tx, alert, "person")
+        remember(tx, IdempotencyKey.of("k", "POST /runs", b""), {})
+    db.close()
+    Database(tmp_path / "labwright.db").close()

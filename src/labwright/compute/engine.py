@@ -11,6 +11,7 @@ import time
 from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
+from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
@@ -41,16 +42,19 @@ class Engine:
         self._launch_again_at = 0.0
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
+        self._metrics = MetricIngest(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
+        lab.metrics_arrived = self._metrics.soon
 
     def start(self) -> None:
         """Find out what happened while no server was there, then go on."""
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE, RunStatus.LOST):
-            ingest(self._lab, run.id)
+            self._update(run.id)
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             recover(self._lab, run, at_start=True)
         self._thread.start()
+        self._metrics.start()
         self._viewers.start()
 
     def wake(self) -> None:
@@ -63,6 +67,7 @@ class Engine:
         self._closing = True
         self.wake()
         self._thread.join(timeout=10)
+        self._metrics.close()
         self._viewers.close()
         self._lab.launcher.close()
         os.close(self._fifo)
@@ -96,12 +101,20 @@ class Engine:
         run_id, _, topic = line.partition(" ")
         if topic == "output":
             self._lab.publish_hint(Hint("output", run_id))
+        elif topic == "metrics":
+            self._metrics.soon(run_id)
         else:
             self._dirty.add(run_id)
 
     def _ingest(self) -> None:
         while self._dirty:
-            ingest(self._lab, self._dirty.pop())
+            self._update(self._dirty.pop())
+
+    def _update(self, run_id: str) -> Run | None:
+        """What an ended run logged is taken in before its end is told."""
+        if os.path.exists(self._lab.paths.run(run_id).exit):
+            self._metrics.drain(run_id)
+        return ingest(self._lab, run_id)
 
     def _recover_lost(self) -> None:
         """Once a second look at every active run, for what no wake-up told."""
@@ -109,7 +122,8 @@ class Engine:
             return
         self._look_at = time.monotonic() + _TICK_SECONDS
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
-            if ingest(self._lab, run.id) is None:
+            self._metrics.soon(run.id)
+            if self._update(run.id) is None:
                 recover(self._lab, run)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
 

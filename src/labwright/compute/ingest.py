@@ -170,7 +170,13 @@ _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunSt
 
 
 def raise_alert(
-    tx: Transaction, run: Run, rule: str, message: str, severity: Severity, choices: tuple[str, ...]
+    tx: Transaction,
+    run: Run,
+    rule: str,
+    message: str,
+    severity: Severity,
+    choices: tuple[str, ...],
+    by: str = _ACTOR,
 ) -> None:
     alert = Alert(
         id=new_id(ALERT),
@@ -181,7 +187,7 @@ def raise_alert(
         choices=choices,
         created_at=now(),
     )
-    alerts.insert(tx, alert, _ACTOR)
+    alerts.insert(tx, alert, by)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:

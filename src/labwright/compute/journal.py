@@ -1,6 +1,7 @@
-"""Runs that have no folder yet (or never got one), as lines in one file, so that a lost database loses none of them.
+"""What no run folder tells, as lines in one file, so that a lost database loses none of it: runs that have no folder
+yet or never got one, names and notes that people changed later, what was deleted.
 
-From launch on the run's folder tells its story; until then this does. Appended after the commit, compacted at start.
+From launch on the run's folder tells its story; until then this does. Compacted at start.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Journal:
     def compact(self, has_folder: Callable[[str], bool]) -> None:
         """Forget what a folder tells better."""
         runs, deleted = self.read()
-        lines = [f'{{"run":{run.to_json()}}}' for run in runs.values() if run.is_terminal or not has_folder(run.id)]
+        noted_later = (run for run in runs.values() if run.run_dir or run.is_terminal or not has_folder(run.id))
+        lines = [f'{{"run":{run.to_json()}}}' for run in noted_later]
         lines += [f'{{"deleted":"{run_id}"}}' for run_id in deleted]
         with self._lock:
             write_whole(self._path, "".join(f"{line}\n" for line in lines).encode())

@@ -28,4 +28,5 @@ class Lab:
     user: str
     url: str = ""
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
+    metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs

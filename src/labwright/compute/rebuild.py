@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from labwright.store.database import Database, Transaction
 from labwright.store.statements import REST, RUNS
 
 log = logging.getLogger(__name__)
+_BY_PEOPLE = ("name", "tags", "notes", "priority", "archived")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,13 +48,13 @@ def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text:
         _restore_sweeps(tx, paths, result)
         noted, deleted = Journal(paths.journal).read()
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
-        # A folder is newer than the journal, unless that tells of an end: then the folder was never used.
+        # A folder is newer than the journal, unless that tells of an end.
         found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
         for run_id in deleted:  # also where a kill left a part of the folder
             found.pop(run_id, None)
             tx.execute(RUNS["delete"], id=run_id)
             tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
-        _restore_runs(tx, found.values(), result)
+        _restore_runs(tx, found, noted, result)
         _restore_dependencies(tx)
         _fail_dependents(tx)
     database.close()
@@ -91,13 +92,18 @@ def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> No
                 result.unreadable += 1
 
 
-def _restore_runs(tx: Transaction, found: Iterable[Run], result: Rebuilt) -> None:
+def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run], result: Rebuilt) -> None:
     """In the order in which they were made. What a backup knows beyond the queue is newer than both."""
-    for run in sorted(found, key=lambda run: run.created_at):
+    for run in sorted(found.values(), key=lambda run: run.created_at):
         known = _known(tx, run.id)
-        if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED):
-            runs.restore(tx, run)
-            result.runs += known is None
+        newest = run if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED) else known
+        runs.restore(tx, _as_people_left_it(newest, noted.get(run.id)))
+        result.runs += known is None
+
+
+def _as_people_left_it(run: Run, noted: Run | None) -> Run:
+    """Every change by a person is in the journal, whatever the run did since."""
+    return run.evolve(**{name: getattr(noted, name) for name in _BY_PEOPLE}) if noted else run
 
 
 def _runs_in_folders(paths: ProjectPaths, result: Rebuilt, progress: Callable[[str], None]) -> dict[str, Run]:

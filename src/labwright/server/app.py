@@ -17,7 +17,7 @@ from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
-from labwright.server.routes import alerts, cluster, events, logs, maintenance, meta, runs, sweeps
+from labwright.server.routes import alerts, cluster, events, logs, maintenance, meta, metrics, runs, sweeps
 from labwright.server.stream import Hub
 from labwright.version import __version__
 
@@ -48,7 +48,7 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
     )
     app.state.lab, app.state.hub = lab, hub
-    for module in (meta, cluster, runs, logs, sweeps, alerts, events, maintenance):
+    for module in (meta, cluster, metrics, runs, logs, sweeps, alerts, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     errors.install(app)

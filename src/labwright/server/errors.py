@@ -72,11 +72,13 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, errors.LabwrightError):  # raised while the body was read
         return answer(error.__cause__)
+    if error.status_code == 400:
+        return answer(errors.Invalid("The body cannot be read.", hint="Send JSON in UTF-8, not nested too deeply."))
     if error.status_code == 404:
         return answer(errors.NotFound(f"There is no {request.url.path} here.", hint="See /docs for what there is."))
     code = "method_not_allowed" if error.status_code == 405 else "http"
-    hint = "Send JSON in UTF-8, not nested too deeply." if error.status_code == 400 else "See /docs for what there is."
-    return JSONResponse(body_of(code, str(error.detail), hint), error.status_code, headers=error.headers)
+    body = body_of(code, str(error.detail), "See /docs for what there is.")
+    return JSONResponse(body, error.status_code, headers=error.headers)
 
 
 def _storage(request: Request, error: Exception) -> JSONResponse:

@@ -37,21 +37,23 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
     size = _size(paths)
     start = max(0, size + offset) if offset < 0 else min(offset, size)
     block = _read_block(paths, start, min(limit, MAX_BYTES))
+    read_to = start + len(block)
     gap = _gap(paths)
-    if gap and start < gap["end"] and start + len(block) > gap["start"]:
+    if gap and start < gap["end"] and read_to > gap["start"]:
         content, end = _up_to_gap(block, start, gap), gap["end"]
+        read_to = end
     else:
         if offset < 0 and start > 0:
             start, block = _from_whole_character(start, block)
-        if not (run.is_terminal and start + len(block) == size):
-            block = _to_whole_character(block)
+        at_end = read_to == size
+        block = _to_whole_character(block, more_to_come=at_end and not run.is_terminal, at_end=at_end)
         content, end = block.decode(errors="replace"), start + len(block)
     return {
         "content": content,
         "offset": start,
         "total_size": size,
         "has_more_before": start > 0,
-        "has_more_after": end < size,
+        "has_more_after": read_to < size,
         "next_offset": end,
     }
 
@@ -137,15 +139,22 @@ def _from_whole_character(start: int, block: bytes) -> tuple[int, bytes]:
     return start + cut, block[cut:]
 
 
-def _to_whole_character(block: bytes) -> bytes:
-    """Leave the beginning of a character for the next piece; bytes that are no UTF-8 stay."""
-    for length in (1, 2, 3):
-        byte = block[-length] if length < len(block) else 0
-        if byte >= 0xC0:
-            return block[:-length] if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else block
-        if byte < 0x80:
-            return block
+def _to_whole_character(block: bytes, *, more_to_come: bool, at_end: bool) -> bytes:
+    """Leave the beginning of a character for the next piece, but never a piece that would then be empty for ever."""
+    cut = _unfinished(block)
+    if more_to_come or (not at_end and cut < len(block)):
+        return block[: len(block) - cut]
     return block
+
+
+def _unfinished(block: bytes) -> int:
+    """How many bytes at the end are the beginning of a UTF-8 character."""
+    for length, byte in enumerate(reversed(block[-3:]), 1):
+        if byte >= 0xC0:
+            return length if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+        if byte < 0x80:
+            return 0
+    return 0
 
 
 def size_of(lab: Lab, run_id: str) -> int:

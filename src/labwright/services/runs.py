@@ -18,7 +18,7 @@ from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.run import Run, RunStatus
 from labwright.files import write_json
 from labwright.services.new_run import NewRun, plan_run
-from labwright.store import runs, sweeps
+from labwright.store import metrics, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 from labwright.store.statements import REST, RUNS
@@ -149,8 +149,7 @@ def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:
         changed = run.evolve(**changes)
         if changed != run:
             runs.change(tx, run, changed, str(actor))
-            if run.run_dir is None:
-                lab.journal.note([changed])
+            lab.journal.note([changed])
     lab.wake()
     return changed
 
@@ -178,6 +177,7 @@ def delete(lab: Lab, run_id: str, actor: Actor) -> None:
         runs.delete(tx, run, str(actor))
         tx.execute(RUNS["forget_dependencies"], parent=run_id)
         tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+        metrics.delete_of_run(tx, run_id)
     forget_secrets(lab, run_id)
     shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
 

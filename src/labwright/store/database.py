@@ -151,7 +151,10 @@ class Database:
         return self.path.exists() and os.path.exists(f"{self.path}-wal")
 
     def close(self) -> None:
+        """What the log holds goes into the file, so that the file alone is a whole copy."""
         with self._lock:
+            with contextlib.suppress(sqlite3.OperationalError):  # a full disk, or a reader at work: the log stays
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
 
 
@@ -184,8 +187,9 @@ def _open(path: Path) -> sqlite3.Connection:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     with _clear_errors():
         connection = _connect(path.as_uri())
-        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-            raise DatabaseDamaged
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise DatabaseDamaged(f"The database is damaged: {verdict}.")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _migrate(connection)

@@ -1,0 +1,251 @@
+"""Read the metric files of runs into the database, each line exactly once, and tell who looks that a series grew.
+
+A file has one writer and only grows; how far it was read is stored with what was read. Besides numbers a line may
+carry an alert, a configuration, an artifact or what the writer refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import threading
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from labwright.compute.ingest import raise_alert
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.alert import Severity
+from labwright.domain.clock import rfc3339
+from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.event import Hint
+from labwright.domain.metric import Points, as_number, as_step
+from labwright.domain.run import Run
+from labwright.files import complete_lines
+from labwright.store import metrics, runs
+from labwright.store.database import Transaction
+from labwright.store.statements import METRICS
+
+log = logging.getLogger(__name__)
+MAX_KEYS = 100_000
+MAX_KEY_LENGTH = 300
+_BATCH_BYTES = 4 << 20
+_SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
+
+
+class MetricIngest:
+    """A thread of its own: a million points to read must not hold up the engine."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._todo: queue.Queue[str | None] = queue.Queue()
+        self._waiting: set[str] = set()
+        self._lock = threading.Lock()  # the engine drains a run that ends; nobody reads a file twice
+        self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._todo.put(None)
+        self._thread.join(timeout=10)
+
+    def soon(self, run_id: str) -> None:
+        """Called for every wake-up; a run that is already in line is not put there twice."""
+        if run_id not in self._waiting:
+            self._waiting.add(run_id)
+            self._todo.put(run_id)
+
+    def _work(self) -> None:
+        while (run_id := self._todo.get()) is not None:
+            self._waiting.discard(run_id)
+            try:
+                if self.take(run_id):
+                    self.soon(run_id)  # there is more; others have their turn first
+            except (LabwrightError, OSError) as error:
+                log.error("metrics of %s could not be read and will be tried again: %s", run_id, error)
+
+    def drain(self, run_id: str) -> None:
+        """Everything there is, now: what an ended run logged is there when its end is told."""
+        while self.take(run_id):
+            pass
+
+    def take(self, run_id: str) -> bool:
+        """One batch of each file of the run. Answers whether there is more."""
+        with self._lock:
+            more = [self._take_file(run_id, name) for name in self._files(run_id)]
+        if more:
+            self._lab.publish_hint(Hint("metrics", run_id))
+        return any(more)
+
+    def _files(self, run_id: str) -> list[str]:
+        folder = self._lab.paths.run(run_id).metrics
+        try:
+            names = sorted(os.listdir(folder))
+        except FileNotFoundError:
+            return []
+        known = self._positions(run_id)
+        sizes = {name: os.path.getsize(f"{folder}/{name}") for name in names if name.endswith(".jsonl")}
+        return [name for name, size in sizes.items() if size != known.get(name, 0)]
+
+    def _positions(self, run_id: str) -> dict[str, int]:
+        rows = self._lab.db.reader().execute(METRICS["files_of_run"], {"run_id": run_id})
+        return {row[0]: row[1] for row in rows}
+
+    def _take_file(self, run_id: str, name: str) -> bool:
+        path = f"{self._lab.paths.run(run_id).metrics}/{name}"
+        with self._lab.db.transaction() as tx:
+            try:
+                run = runs.get(tx.connection, run_id)
+            except NotFound:
+                return False  # deleted meanwhile
+            row = tx.execute(METRICS["file"], run_id=run_id, name=name).fetchone()
+            position, source, attempt = row or (0, _source_of(name), run.attempt)
+            if os.path.getsize(path) < position:
+                runs.notice(tx, run, "system", f"{name} was cut short; it is read from its beginning.")
+                position = 0
+            lines, end = complete_lines(path, position, _BATCH_BYTES)
+            if position == 0 and lines:
+                attempt = _attempt_in(lines[0], attempt)
+            Batch(tx, run, source, attempt).take(lines)
+            facts = {"run_id": run_id, "name": name, "position": end, "source": source, "attempt": attempt}
+            tx.execute(METRICS["set_file"], **facts)
+            metrics.save_summary(tx, run_id)
+        return end > position and os.path.getsize(path) > end
+
+
+def _source_of(name: str) -> str:
+    """`sdk-123-x.jsonl` comes from the source `sdk`."""
+    return name.removesuffix(".jsonl").split("-")[0]
+
+
+def _attempt_in(line: bytes, otherwise: int) -> int:
+    try:
+        found = json.loads(line).get("attempt", otherwise)
+    except (ValueError, AttributeError):
+        return otherwise
+    return found if isinstance(found, int) else otherwise
+
+
+class Batch:
+    """Some lines of one file, sorted into series."""
+
+    def __init__(self, tx: Transaction, run: Run, source: str, attempt: int) -> None:
+        self._tx = tx
+        self._run = run
+        self._source = source
+        self._attempt = attempt
+        self._points: dict[str, Points] = {}
+        self._refused: dict[str, str] = {}
+
+    def take(self, lines: list[bytes]) -> None:
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                self._refused.setdefault("(a line)", "it is not JSON")
+                continue
+            self._take_entry(entry)
+        room = MAX_KEYS - int(self._tx.execute(METRICS["count_series"], run_id=self._run.id).fetchone()[0])
+        for key, points in self._points.items():
+            series = metrics.open_series(self._tx, self._run.id, key, self._source, self._attempt)
+            room -= series.statistics.count == 0
+            if room < 0:
+                self._refused.setdefault("(more keys)", f"a run may have {MAX_KEYS} series")
+                break
+            metrics.append(self._tx, series, points)
+        self._say_refused()
+
+    def _take_entry(self, entry: Any) -> None:
+        if not isinstance(entry, dict):
+            self._refused.setdefault("(a line)", "it is not an object")
+        elif "m" in entry:
+            self._take_numbers(entry)
+        else:
+            for kind, handle in _OTHER.items():
+                if isinstance(entry.get(kind), dict):
+                    handle(self, entry[kind], entry)
+
+    def _take_numbers(self, entry: dict[str, Any]) -> None:
+        step, time, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
+        if step is None or time is None or not isinstance(numbers, dict):
+            self._refused.setdefault("(a line)", "it needs a whole step, a time and numbers by key")
+            return
+        for key, value in numbers.items():
+            number = value if type(value) is float else as_number(value)
+            if number is None or len(key) > MAX_KEY_LENGTH:
+                self._refused.setdefault(key[:80], "not a number" if number is None else "the key is too long")
+                continue
+            points = self._points.get(key)
+            if points is None:
+                points = self._points[key] = Points(array("q"), array("d"), array("d"))
+            points.steps.append(step)
+            points.times.append(time)
+            points.values.append(number)
+
+    def _take_alert(self, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
+        title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
+        message = f"{title}: {text}" if title and text else title or text or "An alert without words."
+        severity = _SEVERITY.get(str(alert.get("level", "")).upper(), Severity.WARNING)
+        raise_alert(self._tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
+
+    def _take_config(self, config: dict[str, Any], _entry: dict[str, Any]) -> None:
+        current = runs.get(self._tx.connection, self._run.id)
+        changed = current.evolve(params={**current.params, **_plain(config)})
+        if changed != current:
+            self._run = runs.change(self._tx, current, changed, _by(current))
+
+    def _take_artifact(self, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
+        self._tx.execute(
+            METRICS["insert_artifact"],
+            run_id=self._run.id,
+            key=str(artifact.get("key", ""))[:MAX_KEY_LENGTH],
+            step=as_step(entry.get("s")),
+            kind=str(artifact.get("kind", "file"))[:40],
+            path=str(artifact.get("path", ""))[:4096],
+            caption=str(artifact.get("caption") or "")[:1000],
+            time=rfc3339(as_number(entry.get("t")) or 0.0),
+        )
+
+    def _take_refused(self, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
+        self._refused.setdefault(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200])
+
+    def _say_refused(self) -> None:
+        if self._refused:
+            words = "; ".join(f"{key}: {why}" for key, why in list(self._refused.items())[:5])
+            more = f" (and {len(self._refused) - 5} more)" if len(self._refused) > 5 else ""
+            runs.notice(self._tx, self._run, "system", f"Not taken as metrics from {self._source}: {words}{more}")
+
+
+_OTHER: dict[str, Callable[[Batch, dict[str, Any], dict[str, Any]], None]] = {
+    "alert": Batch._take_alert,
+    "config": Batch._take_config,
+    "artifact": Batch._take_artifact,
+    "refused": Batch._take_refused,
+}
+
+
+def _by(run: Run) -> str:
+    return str(Actor(Scope.RUN, run.id))
+
+
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    """Only what JSON can carry everywhere: the rest as text."""
+    text = json.dumps(config, default=str)
+    found: dict[str, Any] = json.loads(text, parse_constant=str)
+    return found
+
+
+def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:
+    """Points sent over HTTP go through a file like all others, so that the folder stays the truth."""
+    folder = lab.paths.run(run_id).metrics
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    block = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(fd, block)
+    finally:
+        os.close(fd)

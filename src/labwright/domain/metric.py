@@ -1,0 +1,268 @@
+"""Series of numbers: how points are packed into chunks, and how a long series is shown with few points.
+
+A chunk holds up to 2,048 points. Beside the values it stores the extremes of every 32 points, so that a million
+points can be drawn without touching them all. Standard library only, so arrays instead of a numeric package.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TypeVar
+
+CHUNK_POINTS = 2048
+SMALL_POINTS = 256
+BUCKET_POINTS = 32
+_MAX_STEP = 2**62
+Number = TypeVar("Number", "array[int]", "array[float]")
+
+
+@dataclass(slots=True)
+class Points:
+    """Three columns of equal length, in order of arrival."""
+
+    steps: array[int]
+    times: array[float]
+    values: array[float]
+
+    @classmethod
+    def empty(cls) -> Points:
+        return cls(array("q"), array("d"), array("d"))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def extend(self, other: Points) -> None:
+        self.steps.extend(other.steps)
+        self.times.extend(other.times)
+        self.values.extend(other.values)
+
+    def part(self, start: int, end: int) -> Points:
+        return Points(self.steps[start:end], self.times[start:end], self.values[start:end])
+
+    @property
+    def is_ascending(self) -> bool:
+        steps = self.steps
+        return all(a < b for a, b in pairwise(steps))
+
+    def in_step_order(self) -> Points:
+        """Sorted by step; of several points of one step the last to arrive counts."""
+        if self.is_ascending:
+            return self
+        newest = {step: index for index, step in enumerate(self.steps)}
+        order = [newest[step] for step in sorted(newest)]
+        return Points(
+            array("q", (self.steps[i] for i in order)),
+            array("d", (self.times[i] for i in order)),
+            array("d", (self.values[i] for i in order)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Points as they are stored."""
+
+    count: int
+    steps: bytes
+    times: bytes
+    levels: bytes
+    values: bytes
+
+
+def pack(points: Points) -> Chunk:
+    return Chunk(
+        len(points),
+        _pack_steps(points.steps),
+        _pack_times(points.times),
+        _pack_levels(points.values),
+        _squeeze(_little(points.values)),
+    )
+
+
+def unpack(chunk: Chunk) -> Points:
+    values = array("d")
+    values.frombytes(_unsqueeze(chunk.values))
+    return Points(array("q", unpack_steps(chunk.steps, chunk.count)), unpack_times(chunk.times), _native(values))
+
+
+def _pack_steps(steps: array[int]) -> bytes:
+    """A constant stride, the usual case, takes 16 bytes whatever the count."""
+    first = steps[0]
+    stride = steps[1] - first if len(steps) > 1 else 1
+    if stride and steps == array("q", range(first, first + stride * len(steps), stride)):
+        return struct.pack("<qq", first, stride)
+    return b"z" + zlib.compress(_little(steps), 1)
+
+
+def unpack_steps(data: bytes, count: int) -> Sequence[int]:
+    if len(data) == 16:
+        first, stride = struct.unpack("<qq", data)
+        return range(first, first + stride * count, stride)
+    steps = array("q")
+    steps.frombytes(zlib.decompress(data[1:]))
+    return _native(steps)
+
+
+def _pack_times(times: array[float]) -> bytes:
+    """Milliseconds between neighbours compress well; a clock that jumped falls back to plain numbers."""
+    milliseconds = [int(time * 1000) for time in times]
+    gaps = [b - a for a, b in pairwise(milliseconds)]
+    if all(0 <= gap < 2**32 for gap in gaps):
+        return b"g" + zlib.compress(struct.pack("<q", milliseconds[0]) + _little(array("I", gaps)), 6)
+    return b"p" + zlib.compress(_little(times), 1)
+
+
+def unpack_times(data: bytes) -> array[float]:
+    plain = zlib.decompress(data[1:])
+    if data[:1] == b"p":
+        times = array("d")
+        times.frombytes(plain)
+        return _native(times)
+    (moment,) = struct.unpack("<q", plain[:8])
+    gaps = array("I")
+    gaps.frombytes(plain[8:])
+    return array("d", (at / 1000 for at in accumulate(_native(gaps), initial=moment)))
+
+
+_LEVEL = struct.Struct("<ddBB")
+
+
+def _pack_levels(values: array[float]) -> bytes:
+    """Minimum and maximum of each 32 points, and where in them they are."""
+    parts = []
+    for start in range(0, len(values), BUCKET_POINTS):
+        low, high = extremes(values[start : start + BUCKET_POINTS])
+        parts.append(_LEVEL.pack(values[start + low], values[start + high], low, high))
+    return b"".join(parts)
+
+
+def unpack_levels(data: bytes) -> Iterator[tuple[float, float, int, int]]:
+    return _LEVEL.iter_unpack(data)
+
+
+def extremes(values: Sequence[float]) -> tuple[int, int]:
+    """Positions of the least and the greatest number; NaN is neither, unless there is nothing else."""
+    total = sum(values)
+    if total == total:
+        return values.index(min(values)), values.index(max(values))
+    numbers = [index for index, value in enumerate(values) if value == value]
+    if not numbers:
+        return 0, 0
+    return min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)
+
+
+def _little(values: array[int] | array[float]) -> bytes:
+    if sys.byteorder == "big":
+        values = values[:]
+        values.byteswap()
+    return values.tobytes()
+
+
+def _native(values: Number) -> Number:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _squeeze(data: bytes) -> bytes:
+    small = zlib.compress(data, 1)
+    return b"z" + small if len(small) < len(data) * 0.9 else b"r" + data
+
+
+def _unsqueeze(data: bytes) -> bytes:
+    return zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+
+
+def thin(points: Points, limit: int) -> Points:
+    """At most about `limit` points in step order, every extreme among them."""
+    if len(points) <= limit:
+        return points
+    kept: list[int] = []
+    for start, end in _buckets(len(points), max(1, limit // 2)):
+        low, high = extremes(points.values[start:end])
+        kept += sorted({start + low, start + high})
+    return Points(
+        array("q", (points.steps[i] for i in kept)),
+        array("d", (points.times[i] for i in kept)),
+        array("d", (points.values[i] for i in kept)),
+    )
+
+
+def _buckets(count: int, parts: int) -> Iterator[tuple[int, int]]:
+    for index in range(parts):
+        start, end = index * count // parts, (index + 1) * count // parts
+        if start < end:
+            yield start, end
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What is known of a whole series without reading it."""
+
+    count: int = 0
+    finite: int = 0
+    total: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    last: float | None = None
+    last_step: int | None = None
+    last_time: float | None = None
+
+    def add(self, points: Points) -> None:
+        finite = [value for value in points.values if math.isfinite(value)]
+        self.count += len(points)
+        self.finite += len(finite)
+        self.total += math.fsum(finite)
+        if finite:
+            self.low = min(finite) if self.low is None else min(self.low, min(finite))
+            self.high = max(finite) if self.high is None else max(self.high, max(finite))
+        newest = len(points) - 1
+        self.last, self.last_step, self.last_time = points.values[newest], points.steps[newest], points.times[newest]
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.finite if self.finite else None
+
+
+def as_json(value: float | None) -> float | str | None:
+    """JSON knows no NaN and no infinity; as words they survive."""
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
+
+
+def as_number(value: object) -> float | None:
+    """A number as somebody wrote it, or None if it is not one."""
+    if isinstance(value, bool | int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return float(str(value))
+    return None
+
+
+def as_step(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_STEP:
+        return None
+    return value
+
+
+def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float, int]]:
+    """Mean, standard deviation and count of each column's finite values."""
+    found = []
+    for column in columns:
+        numbers = [value for value in column if math.isfinite(value)]
+        mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
+        spread = (
+            math.sqrt(math.fsum((v - mean) ** 2 for v in numbers) / (len(numbers) - 1)) if len(numbers) > 1 else 0.0
+        )
+        found.append((mean, spread, len(numbers)))
+    return found

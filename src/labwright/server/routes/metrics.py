@@ -1,0 +1,81 @@
+"""A run's metrics and artifacts, and one metric over several runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
+from pydantic import Field
+
+from labwright.domain.actor import Scope
+from labwright.domain.errors import NotFound
+from labwright.server.auth import READERS, allow
+from labwright.server.context import lab_of
+from labwright.server.models import BIG, In, Text
+from labwright.services import metrics, runs
+
+router = APIRouter(tags=["metrics"])
+
+
+class PointIn(In):
+    key: Annotated[Text, Field(min_length=1, max_length=300)]
+    step: int = Field(ge=-BIG, le=BIG)
+    value: float | Literal["NaN", "Infinity", "-Infinity"]
+    time: float | None = Field(None, ge=0, le=1e11, allow_inf_nan=False)
+
+
+class PointsIn(In):
+    points: list[PointIn] = Field(min_length=1, max_length=10_000)
+
+
+@router.post("/runs/{run_id}/metrics", status_code=202, dependencies=[allow(Scope.AGENT, Scope.RUN)])
+def add_metrics(run_id: str, body: PointsIn, request: Request) -> dict[str, int]:
+    """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
+    points = [point.model_dump() for point in body.points]
+    return {"accepted": metrics.add_points(lab_of(request), run_id, points, time.time())}
+
+
+@router.get("/runs/{run_id}/metrics", dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
+def get_metrics(
+    run_id: str,
+    request: Request,
+    keys: Annotated[list[str] | None, Query(description="repeat for several; all without")] = None,
+    max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
+    x: Literal["step", "time"] = "step",
+    source: str | None = None,
+) -> dict[str, Any]:
+    """Series thinned to `max_points` with every extreme kept."""
+    return metrics.read(lab_of(request), run_id, keys, max_points, x, source)
+
+
+@router.get("/metrics/compare", dependencies=[READERS()])
+def compare_metrics(
+    request: Request,
+    run_ids: Annotated[str, Query(max_length=20_000, description="comma-separated")],
+    key: Annotated[str, Query(max_length=300)],
+    max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
+) -> dict[str, Any]:
+    """One metric over several runs, with mean and std over runs that differ only in their seed."""
+    ids = [name.strip() for name in run_ids.split(",") if name.strip()]
+    return metrics.compare(lab_of(request), ids, key, max_points)
+
+
+@router.get("/runs/{run_id}/artifacts", dependencies=[READERS()])
+def list_artifacts(run_id: str, request: Request) -> list[dict[str, Any]]:
+    return metrics.artifacts(lab_of(request), run_id)
+
+
+@router.get("/runs/{run_id}/artifacts/{path:path}", dependencies=[READERS()], response_class=FileResponse)
+def get_artifact(run_id: str, path: str, request: Request) -> FileResponse:
+    """A file below the run's artifacts folder, as an attachment that no browser runs."""
+    lab = lab_of(request)
+    runs.get(lab, run_id)
+    root = Path(lab.paths.run(run_id).dir).resolve() / "artifacts"
+    found = (root / path).resolve()
+    if not found.is_relative_to(root) or not found.is_file():
+        raise NotFound(f"Run {run_id} has no artifact {path}.", hint="List them with GET /runs/{id}/artifacts.")
+    headers = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
+    return FileResponse(found, filename=found.name, content_disposition_type="attachment", headers=headers)

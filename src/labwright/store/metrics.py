@@ -1,0 +1,205 @@
+"""Series in the database: appended in chunks, read whole or thinned."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.domain.metric import (
+    BUCKET_POINTS,
+    CHUNK_POINTS,
+    SMALL_POINTS,
+    Chunk,
+    Points,
+    Statistics,
+    as_json,
+    pack,
+    thin,
+    unpack,
+    unpack_levels,
+    unpack_steps,
+    unpack_times,
+)
+from labwright.store.database import Transaction
+from labwright.store.statements import METRICS
+
+_MERGE_COUNT = CHUNK_POINTS // SMALL_POINTS
+_THIN_FROM_LEVELS = 4  # beyond so many times the wanted points, the stored extremes are read instead of the points
+_SUMMARY_KEYS = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Series:
+    id: int
+    key: str
+    source: str
+    attempt: int
+    ascending: bool = True
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+def open_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series:
+    identity = {"run_id": run_id, "key": key, "source": source, "attempt": attempt}
+    row = tx.execute(METRICS["find_series"], **identity).fetchone()
+    if row is None:
+        made = tx.execute(METRICS["insert_series"], **identity).lastrowid or 0
+        return Series(id=made, key=key, source=source, attempt=attempt)
+    return _series((row[0], key, source, attempt, *row[1:]))
+
+
+def _series(row: tuple[Any, ...]) -> Series:
+    number, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time = row
+    known = Statistics(count, finite, total, low, high, None if last is None else float(last), last_step, last_time)
+    return Series(id=number, key=key, source=source, attempt=attempt, ascending=bool(ascending), statistics=known)
+
+
+def append(tx: Transaction, series: Series, points: Points) -> None:
+    """Add points in order of arrival; a short last chunk is filled up first, and short ones are merged."""
+    known = series.statistics
+    follows = known.last_step is None or points.steps[0] > known.last_step
+    series.ascending = series.ascending and follows and points.is_ascending
+    known.add(points)
+    _store(tx, series.id, points)
+    tx.execute(
+        METRICS["update_series"],
+        id=series.id,
+        ascending=int(series.ascending),
+        count=known.count,
+        finite=known.finite,
+        total=known.total,
+        low=known.low,
+        high=known.high,
+        last=repr(known.last),
+        last_step=known.last_step,
+        last_time=known.last_time,
+    )
+
+
+def _store(tx: Transaction, series_id: int, points: Points) -> None:
+    tail = tx.execute(METRICS["last_counts"], series_id=series_id, limit=1).fetchone()
+    if tail and tail[1] < SMALL_POINTS:
+        row = tx.execute(METRICS["last_chunks"], series_id=series_id, limit=1).fetchone()
+        points, added = unpack(Chunk(*row[1:])), points
+        points.extend(added)
+        _write(tx, series_id, points.part(0, CHUNK_POINTS), replace=row[0])
+        points = points.part(CHUNK_POINTS, len(points))
+    for start in range(0, len(points), CHUNK_POINTS):
+        _write(tx, series_id, points.part(start, start + CHUNK_POINTS))
+    _merge_small(tx, series_id)
+
+
+def _write(tx: Transaction, series_id: int, points: Points, replace: int | None = None) -> None:
+    chunk = pack(points)
+    columns = {
+        "count": chunk.count,
+        "steps": chunk.steps,
+        "times": chunk.times,
+        "levels": chunk.levels,
+        "points": chunk.values,
+    }
+    if replace is None:
+        tx.execute(METRICS["insert_chunk"], series_id=series_id, **columns)
+    else:
+        tx.execute(METRICS["replace_chunk"], id=replace, **columns)
+
+
+def _merge_small(tx: Transaction, series_id: int) -> None:
+    """Eight short chunks in a row become one long one: slow series end up as compact as fast ones."""
+    rows = tx.execute(METRICS["last_counts"], series_id=series_id, limit=_MERGE_COUNT).fetchall()
+    if len(rows) < _MERGE_COUNT or not all(SMALL_POINTS <= row[1] < CHUNK_POINTS // 2 for row in rows):
+        return
+    merged = Points.empty()
+    for row in reversed(tx.execute(METRICS["last_chunks"], series_id=series_id, limit=_MERGE_COUNT).fetchall()):
+        merged.extend(unpack(Chunk(*row[1:])))
+    first = rows[-1][0]
+    tx.execute(METRICS["delete_chunks_after"], series_id=series_id, id=first)
+    _write(tx, series_id, merged.part(0, CHUNK_POINTS), replace=first)
+    for start in range(CHUNK_POINTS, len(merged), CHUNK_POINTS):
+        _write(tx, series_id, merged.part(start, start + CHUNK_POINTS))
+
+
+def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
+    return [_series(row) for row in connection.execute(METRICS["series_of_run"], {"run_id": run_id})]
+
+
+def read(connection: sqlite3.Connection, series: Series, max_points: int, *, with_times: bool = True) -> Points:
+    """In step order, thinned with every extreme kept. Without times a long series is read faster."""
+    if series.ascending and series.statistics.count > max_points * _THIN_FROM_LEVELS:
+        points = _read_levels(connection, series.id, with_times)
+    else:
+        points = Points.empty()
+        for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
+            points.extend(unpack(Chunk(*row)))
+        points = points.in_step_order()
+    return thin(points, max_points)
+
+
+def _read_levels(connection: sqlite3.Connection, series_id: int, with_times: bool) -> Points:
+    """Two points for every 32 stored ones: their least and greatest, where they are."""
+    found = Points.empty()
+    for count, steps, times, levels in connection.execute(METRICS["levels"], {"series_id": series_id}):
+        moments = unpack_times(times) if with_times else array("d", bytes(8 * count))
+        _collect(found, unpack_steps(steps, count), moments, unpack_levels(levels))
+    return found
+
+
+def _collect(
+    found: Points,
+    steps: Sequence[int],
+    times: array[float],
+    levels: Iterator[tuple[float, float, int, int]],
+) -> None:
+    for number, (low, high, low_at, high_at) in enumerate(levels):
+        base = number * BUCKET_POINTS
+        pairs = ((low_at, low), (high_at, high)) if low_at <= high_at else ((high_at, high), (low_at, low))
+        for position, value in pairs if low_at != high_at else pairs[:1]:
+            found.steps.append(steps[base + position])
+            found.times.append(times[base + position])
+            found.values.append(value)
+
+
+def summary_of(found: list[Series]) -> dict[str, dict[str, Any]]:
+    """Per metric: last, min, max, mean, step; of the newest attempt, and of the best source where several tell."""
+    summary: dict[str, dict[str, Any]] = {}
+    for series in preferred(found)[:_SUMMARY_KEYS]:
+        known = series.statistics
+        summary[series.key] = {
+            "last": as_json(known.last),
+            "min": known.low,
+            "max": known.high,
+            "mean": known.mean,
+            "step": known.last_step,
+            "source": series.source,
+        }
+    return summary
+
+
+_RANK = {"sdk": 0, "http": 1, "file": 2, "tensorboard": 3, "trainer_state": 4, "output": 5}
+
+
+def preferred(found: list[Series]) -> list[Series]:
+    """One series a key: the newest attempt's, and there the source that the run itself chose."""
+    best: dict[str, Series] = {}
+    for series in found:
+        known = best.get(series.key)
+        if known is None or _order(series) < _order(known):
+            best[series.key] = series
+    return list(best.values())
+
+
+def _order(series: Series) -> tuple[int, int]:
+    return -series.attempt, _RANK.get(series.source, 9)
+
+
+def save_summary(tx: Transaction, run_id: str) -> None:
+    summary = summary_of(series_of(tx.connection, run_id))
+    tx.execute(METRICS["set_summary"], run_id=run_id, summary=json.dumps(summary))
+
+
+def delete_of_run(tx: Transaction, run_id: str) -> None:
+    for name in ("chunks", "series", "files", "artifacts"):
+        tx.execute(METRICS[f"delete_{name}_of_run"], run_id=run_id)

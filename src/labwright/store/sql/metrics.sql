@@ -1,0 +1,73 @@
+-- name: file
+SELECT position, source, attempt FROM metric_files WHERE run_id = :run_id AND name = :name;
+
+-- name: files_of_run
+SELECT name, position FROM metric_files WHERE run_id = :run_id;
+
+-- name: set_file
+INSERT INTO metric_files (run_id, name, position, source, attempt)
+VALUES (:run_id, :name, :position, :source, :attempt)
+ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position;
+
+-- name: find_series
+SELECT id, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
+WHERE run_id = :run_id AND key = :key AND source = :source AND attempt = :attempt;
+
+-- name: insert_series
+INSERT INTO series (run_id, key, source, attempt) VALUES (:run_id, :key, :source, :attempt);
+
+-- name: update_series
+UPDATE series SET ascending = :ascending, count = :count, finite = :finite, total = :total, low = :low, high = :high,
+    last = :last, last_step = :last_step, last_time = :last_time
+WHERE id = :id;
+
+-- name: series_of_run
+SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
+WHERE run_id = :run_id ORDER BY key, attempt DESC, source;
+
+-- name: count_series
+SELECT count(*) FROM series WHERE run_id = :run_id;
+
+-- name: last_chunks
+SELECT id, count, steps, times, levels, points FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT :limit;
+
+-- name: last_counts
+SELECT id, count FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT :limit;
+
+-- name: chunks
+SELECT count, steps, times, levels, points FROM chunks WHERE series_id = :series_id ORDER BY id;
+
+-- name: levels
+SELECT count, steps, times, levels FROM chunks WHERE series_id = :series_id ORDER BY id;
+
+-- name: insert_chunk
+INSERT INTO chunks (series_id, count, steps, times, levels, points)
+VALUES (:series_id, :count, :steps, :times, :levels, :points);
+
+-- name: replace_chunk
+UPDATE chunks SET count = :count, steps = :steps, times = :times, levels = :levels, points = :points WHERE id = :id;
+
+-- name: delete_chunks_after
+DELETE FROM chunks WHERE series_id = :series_id AND id > :id;
+
+-- name: set_summary
+UPDATE runs SET record = json_set(record, '$.summary', json(:summary)) WHERE id = :run_id;
+
+-- name: insert_artifact
+INSERT INTO artifacts (run_id, key, step, kind, path, caption, time)
+VALUES (:run_id, :key, :step, :kind, :path, :caption, :time);
+
+-- name: artifacts
+SELECT key, step, kind, path, caption, time FROM artifacts WHERE run_id = :run_id ORDER BY id LIMIT 10000;
+
+-- name: delete_chunks_of_run
+DELETE FROM chunks WHERE series_id IN (SELECT id FROM series WHERE run_id = :run_id);
+
+-- name: delete_series_of_run
+DELETE FROM series WHERE run_id = :run_id;
+
+-- name: delete_files_of_run
+DELETE FROM metric_files WHERE run_id = :run_id;
+
+-- name: delete_artifacts_of_run
+DELETE FROM artifacts WHERE run_id = :run_id;

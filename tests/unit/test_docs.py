@@ -1,0 +1,131 @@
+"""The docs name everything there is, and lead nowhere that is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fastapi import FastAPI
+
+from labwright.cli.main import app as cli
+from labwright.domain.event import EventType
+from labwright.domain.run import RunStatus
+from labwright.server.app import make_app
+from labwright.server.boot import open_lab, prepare_state
+from labwright.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def read(name: str) -> str:
+    return (REFERENCE / name).read_text()
+
+
+def pages() -> list[Path]:
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    return sorted(path for path in found if ".labwright" not in path.parts)
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    project = tmp_path_factory.mktemp("project")
+    lab = open_lab(prepare_state(project), Settings(lease_dir=str(project / "leases")), "http://127.0.0.1:1")
+    yield make_app(lab, bound_to="127.0.0.1")
+    lab.db.close()
+
+
+def test_every_route_is_in_the_http_reference(application: FastAPI) -> None:
+    text = read("http.md")
+    operations = [
+        f"{method.upper()} {path}" for path, methods in application.openapi()["paths"].items() for method in methods
+    ]
+    assert len(operations) > 20
+    assert [operation for operation in operations if f"`{operation}`" not in text] == []
+
+
+def test_the_http_reference_names_no_route_that_is_not_there(application: FastAPI) -> None:
+    paths = application.openapi()["paths"]
+    named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`? ]*)`", read("http.md"))
+    beside = {"/docs", "/openapi.json"}
+    assert [f"{verb} {path}" for verb, path in named if path not in beside and verb.lower() not in paths[path]] == []
+
+
+def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI) -> None:
+    text = read("http.md")
+    schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
+    wanted = {f"{name}.{field}" for name in ("RunIn", "RunPatch", "RerunIn", "WildSweepIn", "AlertIn", "ClusterIn")
+              for field in schemas[name]["properties"]}  # fmt: skip
+    assert sorted(name for name in wanted if not re.search(rf"\b{name.split('.')[1]}\b", text)) == []
+
+
+def test_every_status_of_a_run_is_in_the_http_reference() -> None:
+    assert [status for status in RunStatus if f"`{status}`" not in read("http.md")] == []
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", read("settings.md"), re.MULTILINE))
+    defaults = {field.name: _as_toml(field.default) for field in fields(Settings)}
+    assert rows == defaults
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def test_every_type_of_event_is_documented() -> None:
+    assert set(re.findall(r"^\| `([a-z]+\.[a-z]+)` \|", read("events.md"), re.MULTILINE)) == set(EventType)
+
+
+def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every command below one, with the words to call it; groups loaded as they are for a user."""
+    context = typer.Context(command, info_name=name)
+    if not hasattr(command, "list_commands"):
+        return
+    for child in command.list_commands(context):
+        found = command.get_command(context, child)
+        yield f"{name} {child}", found
+        yield from commands(found, f"{name} {child}")
+
+
+def test_every_command_and_option_is_in_the_cli_reference() -> None:
+    text = read("cli.md")
+    sections = dict(re.findall(r"^#+ `(labwright [^`]+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL))
+    missing = []
+    for name, command in commands(typer.main.get_command(cli), "labwright"):
+        if name not in sections:
+            missing.append(name)
+            continue
+        options = {option for param in command.params for option in param.opts if option.startswith("--")}
+        common = {"--help", "--project", "--json"}  # described once, for all
+        missing += [f"{name} {option}" for option in sorted(options - common) if f"`{option}" not in sections[name]]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target in _LINK.findall(_FENCED.sub("", page.read_text())):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub makes them into names."""
+    headings = _HEADING.findall(_FENCED.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
