@@ -11,7 +11,7 @@ from benchmarks.server import connected, event_stream, fresh_server, processor_s
 from tests.support.live_server import LiveServer
 
 JOBS = 500
-_ROUNDS = 3
+_ROUNDS = 5
 
 
 def measure() -> list[Figure]:

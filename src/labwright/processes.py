@@ -33,7 +33,8 @@ class ProcessIdentity:
 
     @property
     def is_here(self) -> bool:
-        return self.host == socket.gethostname()
+        """By name, or by the kernel: a container that is made anew has another name and the same processes."""
+        return self.host == socket.gethostname() or self.boot_id == boot_id()
 
     @property
     def is_alive(self) -> bool:
@@ -127,9 +128,7 @@ def send_signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def end_tree(
-    find: Callable[[], Iterable[int]], grace_seconds: float, reap: Callable[[], None] = lambda: None
-) -> int:
+def end_tree(find: Callable[[], Iterable[int]], grace_seconds: float, reap: Callable[[], None] = lambda: None) -> int:
     """TERM, wait for up to the grace, KILL until nobody is left. Answers how many were met in all.
 
     `find` is asked again and again, since a dying tree may still fork; `reap` lets a parent collect its dead.

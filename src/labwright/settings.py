@@ -51,9 +51,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(
-            f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again."
-        ) from error
+        raise Invalid(f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again.") from error
     known = {field.name: type(field.default) for field in fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in data.items():
@@ -76,9 +74,7 @@ def _checked(where: str, value: object, kind: type) -> Any:
 def _parse(where: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
-            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[
-                text.lower()
-            ]
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
         return kind(text)
     except (ValueError, KeyError) as error:
         raise Invalid(f"{where} must be {_WORD[kind]}, not {text!r}.") from error

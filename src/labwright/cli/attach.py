@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -33,7 +34,7 @@ def attach(run: LastRun = "last", project: Project = None, as_json: AsJson = Fal
     if as_json:
         screen.json({"run_id": found["id"], "tmux_target": found["tmux_target"], "run_dir": found["run_dir"]})
         return
-    if found["tmux_target"] and shutil.which("tmux"):
+    if found["tmux_target"] and shutil.which("tmux") and _window_is_there(found["tmux_target"]):
         _enter_tmux(found)
     _follow_and_type(screen, client, found)
 
@@ -56,6 +57,13 @@ def _nothing_to_attach(run: Json) -> Conflict:
         f"Run {run['id']} is {run['status']}; only a running one can be attached to.",
         hint=f"See its output with: labwright logs {'' if run['ended_at'] else '-f '}{run['id']}",
     )
+
+
+def _window_is_there(target: str) -> bool:
+    """tmux may have been ended since the window was opened; the run goes on without it."""
+    session = target.partition(":")[0]
+    asked = ["tmux", "-L", session, "list-panes", "-t", target]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 def _enter_tmux(run: Json) -> None:

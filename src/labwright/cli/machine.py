@@ -27,7 +27,7 @@ def gpu(project: Project = None, as_json: AsJson = False) -> None:
         screen.json(cluster["gpus"])
     elif not cluster["gpus"]:
         screen.say(f"No GPU here ({cluster['type']}). What was looked at: labwright cluster")
-        screen.next("Rehearse with simulated ones: labwright sim gpus 4 -- labwright up")
+        screen.next("Rehearse with simulated ones: labwright sim gpus 4 -- bash")
     else:
         settings = load_settings(client.paths.project)
         limits = BusyLimits(memory_mb=settings.gpu_busy_memory_mb, utilization=settings.gpu_busy_utilization)

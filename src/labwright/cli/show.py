@@ -81,6 +81,8 @@ def note_on(run: Json) -> str:
 def why_words(facts: Json) -> str:
     """The error in words, else the reason; one that is a code is spelled as words."""
     reason = facts["status_reason"]
+    if facts["status"] == "stopped":
+        return str(reason)
     return str(facts["error"] or (reason.replace("_", " ") if reason.replace("_", "").isalpha() else reason))
 
 

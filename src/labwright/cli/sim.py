@@ -22,7 +22,8 @@ def gpus(
 ) -> None:
     """Run a command that sees N simulated GPUs.
 
-    For example: labwright sim gpus 4 -- labwright up
+    For example: labwright sim gpus 4 -- bash, and there: labwright up -d
+    The simulated driver is there as long as the command runs.
     """
     raise typer.Exit(run_with_gpus(count, command[1:] if command[0] == "--" else command))
 

@@ -8,6 +8,7 @@ import time
 from labwright.compute.claims import read_claim
 from labwright.compute.ingest import end_run, ingest
 from labwright.compute.lab import Lab
+from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import Run, RunStatus
@@ -16,6 +17,10 @@ from labwright.store import runs
 
 _CLAIM_PATIENCE_SECONDS = 10.0
 _HEARTBEAT_PATIENCE_SECONDS = 10.0
+_LAST_WORDS = {
+    "local": "Its supervisor was killed; how the command ended is not known.",
+    EXTERNAL: "The process that logged it ended without saying how.",
+}
 
 
 def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
@@ -44,7 +49,7 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     elif processes_of_run(run.id):
         _keep_watched(lab, current)
     else:
-        _lose(lab, run.id, "Its supervisor was killed; how the command ended is not known.")
+        _lose(lab, run.id, _LAST_WORDS.get(run.launcher or "", _LAST_WORDS["local"]))
 
 
 def _keep_watched(lab: Lab, run: Run) -> None:

@@ -85,6 +85,7 @@ def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
         "count": run.gpus,
         "lease_dir": settings.lease_dir,
         "check_foreign": bool(wrap and wrap.enabled),
+        "allowed": [gpu.uuid for gpu in lab.cluster.current.gpus],
         "named": list(run.named_gpus),
         "retries": wrap.retries if wrap else -1,
         "retry_delay_seconds": wrap.retry_delay_seconds if wrap else 10.0,

@@ -55,6 +55,4 @@ class Alert:
                 hint="An answer is final; look at the run's events to see what it did.",
             )
         if self.choices and choice not in self.choices:
-            raise Invalid(
-                f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}."
-            )
+            raise Invalid(f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}.")

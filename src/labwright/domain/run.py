@@ -87,6 +87,7 @@ class Run:
     tty: bool = False
     use_snapshot: bool = False
     archived: bool = False
+    archived_at: str | None = None
     stop_requested: bool = False
     queued_at: str | None = None
     launched_at: str | None = None
@@ -113,9 +114,7 @@ class Run:
         if to not in MOVES[self.status]:
             raise IllegalMove(
                 f"Run {self.id} is {self.status} and cannot become {to}.",
-                hint="A run that has ended stays as it is; use rerun to try again."
-                if self.status in TERMINAL
-                else "",
+                hint="A run that has ended stays as it is; use rerun to try again." if self.status in TERMINAL else "",
             )
         return replace(self, status=to, **{"status_reason": "", **facts})
 

@@ -17,7 +17,18 @@ from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
-from labwright.server.routes import alerts, cluster, events, logs, maintenance, meta, metrics, runs, sweeps
+from labwright.server.routes import (
+    alerts,
+    cluster,
+    dashboard,
+    events,
+    logs,
+    maintenance,
+    meta,
+    metrics,
+    runs,
+    sweeps,
+)
 from labwright.server.stream import Hub
 from labwright.version import __version__
 
@@ -48,9 +59,10 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
     )
     app.state.lab, app.state.hub = lab, hub
-    for module in (meta, cluster, metrics, runs, logs, sweeps, alerts, events, maintenance):
+    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
+    app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
     describe(app)
     app.add_middleware(

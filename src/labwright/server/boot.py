@@ -134,7 +134,7 @@ def take_lock(paths: ProjectPaths) -> int:
         os.close(fd)
         raise _already_running(_last_server(paths)) from None
     other = _last_server(paths)
-    elsewhere = other.get("hostname") not in (None, socket.gethostname())
+    elsewhere = other.get("host") not in (None, socket.gethostname())
     beat = other.get("heartbeat")
     if elsewhere and isinstance(beat, int | float) and time.time() - beat < _OTHER_HOST_PATIENCE_SECONDS:
         os.close(fd)
@@ -151,7 +151,7 @@ def _last_server(paths: ProjectPaths) -> dict[str, Any]:
 
 
 def _already_running(other: dict[str, Any]) -> Conflict:
-    where = f"at {other.get('url', 'an unknown address')} on {other.get('hostname', 'this machine')}"
+    where = f"at {other.get('url', 'an unknown address')} on {other.get('host', 'this machine')}"
     return Conflict(
         f"A Labwright server for this project already runs {where} (process {other.get('pid', '?')}).",
         hint="Use it as it is, or end it with: labwright down",
@@ -245,7 +245,7 @@ def _announce(lab: Lab, url: str) -> None:
     with lab.db.transaction() as tx:
         tx.emit(Event(type=EventType.SERVER_STARTED, actor=str(SYSTEM), time=now(), data={"url": url}))
     own = identity(os.getpid())
-    facts = {"url": url, "hostname": own.host, "boot_id": own.boot_id, "pid": own.pid, "start_time": own.start_time}
+    facts = {"url": url, "host": own.host, "boot_id": own.boot_id, "pid": own.pid, "start_time": own.start_time}
 
     def write() -> None:
         write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)

@@ -62,7 +62,7 @@ class In(BaseModel):
 
 class GpuwrapIn(In):
     enabled: bool = True
-    retries: int = Field(-1, ge=-1, le=1_000_000, description="tries before giving up; -1: as long as it takes")
+    retries: int = Field(-1, ge=-1, le=1_000_000, description="further tries before giving up; -1: as long as it takes")
     retry_delay_seconds: float = Field(10, gt=0, le=600, allow_inf_nan=False)
 
     def value(self) -> GpuwrapConfig:
@@ -103,6 +103,19 @@ class RunIn(In):
     nodes: int | None = Field(None, ge=1, le=100_000)
     slurm: SlurmIn | None = None
     notes: Annotated[Text, Field(max_length=100_000)] = ""
+
+
+class ExternalRunIn(In):
+    name: Name | None = None
+    command: Annotated[Text, Field(min_length=1, max_length=1_000_000)]
+    workdir: Annotated[Text, Field(max_length=4096)] | None = None
+    params: PlainJson = Field(default_factory=dict)
+    tags: list[Tag] = Field(default_factory=list, max_length=100)
+    notes: Annotated[Text, Field(max_length=100_000)] = ""
+    pid: int = Field(ge=1, le=2**31)
+    start_time: int = Field(ge=0, le=BIG, description="clock ticks since boot, field 22 of /proc/PID/stat")
+    boot_id: Annotated[Text, Field(max_length=100)]
+    host: Annotated[Text, Field(max_length=300)]
 
 
 class RunPatch(In):

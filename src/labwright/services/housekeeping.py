@@ -20,12 +20,14 @@ from labwright.store.statements import REST, RUNS
 
 _DAY = 86400.0
 _ANSWERS_KEPT_DAYS = 7
+_SETTLED_SECONDS = 3600.0  # a file this old belongs to no run that is just being made
 
 
 def sizes(lab: Lab) -> dict[str, Any]:
     parts = {
         "runs": _folder_size(lab.paths.runs),
         "snapshots": _folder_size(lab.paths.snapshots),
+        "environments": _folder_size(lab.paths.environments),
         "backups": _folder_size(lab.paths.backups),
         "logs": _folder_size(lab.paths.logs),
         "database": _folder_size(lab.paths.database.parent, f"{lab.paths.database.name}*"),
@@ -50,8 +52,10 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
-    orphans = _orphan_folders(lab)
-    freed = sum(_folder_size(path.parent, path.name) for path in logs)
+    orphans = [*_orphan_folders(lab), *_unused_environments(lab)]
+    snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
+    freed = lab.snapshots.collect(snapshots, dry_run=dry_run)
+    freed += sum(_folder_size(path.parent, path.name) for path in logs)
     freed += sum(_folder_size(Path(lab.paths.run(run.id).dir)) for run in expired)
     freed += sum(_folder_size(folder) for folder in orphans)
     report = {
@@ -62,22 +66,36 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
         "freed_bytes": freed,
     }
     if not dry_run:
-        report["freed_bytes"] += _carry_out(lab, actor, logs, expired, orphans)
+        _carry_out(lab, actor, logs, expired, orphans)
         with lab.db.transaction() as tx:
             tx.execute(REST["forget_answers"], time=rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
             tx.emit(Event(type=EventType.GC_DONE, actor=str(actor), time=now(), data=report))
     return report
 
 
-def _carry_out(lab: Lab, actor: Actor, logs: list[Path], expired: list[Run], orphans: list[Path]) -> int:
+def _carry_out(lab: Lab, actor: Actor, logs: list[Path], expired: list[Run], orphans: list[Path]) -> None:
     for path in logs:
         path.unlink(missing_ok=True)
     for run in expired:
         run_verbs.delete(lab, run.id, actor)
-    for folder in orphans:
-        shutil.rmtree(folder, ignore_errors=True)
-    kept = {row[0] for row in lab.db.reader().execute(RUNS["snapshot_hashes"])}
-    return lab.snapshots.collect(kept)
+    for path in orphans:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _snapshots_to_keep(lab: Lab, before: float) -> set[str]:
+    """Those of runs that are not ended yet, or not for long enough."""
+    rows = lab.db.reader().execute(RUNS["snapshot_hashes"], {"time": rfc3339(before)})
+    return {row[0] for row in rows}
+
+
+def _unused_environments(lab: Lab) -> list[Path]:
+    used = {row[0] for row in lab.db.reader().execute(RUNS["environment_hashes"])}
+    old = time.time() - _SETTLED_SECONDS
+    found = lab.paths.environments.glob("*.json")
+    return [path for path in found if path.stem not in used and path.stat().st_mtime < old]
 
 
 def _old_logs(lab: Lab, before: float) -> list[Path]:
@@ -86,7 +104,8 @@ def _old_logs(lab: Lab, before: float) -> list[Path]:
 
 
 def _expired_archived(lab: Lab, before: float) -> list[Run]:
-    return [run for run in _ended_before(lab, before) if run.archived]
+    found = (run for run in _ended_before(lab, before) if run.archived)
+    return [run for run in found if (run.archived_at or "") < rfc3339(before)]
 
 
 def _ended_before(lab: Lab, when: float) -> list[Run]:

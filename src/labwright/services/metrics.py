@@ -19,18 +19,18 @@ from labwright.store.metrics import Series
 from labwright.store.statements import METRICS
 
 MAX_RUNS = 200
+Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 
 
-def add_points(lab: Lab, run_id: str, points: Sequence[dict[str, Any]], received_at: float) -> int:
+def add_points(lab: Lab, run_id: str, points: Sequence[Point], received_at: float) -> int:
     """Durable once this returns; the series show it moments later."""
     run_verbs.get(lab, run_id)
-    lines = [
-        {"s": point["step"], "t": point.get("time") or received_at, "m": {point["key"]: point["value"]}}
-        for point in points
-    ]
-    write_http_points(lab, run_id, lines)
+    lines: dict[tuple[int, float], dict[str, Any]] = {}
+    for key, step, value, moment in points:
+        lines.setdefault((step, moment or received_at), {})[key] = value
+    write_http_points(lab, run_id, [{"s": step, "t": at, "m": numbers} for (step, at), numbers in lines.items()])
     lab.metrics_arrived(run_id)
-    return len(lines)
+    return len(points)
 
 
 def read(

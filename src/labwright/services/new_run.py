@@ -20,7 +20,7 @@ from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run
-from labwright.files import write_json
+from labwright.files import read_json, write_json
 
 _NAME_LENGTH = 60
 _PICKS_CARDS = re.compile(r"(?:^|[\s;&|(])CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)")
@@ -80,7 +80,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
     workdir = _check_workdir(lab, wanted.workdir)
     plain, secrets = split_secrets(wanted.env)
     env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
-    gpu = plan_gpus(lab.cluster.current, wanted, {**(wanted.caller_env or {}), **wanted.env})
+    gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
     run = Run(
         id=new_id(RUN),
         name=wanted.name or _name_from(wanted.command),
@@ -144,6 +144,14 @@ def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict
         target.parent.mkdir(mode=0o700, exist_ok=True)
         write_json(target, plain)
     return digest, secrets
+
+
+def _caller_environment(lab: Lab, wanted: NewRun) -> dict[str, str]:
+    """As it was sent, or, for a rerun, as it was kept."""
+    if wanted.caller_env is not None or wanted.env_hash is None:
+        return wanted.caller_env or {}
+    kept: dict[str, str] = read_json(lab.paths.environment(wanted.env_hash))
+    return kept
 
 
 def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:

@@ -38,7 +38,9 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
                 return Run.from_dict(json.loads(answer))
             blocked_by = _check_references(tx, run)
             if blocked_by:
-                run = run.evolve(status_reason=f"waits for {', '.join(run.after)}")
+                run = run.evolve(
+                    status_reason=f"waits for {', '.join(run.after)}", warnings=_with_idle_parents(tx, run)
+                )
             if wanted.auto_start:
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
@@ -74,6 +76,12 @@ def _check_references(tx: Transaction, run: Run) -> int:
                 hint="Rerun it first and name the new run in `after`.",
             )
     return sum(1 for parent in parents if parent.status is not RunStatus.FINISHED)
+
+
+def _with_idle_parents(tx: Transaction, run: Run) -> tuple[str, ...]:
+    idle = [i for i in run.after if runs.get(tx.connection, i).status is RunStatus.READY]
+    words = f"{', '.join(idle)} has not been started; this run waits until it has finished."
+    return (*run.warnings, words) if idle else run.warnings
 
 
 def start(lab: Lab, run_id: str, actor: Actor) -> Run:
@@ -158,11 +166,11 @@ def archive(lab: Lab, run_id: str, actor: Actor) -> Run:
     run = get(lab, run_id)
     if not run.is_terminal:
         raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be archived.", hint="Stop it first.")
-    return update(lab, run_id, {"archived": True}, actor)
+    return update(lab, run_id, {"archived": True, "archived_at": now()}, actor)
 
 
 def unarchive(lab: Lab, run_id: str, actor: Actor) -> Run:
-    return update(lab, run_id, {"archived": False}, actor)
+    return update(lab, run_id, {"archived": False, "archived_at": None}, actor)
 
 
 def delete(lab: Lab, run_id: str, actor: Actor) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labwright.domain.gpu import (
@@ -40,6 +40,7 @@ class GpuRequest:
     count: int
     lease_dir: str
     check_foreign: bool  # also ask the driver about processes that take no lease
+    allowed: tuple[str, ...] = ()  # the only cards this server may use; all of them if empty
     named: tuple[str, ...] = ()  # cards the command names itself: leased if free, never waited for
     retries: int = -1
     retry_delay_seconds: float = 10.0
@@ -51,7 +52,7 @@ class GpuRequest:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GpuRequest:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        return cls(**{**known, "named": tuple(known.get("named", ()))})
+        return cls(**{**known, **{name: tuple(known.get(name, ())) for name in ("allowed", "named")}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,9 @@ class GpuGate:
 
     def _look(self) -> None:
         samples = _SAMPLES if self._request.check_foreign else 1
-        self._detection = run_detector(_DETECTOR_SECONDS, samples, pynvml_dir=self._request.pynvml_dir)
+        seen = run_detector(_DETECTOR_SECONDS, samples, pynvml_dir=self._request.pynvml_dir)
+        allowed = self._request.allowed
+        self._detection = replace(seen, gpus=tuple(gpu for gpu in seen.gpus if not allowed or gpu.uuid in allowed))
         self._detected_at = time.monotonic()
 
     def _has_enough(self) -> bool:

@@ -35,8 +35,9 @@ class ContentionJudge:
             return Outcome()  # nothing to do with GPUs, so the driver need not be asked
         verdict = judge_failure(tail, code, self._foreign_seen(lease))
         assert verdict is not None  # the same text again
-        self._alert(verdict.reason, verdict.message)
-        if verdict.reason == "gpu_contention" and self._may_retry():
+        retrying = verdict.reason == "gpu_contention" and self._may_retry()
+        self._alert(verdict.reason, verdict.message, ["ignore", "stop"] if retrying else ["ignore", "rerun"])
+        if retrying:
             return self._retry(output, verdict.message)
         return Outcome(facts={"reason": verdict.reason, "error": verdict.message})
 
@@ -59,9 +60,9 @@ class ContentionJudge:
         self._record.event("waiting", reason=f"retry {self._retries_done} after GPU contention", holders=[])
         return Outcome(retry=True, delay_seconds=self._options.get("retry_delay_seconds", 10.0))
 
-    def _alert(self, rule: str, message: str) -> None:
+    def _alert(self, rule: str, message: str, choices: list[str]) -> None:
         severity = "warning" if rule == "gpu_contention" else "critical"
-        self._record.event("alert", rule=rule, message=message, severity=severity, choices=["ignore", "stop"])
+        self._record.event("alert", rule=rule, message=message, severity=severity, choices=choices)
 
 
 def _tail(path: str) -> str:

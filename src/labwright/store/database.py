@@ -189,7 +189,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection = _connect(path.as_uri())
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise DatabaseDamaged(f"The database is damaged: {verdict}.")
+            raise DatabaseDamaged(f"The database is damaged: {' '.join(str(verdict).split())}.")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _migrate(connection)

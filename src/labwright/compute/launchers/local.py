@@ -18,6 +18,9 @@ from labwright.processes import send_signal
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 
 
+EXTERNAL = "external"  # started by hand, logs to us
+
+
 class LocalLauncher:
     name = "local"
 
@@ -66,7 +69,8 @@ class LocalLauncher:
     def nudge(self, run: Run) -> None:
         claim = read_claim(RunPaths(run.run_dir or os.devnull), run.attempt)
         if claim and claim.is_here and claim.is_alive:
-            send_signal(claim.pid, signal.SIGUSR1)
+            # A script of its own knows nothing of our control folder: all it can be told is to end.
+            send_signal(claim.pid, signal.SIGTERM if run.launcher == EXTERNAL else signal.SIGUSR1)
 
     def close(self) -> None:
         with self._lock:

@@ -159,13 +159,13 @@ class SnapshotStore:
             return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), _reader(tree.root))
 
     def size(self) -> int:
-        return sum(path.lstat().st_size for path in self._stored())
+        return sum(_size_of(path) for path in self._stored())
 
     def digests(self) -> list[str]:
         return sorted(path.stem for path in self._manifest_files())
 
-    def collect(self, keep: set[str], *, grace_seconds: float = GRACE_SECONDS) -> int:
-        """Delete what neither `keep` nor a recent take refers to; answers the bytes freed."""
+    def collect(self, keep: set[str], *, grace_seconds: float = GRACE_SECONDS, dry_run: bool = False) -> int:
+        """Delete what neither `keep` nor a recent take refers to; answers the bytes freed (or that would be)."""
         with self._locked(fcntl.LOCK_EX):
             oldest = self._clock() - int(grace_seconds * 1e9)
             stale = [
@@ -174,7 +174,8 @@ class SnapshotStore:
             kept = self._objects_of(set(self.digests()) - {path.stem for path in stale})
             # Trees first: if this is killed between, objects without a tree are found next time.
             unused = [path for path in self._object_files() if path.name not in kept]
-            return sum(_delete(path) for path in [*stale, *unused, *self._objects.leftovers()])
+            free = _size_of if dry_run else _delete
+            return sum(free(path) for path in [*stale, *unused, *self._objects.leftovers()])
 
     def _objects_of(self, digests: set[str]) -> set[str]:
         return {entry.hash for digest in digests for entry in self._manifest(digest).entries if entry.hash}
@@ -232,7 +233,11 @@ def _reader(root: str) -> Callable[[Entry], bytes | None]:
     return read
 
 
+def _size_of(path: Path) -> int:
+    return path.lstat().st_size
+
+
 def _delete(path: Path) -> int:
-    size = path.lstat().st_size
+    size = _size_of(path)
     path.unlink()
     return size

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+
 from fastapi import APIRouter
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 
 from labwright.server.models import HealthOut
 from labwright.version import __version__
 
 router = APIRouter(tags=["server"])
+_INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 @router.get("/health")
@@ -17,18 +22,25 @@ def health() -> HealthOut:
     return HealthOut(status="ok", version=__version__)
 
 
-@router.get("/", include_in_schema=False)
-def home() -> RedirectResponse:
-    return RedirectResponse("docs")
-
-
 @router.get("/docs", include_in_schema=False)
 def docs() -> HTMLResponse:
     """Swagger UI from our own files: works without internet."""
-    return get_swagger_ui_html(
+    page = get_swagger_ui_html(
         openapi_url="openapi.json",
         title="Labwright API",
         swagger_js_url="assets/swagger-ui-bundle.js",
         swagger_css_url="assets/swagger-ui.css",
         swagger_favicon_url="assets/favicon.svg",
+    )
+    page.headers["Content-Security-Policy"] = _docs_policy(bytes(page.body))
+    return page
+
+
+def _docs_policy(page: bytes) -> str:
+    """Swagger UI starts by one inline script, allowed by its hash, and styles its elements inline."""
+    hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in _INLINE_SCRIPT.findall(page)]
+    scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in hashes)])
+    return (
+        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )

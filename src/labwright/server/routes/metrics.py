@@ -34,7 +34,7 @@ class PointsIn(In):
 @router.post("/runs/{run_id}/metrics", status_code=202, dependencies=[allow(Scope.AGENT, Scope.RUN)])
 def add_metrics(run_id: str, body: PointsIn, request: Request) -> dict[str, int]:
     """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
-    points = [point.model_dump() for point in body.points]
+    points = [(point.key, point.step, point.value, point.time) for point in body.points]
     return {"accepted": metrics.add_points(lab_of(request), run_id, points, time.time())}
 
 

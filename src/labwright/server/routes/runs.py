@@ -11,11 +11,12 @@ from fastapi.responses import JSONResponse
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run, RunStatus
+from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.models import AlertIn, RerunIn, RunIn, RunPatch
+from labwright.server.models import AlertIn, ExternalRunIn, RerunIn, RunIn, RunPatch
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import alerts, runs
+from labwright.services import alerts, external, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
@@ -40,6 +41,21 @@ def _new_run(body: RunIn) -> NewRun:
     values["gpuwrap_config"] = body.gpuwrap_config.value() if body.gpuwrap_config else None
     values["slurm"] = body.slurm.model_dump() if body.slurm else None
     return NewRun(**{**values, "tags": tuple(body.tags), "after": tuple(body.after)})
+
+
+@router.post("/external", status_code=201, response_model=Run, dependencies=[WRITERS()])
+def create_external_run(body: ExternalRunIn, request: Request) -> Response:
+    """Track a process that was started by hand and logs by the SDK."""
+    process = ProcessIdentity(pid=body.pid, start_time=body.start_time, boot_id=body.boot_id, host=body.host)
+    wanted = NewRun(
+        command=body.command,
+        name=body.name,
+        workdir=body.workdir,
+        params=body.params,
+        tags=tuple(body.tags),
+        notes=body.notes,
+    )
+    return _run(external.create(lab_of(request), wanted, process, actor_of(request)), 201)
 
 
 @router.get("", response_model=list[Run], dependencies=[READERS()])

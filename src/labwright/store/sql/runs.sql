@@ -58,7 +58,8 @@ WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
 -- name: active_load
-SELECT queue_group, CAST(record ->> 'gpus' AS INTEGER) FROM runs WHERE status IN ('launching', 'waiting', 'running');
+SELECT queue_group, CAST(record ->> 'gpus' AS INTEGER) FROM runs
+WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
 -- name: add_dependency
 INSERT OR IGNORE INTO run_after (child, parent) VALUES (:child, :parent);
@@ -85,7 +86,11 @@ SELECT events_offset FROM runs WHERE id = :id;
 UPDATE runs SET events_offset = :offset WHERE id = :id;
 
 -- name: snapshot_hashes
-SELECT DISTINCT record ->> '$.snapshot.hash' FROM runs WHERE record ->> '$.snapshot.hash' IS NOT NULL;
+SELECT DISTINCT record ->> '$.snapshot.hash' FROM runs
+WHERE record ->> '$.snapshot.hash' IS NOT NULL AND (ended_at IS NULL OR ended_at >= :time);
+
+-- name: environment_hashes
+SELECT DISTINCT record ->> 'env_hash' FROM runs WHERE record ->> 'env_hash' IS NOT NULL;
 
 -- name: ended_before
 SELECT record FROM runs WHERE status IN ('finished', 'failed', 'stopped', 'lost') AND ended_at < :time ORDER BY seq;

@@ -1,0 +1,269 @@
+"""The calls a script makes: `init`, `log`, `alert`, `finish` and the few around them. One run at a time a process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from labwright.sdk import places
+from labwright.sdk.held import Config, Held, Summary, as_dict
+from labwright.sdk.lines import plain
+from labwright.sdk.metrics_file import MetricsFile
+from labwright.sdk.places import Place
+from labwright.sdk.say import say, say_once
+from labwright.sdk.tracked import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from labwright.sdk.ending import Ending, ExitWatch
+
+
+class _Session:
+    """What this process is logging now."""
+
+    run: Run | None = None
+    ending: Ending | None = None  # only where the run is our own
+    watch: ExitWatch | None = None
+    owner_pid = 0
+    ended_own = False
+    at_exit = False
+
+
+_session = _Session()
+_early_config = Config(lambda _values: None, {})  # set before `init`
+_no_summary = Summary(lambda _key, _value: None)
+
+
+def current() -> Run | None:
+    return _session.run
+
+
+def init(
+    project: str | None = None,
+    name: str | None = None,
+    group: str | None = None,
+    config: Any = None,
+    resume: Any = None,
+    tags: Any = None,
+    notes: str | None = None,
+    *,
+    log_all_ranks: bool = False,
+    mode: str | None = None,
+    **_ignored: Any,
+) -> Run:
+    """Begin to log: into the run this process is part of, else a run of its own on the server, else a local folder.
+
+    Of several ranks only the first logs, unless `log_all_ranks`. `mode="disabled"` logs nothing, `"offline"` asks no server.
+    """
+    values = {**_early_config.as_dict(), **as_dict(config)}
+    if _session.run is None:
+        words = {"project": project, "name": name, "group": group, "tags": _words(tags), "notes": notes}
+        about = {key: plain(value) for key, value in words.items() if value}
+        rank = places.rank(os.environ)
+        muted = mode == "disabled" or (rank > 0 and not log_all_ranks)
+        try:
+            _session.run = _begin(about, values, rank, muted=muted, offline=mode == "offline")
+        except Exception as error:  # noqa: BLE001 - whatever this machine is like, training begins
+            say(f"metrics are not kept ({type(error).__name__}: {error})")
+            _session.run = _begin(about, values, rank, muted=True, offline=True)
+    if resume:
+        say_once("resume has no effect: inside a Labwright run every init() goes on with that run")
+    _session.run.config.update(values)
+    return _session.run
+
+
+def _words(tags: Any) -> list[str]:
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags or ()]
+
+
+def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, muted: bool, offline: bool) -> Run:
+    place = Place("", "", about.get("name", ""), owned=False) if muted else _find_place(about, config, offline)
+    if place is None:
+        place, muted = Place("", "", "", owned=False), True
+    file = None if muted else MetricsFile(place.run_dir, _header(place, about, rank), place.run_id, place.wake)
+    if place.owned:
+        _own(place)
+    if file is not None:
+        file.flush()  # its first line: whoever looks sees that the SDK is here
+        _prepare_exit()
+    return Run(place, file, _end)
+
+
+def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:
+    return {"attempt": place.attempt, "rank": rank, "v": 1, **about}
+
+
+def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> Place | None:
+    inside = places.inside_run(os.environ)
+    if inside is not None:
+        return inside
+    project = places.find_project(os.getcwd())
+    name = about.get("name") or places.script_name()
+    facts = {**places.about_process(), "name": name}
+    place = None
+    key = os.urandom(12).hex()
+    if not offline:
+        tags = [*about.get("tags", ()), *(f"{word}:{about[word]}" for word in ("project", "group") if word in about)]
+        body = {**facts, "params": plain(config), "tags": tags, "notes": about.get("notes", "")}
+        place = places.on_server(project, body, key)
+    if place is None:
+        import time
+
+        record = {"project": "", **about, **facts, "config": plain(config), "started_at": time.time(), "key": key}
+        place = places.offline(project, record)
+    if place is not None:
+        say(f"logging to {place.url if place.url and place.url.startswith('http') else place.run_dir}")
+    else:
+        say("there is no place to log to; metrics are not kept")
+    return place
+
+
+def _own(place: Place) -> None:
+    """From here on our children are part of this run, and we owe it the word on how it ended."""
+    from labwright.sdk.ending import Ending, ExitWatch
+
+    _session.ending = Ending(place.run_dir)
+    _session.owner_pid = os.getpid()
+    if _session.watch is None:
+        _session.watch = ExitWatch()
+    os.environ[places.RUN_ID] = place.run_id
+    os.environ[places.RUN_DIR] = place.run_dir
+
+
+def _prepare_exit() -> None:
+    if not _session.at_exit:
+        _session.at_exit = True
+        atexit.register(_at_exit)
+
+
+def _at_exit() -> None:
+    run = _session.run
+    if run is None:
+        return
+    if _session.ending is not None and _session.watch is not None and os.getpid() == _session.owner_pid:
+        verdict = _session.watch.verdict()
+        run.end_file(verdict["exit_code"])
+        _session.ending.record(verdict)
+    else:
+        run.flush()
+
+
+def _end(run: Run, exit_code: int | None) -> None:
+    """`finish()`: without a code, an exception on its way up means that it failed."""
+    if run is not _session.run:
+        return
+    error = sys.exc_info()[1]
+    code = (0 if error is None else 1) if exit_code is None else int(exit_code)
+    run.end_file(code)
+    _session.run = None
+    if _session.ending is None or os.getpid() != _session.owner_pid:
+        return
+    from labwright.sdk.ending import ended_with
+
+    _session.ending.record(ended_with(code, f"{type(error).__name__}: {error}"[:500] if error and code else None))
+    _session.ending = None
+    _session.ended_own = True
+    run.mute()
+    for variable in (places.RUN_ID, places.RUN_DIR):
+        os.environ.pop(variable, None)
+
+
+def join() -> Run:
+    """The run this process logs to, begun now if need be."""
+    return _session.run or init()
+
+
+def _run_to_log() -> Run | None:
+    if _session.run is None and _session.ended_own:
+        say_once("log() after finish() is not kept; call init() for a new run")
+        return None
+    return join()
+
+
+def log(data: dict[str, Any], step: int | None = None, commit: bool | None = None, **_ignored: Any) -> None:
+    """Keep these numbers under this step, or the next one. Returns when they are safe from a kill."""
+    run = _session.run or _run_to_log()
+    if run is not None:
+        run.log(data, step, commit)
+
+
+def alert(title: str, text: str = "", level: Any = "INFO", wait_duration: Any = 0) -> None:
+    """Tell people, where they watch the run. `wait_duration`: seconds before the same title is told again."""
+    run = _run_to_log()
+    if run is not None:
+        run.alert(title, text, level, wait_duration)
+
+
+def save(path: Any, *ignored: Any, **also_ignored: Any) -> None:
+    """Name a file, or all that a pattern matches, as a result of the run."""
+    run = _run_to_log()
+    if run is not None:
+        run.save(path, *ignored, **also_ignored)
+
+
+def finish(exit_code: int | None = None, **_ignored: Any) -> None:
+    """Nothing more will come. A script that just ends need not say so."""
+    if _session.run is not None:
+        _session.run.finish(exit_code)
+
+
+def define_metric(*ignored: Any, **also_ignored: Any) -> None:
+    Run.define_metric(None, *ignored, **also_ignored)  # type: ignore[arg-type]
+
+
+def watch(*ignored: Any, **also_ignored: Any) -> None:
+    Run.watch(None, *ignored, **also_ignored)  # type: ignore[arg-type]
+
+
+def login(*_ignored: Any, **_also_ignored: Any) -> bool:
+    """There is nothing to log in to; scripts written for W&B ask."""
+    return True
+
+
+class _Current:
+    """`labwright.config` and `labwright.summary`: those of the current run, whichever it is by then."""
+
+    def __init__(self, name: str, before: Held) -> None:
+        object.__setattr__(self, "_name", name)
+        object.__setattr__(self, "_before", before)
+
+    def _held(self) -> Any:
+        run = _session.run
+        return self._before if run is None else getattr(run, self._name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._held(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._held(), name, value)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._held()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._held()[key] = value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held())
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __repr__(self) -> str:
+        return repr(self._held())
+
+    def __reduce__(self) -> Any:
+        return dict, (self._held().as_dict(),)
+
+
+config = _Current("config", _early_config)
+summary = _Current("summary", _no_summary)

@@ -1,0 +1,135 @@
+"""How a run that no supervisor watches ended, in the words of its `exit.json`. A kill leaves none: then it is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+
+from labwright.sdk.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+_RESERVE = 4096
+_INTERRUPTED = 130
+
+
+class Ending:
+    """Made with the run, so that a disk that fills up meanwhile cannot hide how it ended."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._path = f"{run_dir}/exit.json"
+        self._aside = f"{self._path}.new"
+        self._started = time.time()
+        self._cpu = _cpu_seconds()
+        try:
+            self._write(b" " * _RESERVE)
+        except OSError:
+            pass  # the disk is full already; there may be room at the end
+
+    def record(self, facts: dict[str, Any]) -> None:
+        """Whole and on the disk, or not at all; the first to say it is right."""
+        if os.path.exists(self._path):
+            return
+        ended = time.time()
+        usage = {
+            "cpu_seconds": _cpu_seconds() - self._cpu,
+            "max_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "wall_seconds": ended - self._started,
+        }
+        content = {
+            **facts,
+            "attempt": 1,
+            "started_at": self._started,
+            "ended_at": ended,
+            "usage": {name: round(value, 3) for name, value in usage.items()},
+        }
+        try:
+            self._write(json.dumps(content).encode().ljust(_RESERVE) + b"\n")
+            os.replace(self._aside, self._path)
+        except OSError as error:
+            say(f"how the run ended could not be written to {self._path} ({error.strerror})")
+
+    def _write(self, content: bytes) -> None:
+        fd = os.open(self._aside, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            if os.write(fd, content) < len(content.rstrip()):
+                raise OSError(28, "No space left on device")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def ended_with(exit_code: int | None, error: str | None = None, reason: str = "") -> dict[str, Any]:
+    failed = bool(exit_code)
+    return {
+        "exit_code": exit_code,
+        "signal": exit_code - 128 if exit_code == _INTERRUPTED else None,
+        "error": error or (f"Exit code {exit_code}" if failed else None),
+        "status": "failed" if failed else "finished",
+        "reason": reason or ("exit_code" if failed else ""),
+    }
+
+
+class ExitWatch:
+    """Finds out, when the interpreter ends, what its exit code will be. Nothing tells an exit handler that.
+
+    An uncaught exception is in `sys.last_value`; `sys.exit` is wrapped to see its argument; and whether the script ran
+    to its end is read from its outermost frame, so that a caught SystemExit or an old traceback misleads nobody.
+    """
+
+    def __init__(self) -> None:
+        self._script = _script_frame()
+        self._exit = sys.exit
+        self._code: Any = None
+        self._called = False
+        sys.exit = self._note_exit
+
+    def _note_exit(self, status: Any = None, /) -> Any:
+        self._called, self._code = True, status
+        self._exit(status)
+
+    def verdict(self) -> dict[str, Any]:
+        if self._script is None or _returned(self._script):
+            return ended_with(0)
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            return _ended_by(error)
+        if not self._called:  # `raise SystemExit(…)`: its code has left no trace
+            return ended_with(None, reason="ended by raise SystemExit; its exit code is not known")
+        if self._code is None or isinstance(self._code, int):
+            return ended_with(int(self._code or 0) & 0xFF)
+        return ended_with(1, error=str(self._code)[:500])
+
+
+def _ended_by(error: BaseException) -> dict[str, Any]:
+    words = f"{type(error).__name__}: {error}"[:500]
+    return ended_with(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, error=words.rstrip(": "))
+
+
+def _script_frame() -> FrameType | None:
+    """The frame of the `__main__` script, if there is one: not in a notebook, nor at a prompt."""
+    frame: FrameType | None = sys._getframe()
+    found = None
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__":
+            found = frame
+        frame = frame.f_back
+    return found
+
+
+def _returned(frame: FrameType) -> bool:
+    from opcode import opname
+
+    name = opname[frame.f_code.co_code[frame.f_lasti]]
+    return name.startswith("RETURN_")

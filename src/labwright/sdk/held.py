@@ -1,0 +1,114 @@
+"""What a run holds besides its curves: the config it was given, and the last value of each metric."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+
+class Held:
+    """A dict that can also be asked by attribute, as W&B's can."""
+
+    _values: dict[str, Any]
+
+    def _changed(self, values: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def update(self, values: Any = None, allow_val_change: bool | None = None, **more: Any) -> None:  # noqa: ARG002
+        fresh = {**as_dict(values), **more}
+        self._values.update(fresh)
+        if fresh:
+            self._changed(fresh)
+
+    def setdefaults(self, values: Any) -> None:
+        self.update({key: value for key, value in as_dict(values).items() if key not in self._values})
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._values.get(key, default)
+
+    def keys(self) -> Any:
+        return self._values.keys()
+
+    def values(self) -> Any:
+        return self._values.values()
+
+    def items(self) -> Any:
+        return self._values.items()
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.update({key: value})
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(name)
+        return self._values[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            self.update({name: value})
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self._values),)
+
+
+class Config(Held):
+    """Starts with the parameters the run was submitted with; each change is recorded."""
+
+    def __init__(self, record: Callable[[dict[str, Any]], None], values: dict[str, Any]) -> None:
+        self._values = dict(values)
+        self._record = record
+
+    def _changed(self, values: dict[str, Any]) -> None:
+        self._record(values)
+
+
+class Summary(Held):
+    """The last number of each metric; setting one logs it at the current step."""
+
+    def __init__(self, record: Callable[[str, Any], None]) -> None:
+        self._values = {}
+        self._record = record
+
+    @property
+    def values_seen(self) -> dict[str, Any]:
+        return self._values
+
+    def _changed(self, values: dict[str, Any]) -> None:
+        for key, value in values.items():
+            self._record(key, value)
+
+
+def as_dict(values: Any) -> dict[str, Any]:
+    """A dict, or what is as good as one: a Namespace, a dataclass, a mapping of another library."""
+    if values is None:
+        return {}
+    if isinstance(values, dict):
+        return values
+    for attempt in (lambda: values.items(), lambda: vars(values).items(), lambda: values):
+        try:
+            return {str(key): value for key, value in attempt()}
+        except Exception:  # noqa: BLE001, S112, PERF203 - the next way may fit
+            continue
+    return {"config": values}

@@ -1,0 +1,62 @@
+"""Write the small package: the folder that gives a run's own interpreter `import labwright`, without installing it.
+
+Each version lies in a folder of its own, and `labwright` is a link to it that is replaced in one step: a script that
+starts in that moment, or runs for weeks, never sees the files of two versions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_SDK = Path(__file__).parent
+_PACKAGE = _SDK.parent
+_NOT_FOR_RUNS = frozenset({"install.py", "small_package.py"})
+
+
+def write_small_package(target: Path) -> None:
+    """Make `<target>/labwright`. Calling it again, or from two servers at once, is harmless."""
+    files = _files()
+    name = f"labwright-{_digest(files)}"
+    link = target / "labwright"
+    if link.is_symlink() and os.readlink(link) == name and (target / name).is_dir():
+        return
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not (target / name).is_dir():
+        _write_folder(target, name, files)
+    aside = target / f"labwright.{os.getpid()}.new"
+    aside.unlink(missing_ok=True)
+    aside.symlink_to(name)
+    aside.replace(link)
+
+
+def _files() -> dict[str, bytes]:
+    start = (_PACKAGE / "__init__.py").read_bytes() + b"\n" + (_SDK / "small_package.py").read_bytes()
+    modules = {f"sdk/{path.name}": path.read_bytes() for path in _SDK.glob("*.py") if path.name not in _NOT_FOR_RUNS}
+    return {"__init__.py": start, "version.py": (_PACKAGE / "version.py").read_bytes(), **modules}
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\0{len(files[name])}\0".encode() + files[name])
+    return digest.hexdigest()[:12]
+
+
+def _write_folder(target: Path, name: str, files: dict[str, bytes]) -> None:
+    aside = Path(tempfile.mkdtemp(prefix="new-", dir=target))
+    try:
+        (aside / "sdk").mkdir()
+        for relative, content in files.items():
+            (aside / relative).write_bytes(content)
+        with contextlib.suppress(OSError):  # another server was faster; its folder has the same content
+            aside.rename(target / name)
+            return
+        if not (target / name).is_dir():
+            raise OSError(f"{target / name} could not be made")
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

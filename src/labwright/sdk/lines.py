@@ -1,0 +1,123 @@
+"""The text of what is logged: numbers, keys and facts as JSON. Pure, and picky: what is no number is refused."""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring_ascii
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+KEY_LIMIT = 1024
+LINE_LIMIT = 1 << 18  # a log() of very many keys becomes several lines of one write
+_DEPTH_LIMIT = 20
+_TEXT_LIMIT = 10_000
+
+float_text = float.__repr__
+
+
+class Refused(Exception):
+    """A value that cannot be kept, with the reason."""
+
+
+def number(value: Any) -> float:
+    """The value as a float, also from a scalar of NumPy, PyTorch or JAX, without importing any of them."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise Refused("text, not a number")
+    if value is None:
+        raise Refused("None, not a number")
+    if not isinstance(value, (int, float)) and callable(getattr(value, "item", None)):
+        try:
+            value = value.item()
+        except Exception as error:
+            raise Refused(f"{type(value).__name__} with more than one number ({error})") from None
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except OverflowError:
+        raise Refused("too large for a float") from None
+    except Exception:
+        raise Refused(f"{type(value).__name__}, not a number") from None
+
+
+def number_text(value: float) -> str:
+    if value - value == 0.0:
+        return float_text(value)
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def key_text(key: str) -> str:
+    """The key as JSON, with what is no valid text in it replaced: a store could not take it."""
+    if not key:
+        raise Refused("an empty key")
+    if len(key) > KEY_LIMIT:
+        raise Refused(f"a key of {len(key)} characters; up to {KEY_LIMIT} are kept")
+    return encode_basestring_ascii(clean(key))
+
+
+def clean(text: str) -> str:
+    """Without lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def flattened(data: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """`{"train": {"loss": 1}}` as `train/loss`."""
+    for key, value in list(data.items()):
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and depth < _DEPTH_LIMIT:
+            yield from flattened(value, f"{name}/", depth + 1)
+        else:
+            yield name, value
+
+
+def template(keys: Iterable[str]) -> str:
+    """What a line of these keys looks like, ready for `%` with step, time and the values' texts."""
+    pairs = ",".join(f"{key_text(key).replace('%', '%%')}:%s" for key in keys)
+    return f'{{"s":%d,"t":%.3f,"m":{{{pairs}}}}}\n'
+
+
+def metric_lines(step: int, time: float, pairs: list[str]) -> bytes:
+    """Usually one line; several of the same step when one would be too long to be read in one go."""
+    lines = []
+    block: list[str] = []
+    size = 0
+    for pair in pairs:
+        if size > LINE_LIMIT:
+            lines.append(_metric_line(step, time, block))
+            block, size = [], 0
+        block.append(pair)
+        size += len(pair) + 1
+    lines.append(_metric_line(step, time, block))
+    return "".join(lines).encode()
+
+
+def _metric_line(step: int, time: float, pairs: list[str]) -> str:
+    return '{"s":%d,"t":%.3f,"m":{%s}}\n' % (step, time, ",".join(pairs))
+
+
+def fact_line(facts: dict[str, Any]) -> bytes:
+    """Any other line. What a user put into it is already `plain`."""
+    return json.dumps(facts, separators=(",", ":")).encode() + b"\n"
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """What a config holds, as JSON can carry it; what JSON does not know becomes its text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean(str(value)[:_TEXT_LIMIT])
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 63 else hex(value)[:_TEXT_LIMIT]
+    if isinstance(value, float):
+        return float(value)
+    if depth < _DEPTH_LIMIT:
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return [plain(item, depth + 1) for item in value]
+        if hasattr(value, "items"):
+            return {clean(str(key)[:KEY_LIMIT]): plain(item, depth + 1) for key, item in value.items()}
+        if callable(getattr(value, "item", None)) and getattr(value, "size", 1) == 1:
+            return plain(value.item(), depth + 1)
+    return clean(str(value)[:_TEXT_LIMIT])

@@ -1,0 +1,186 @@
+"""Images and histograms. They become files beside the metrics; NumPy, PIL and Matplotlib are used, never imported."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+
+from labwright.sdk.lines import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_COPIED_BYTES = 16 << 20  # larger picture files are kept by reference
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_BINS = 64
+
+
+class Image:
+    """A picture: a file's path, an array (H×W or H×W×C), a PyTorch tensor, a PIL image, a Matplotlib figure."""
+
+    kind = "image"
+
+    def __init__(self, data_or_path: Any, mode: str | None = None, caption: str | None = None, **_ignored: Any) -> None:
+        self.data = data_or_path
+        self.mode = mode
+        self.caption = caption
+
+    def store(self, run_dir: str, key: str, step: int) -> str:
+        """Make its file; answers the path, relative to the run folder or absolute. Raises Refused or OSError."""
+        if isinstance(self.data, (str, os.PathLike)):
+            return _store_picture_file(os.fspath(self.data), run_dir, key, step)
+        return store_file(run_dir, key, step, "png", _png_of(self.data))
+
+
+class Histogram:
+    """How values are spread: from the values, or from counts and edges as `numpy.histogram` gives them."""
+
+    kind = "histogram"
+    caption = None
+
+    def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = _BINS, **_ignored: Any) -> None:
+        self.sequence = sequence
+        self.np_histogram = np_histogram
+        self.num_bins = num_bins
+
+    def facts(self) -> dict[str, Any]:
+        if self.np_histogram is not None:
+            counts, edges = self.np_histogram
+            return {"counts": [float(count) for count in counts], "edges": [float(edge) for edge in edges]}
+        return _binned(self.sequence, max(1, min(int(self.num_bins), 512)))
+
+    def store(self, run_dir: str, key: str, step: int) -> str:
+        from json import dumps
+
+        return store_file(run_dir, key, step, "json", dumps(self.facts()).encode())
+
+
+def as_media(value: Any) -> list[Any]:
+    """The value as a list of things to store, empty if it is none: a figure or a list of images are such, too."""
+    if isinstance(value, (Image, Histogram)):
+        return [value]
+    if isinstance(value, (list, tuple)) and value and all(isinstance(item, (Image, Histogram)) for item in value):
+        return list(value)
+    if hasattr(value, "savefig"):
+        return [Image(value)]
+    return []
+
+
+def store_file(run_dir: str, key: str, step: int, suffix: str, content: bytes) -> str:
+    """Written aside and renamed, so that whoever reads the line finds the whole file."""
+    safe = "".join(letter if letter in _SAFE else "_" for letter in key[:80]).lstrip(".")
+    relative = f"artifacts/{safe}-{step}-{os.urandom(4).hex()}.{suffix}"
+    path = f"{run_dir}/{relative}"
+    os.makedirs(f"{run_dir}/artifacts", mode=0o700, exist_ok=True)
+    try:
+        with open(f"{path}.new", "wb") as file:
+            file.write(content)
+    except OSError:
+        _remove(f"{path}.new")
+        raise
+    os.replace(f"{path}.new", path)
+    return relative
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _store_picture_file(path: str, run_dir: str, key: str, step: int) -> str:
+    """A copy, since scripts write each picture over the last; a very large one stays where it is."""
+    path = os.path.abspath(path)
+    if os.path.getsize(path) > _COPIED_BYTES:
+        return path
+    with open(path, "rb") as file:
+        content = file.read()
+    suffix = os.path.splitext(path)[1].lstrip(".")[:8] or "img"
+    return store_file(run_dir, key, step, suffix if set(suffix) <= _SAFE else "img", content)
+
+
+def _png_of(data: Any) -> bytes:
+    from io import BytesIO
+
+    target = BytesIO()
+    if hasattr(data, "savefig"):
+        data.savefig(target, format="png")
+        return target.getvalue()
+    if hasattr(data, "save") and hasattr(data, "mode"):
+        data.save(target, format="PNG")
+        return target.getvalue()
+    return _png_of_array(data)
+
+
+def _png_of_array(data: Any) -> bytes:
+    from labwright.sdk.png import encode_png
+
+    if hasattr(data, "detach"):
+        data = _from_tensor(data)
+    if not (hasattr(data, "shape") and hasattr(data, "tobytes")):
+        raise Refused(f"{type(data).__name__} is no picture")
+    shape = tuple(int(size) for size in data.shape)
+    if len(shape) not in (2, 3):
+        raise Refused(f"an array of shape {shape} is no picture; H×W or H×W×C is")
+    channels = shape[2] if len(shape) == 3 else 1
+    try:
+        return encode_png(_bytes_of(data), shape[1], shape[0], channels)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def _from_tensor(tensor: Any) -> Any:
+    """PyTorch's own order is C×H×W."""
+    array = tensor.detach().cpu().numpy()
+    first_is_channels = len(array.shape) == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4)
+    return array.transpose(1, 2, 0) if first_is_channels else array
+
+
+def _bytes_of(array: Any) -> bytes:
+    """Eight bits a channel; fractions of 0 to 1 are stretched, other numbers clipped."""
+    if str(array.dtype) == "bool":
+        array = array.astype("uint8") * 255
+    elif str(array.dtype) != "uint8":
+        fractions = str(array.dtype).startswith("float") and float(array.max()) <= 1.0
+        array = (array * 255 if fractions else array).clip(0, 255).astype("uint8")
+    content: bytes = array.tobytes()
+    return content
+
+
+def _binned(sequence: Any, bins: int) -> dict[str, Any]:
+    if hasattr(sequence, "detach"):
+        sequence = sequence.detach().cpu().numpy()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(sequence, "dtype"):
+        return _binned_by_numpy(numpy, sequence, bins)
+    values = [float(value) for value in _flat(sequence)]
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    counts = [0] * bins
+    scale = bins / (high - low)
+    for value in finite:
+        counts[min(bins - 1, int((value - low) * scale))] += 1
+    edges = [low + (high - low) * index / bins for index in range(bins + 1)]
+    return {"counts": counts, "edges": edges, "not_finite": len(values) - len(finite)}
+
+
+def _binned_by_numpy(numpy: Any, array: Any, bins: int) -> dict[str, Any]:
+    flat = numpy.asarray(array, dtype="float64").ravel()
+    finite = flat[numpy.isfinite(flat)]
+    counts, edges = numpy.histogram(finite, bins=bins)
+    return {"counts": counts.tolist(), "edges": edges.tolist(), "not_finite": int(flat.size - finite.size)}
+
+
+def _flat(values: Any) -> Any:
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    for value in values if hasattr(values, "__iter__") else [values]:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value

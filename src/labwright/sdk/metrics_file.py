@@ -1,0 +1,202 @@
+"""This process's own file in the run folder: one `write` a call, so that what returned survives any kill.
+
+While the folder cannot be written (a full disk, a read-only one) lines wait in a bounded buffer; when that is full the
+oldest are dropped and counted. Not a guarantee against a power cut: nothing is fsynced here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections import deque
+from threading import RLock
+
+from labwright.sdk.lines import fact_line
+from labwright.sdk.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WAKE_SECONDS = 0.2
+_RETRY_SECONDS = 1.0
+_OWED_LIMIT = 8 << 20
+_BLOCK = 1 << 20
+_CLOSED = -1
+
+_live: list[MetricsFile] = []
+_retired: list[int] = []
+
+
+class MetricsFile:
+    """`fd` is the file while all is well, and -1 whenever `write` must not be the plain one."""
+
+    def __init__(self, run_dir: str, header: dict[str, Any], run_id: str, wake: str) -> None:
+        self.fd = _CLOSED
+        self.wake_at = 0.0
+        self.lock = RLock()  # a signal handler may log while its thread is in here
+        self._folder = f"{run_dir}/metrics"
+        self._header = header
+        self._wake = wake
+        self._wake_line = f"{run_id} metrics\n".encode()
+        self._handle = _CLOSED
+        self._reset()
+
+    def _reset(self) -> None:
+        self._torn = b""  # the rest of a line that is half in the file: nothing may come before it
+        self._owed: deque[bytes] = deque()
+        self._owed_size = 0
+        self._dropped = 0
+        self._retry_at = 0.0
+        self._trouble = ""
+
+    def write(self, line: bytes) -> None:
+        """Keep one or more whole lines. Never raises, never waits."""
+        try:
+            written = os.write(self.fd, line)
+        except OSError:
+            written = 0
+        if written != len(line):
+            self.keep(line, written)
+        now = time.time()
+        if not 0.0 < self.wake_at - now <= WAKE_SECONDS:
+            self.wake(now)
+
+    def keep(self, line: bytes, written: int) -> None:
+        """For a line that the plain way did not take: the file is not open yet, or it is in trouble."""
+        with self.lock:
+            self.fd = _CLOSED
+            if written:
+                self._torn = line[written:]
+            else:
+                self._owe(line)
+            if time.monotonic() >= self._retry_at:
+                self.flush()
+
+    def _owe(self, line: bytes) -> None:
+        self._owed.append(line)
+        self._owed_size += len(line)
+        while self._owed_size > _OWED_LIMIT and len(self._owed) > 1:
+            self._owed_size -= len(self._owed.popleft())
+            self._dropped += 1
+
+    def flush(self) -> bool:
+        """Write what is owed. False while that does not work; it is tried again later."""
+        with self.lock:
+            try:
+                self._open()
+                while self._torn or self._owed:
+                    self._write_block()
+                self._tell_dropped()
+            except OSError as error:
+                self._note(error)
+                return False
+            self._trouble = ""
+            self.fd = self._handle
+            return True
+
+    def _open(self) -> None:
+        if self._handle != _CLOSED:
+            return
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = f"{self._folder}/sdk-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
+        self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+        self._dropped += bool(self._torn)  # its first half is in a file that is closed
+        self._torn = fact_line({"source": "sdk", "pid": os.getpid(), **self._header})
+        if self not in _live:
+            _live.append(self)
+        while _retired:
+            _close(_retired.pop())
+
+    def _write_block(self) -> None:
+        lines = [self._torn]
+        size = len(self._torn)
+        for line in self._owed:
+            size += len(line)
+            lines.append(line)
+            if size > _BLOCK:
+                break
+        written = os.write(self._handle, b"".join(lines))
+        self._forget(written, len(lines) - 1)
+        if written < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _forget(self, written: int, count: int) -> None:
+        """These bytes are in the file; a line that they end in the middle of is torn."""
+        if written < len(self._torn):
+            self._torn = self._torn[written:]
+            return
+        written -= len(self._torn)
+        self._torn = b""
+        for _ in range(count):
+            if not written:
+                return
+            line = self._owed.popleft()
+            self._owed_size -= len(line)
+            self._torn = line[written:]
+            written = max(0, written - len(line))
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            why = f"{self._dropped} log lines were dropped while the run folder could not be written: {self._trouble}"
+            self._dropped = 0
+            say(why)
+            self._owe(fact_line({"t": round(time.time(), 3), "refused": {"key": "", "why": why}}))
+            self._write_block()
+
+    def _note(self, error: OSError) -> None:
+        if error.errno == errno.EBADF:
+            self._handle = _CLOSED  # somebody closed all files of the process: go on in a new one
+        if not self._trouble:
+            say(f"cannot write to {self._folder} ({error.strerror}); training goes on, metrics wait in memory")
+        self._trouble = error.strerror or str(error)
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
+
+    def wake(self, now: float) -> None:
+        """Tell the server that there is something to read. It also looks by itself, so nothing depends on this."""
+        self.wake_at = now + WAKE_SECONDS
+        if not self._wake:
+            return
+        try:
+            # Both ways: with ourselves as a reader the pipe is never broken, and a broken one could end the process.
+            fd = os.open(self._wake, os.O_RDWR | os.O_NONBLOCK)
+            try:
+                os.write(fd, self._wake_line)
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """A later line opens a new file. The old one is closed then: a thread may be about to write to it just now."""
+        with self.lock:
+            if (self._torn or self._owed) and not self.flush():
+                say(f"{len(self._owed) + self._dropped} log lines could not be written to {self._folder}")
+            if self._handle != _CLOSED:
+                _retired.append(self._handle)
+            self.fd = self._handle = _CLOSED
+            self._reset()
+
+    def begin_anew(self) -> None:
+        """In a forked child: the file and what is owed to it are the parent's."""
+        self.lock = RLock()
+        if self._handle != _CLOSED:
+            _close(self._handle)
+        self.fd = self._handle = _CLOSED
+        self._reset()
+
+
+def _close(handle: int) -> None:
+    try:
+        os.close(handle)
+    except OSError:
+        pass
+
+
+def _after_fork() -> None:
+    for file in _live:
+        file.begin_anew()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,208 @@
+"""Where this process logs: the run it is in, a run of its own on the project's server, or a local folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import sys
+import time
+
+from labwright.sdk.lines import plain
+from labwright.sdk.say import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+RUN_ID, RUN_DIR, ATTEMPT = "LABWRIGHT_RUN_ID", "LABWRIGHT_RUN_DIR", "LABWRIGHT_ATTEMPT"
+OFFLINE_DIR = ".labwright-offline"
+_STATE_DIR = ".labwright"
+_TIMEOUT_SECONDS = 2.0
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
+
+
+class Place:
+    """One run's folder, and what is known of the run."""
+
+    def __init__(self, run_dir: str, run_id: str, name: str, *, owned: bool, url: str | None = None) -> None:
+        self.run_dir = run_dir
+        self.run_id = run_id
+        self.name = name
+        self.url = url
+        self.owned = owned  # this process made the run, so it must say how it ended
+        self.attempt = 1
+        self.params: dict[str, Any] = {}
+        self.wake = ""
+
+    def read_spec(self) -> None:
+        """What the server wrote for the run; without it logging works all the same."""
+        try:
+            with open(f"{self.run_dir}/spec.json", "rb") as file:
+                spec = json.loads(file.read())
+            self.name = spec["run"].get("name") or self.name
+            self.attempt = int(spec["run"].get("attempt") or 1)
+            self.params = dict(spec["run"].get("params") or {})
+            self.wake = str(spec["sidecar"].get("wake") or "")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+
+
+def rank(environ: Mapping[str, str]) -> int:
+    """`RANK` if there is one; else the first rank above 0 that any launcher gave."""
+    for name in _RANKS:
+        value = environ.get(name, "")
+        if value.isdigit() and (int(value) > 0 or name == "RANK"):
+            return int(value)
+    return 0
+
+
+def inside_run(environ: Mapping[str, str]) -> Place | None:
+    run_dir = environ.get(RUN_DIR)
+    if not run_dir:
+        return None
+    if not os.path.isdir(run_dir):
+        say(f"the run folder {run_dir} cannot be seen from here")
+        return None
+    run_id = environ.get(RUN_ID) or os.path.basename(run_dir.rstrip("/"))
+    server = environ.get("LABWRIGHT_SERVER_URL")
+    place = Place(run_dir, run_id, run_id, owned=False, url=_page(server, run_id) if server else None)
+    place.read_spec()
+    attempt = environ.get(ATTEMPT, "")
+    place.attempt = int(attempt) if attempt.isdigit() else place.attempt
+    return place
+
+
+def find_project(start: str) -> str:
+    """The nearest folder upwards that has a state folder, else where we are."""
+    folder = start
+    while not os.path.isdir(os.path.join(folder, _STATE_DIR)):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return start
+        folder = parent
+    return folder
+
+
+def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
+    """A run of our own on the project's server; None, with the reason said, if that does not work."""
+    state = os.path.join(project, _STATE_DIR)
+    try:
+        with open(f"{state}/server.json", "rb") as file:
+            server = json.loads(file.read())
+        if not _is_up(server):
+            return None
+        with open(f"{state}/token", encoding="utf-8") as token:
+            answer = _post(server["url"], token.read().strip(), about, key)
+        place = Place(answer["run_dir"], answer["id"], answer.get("name") or "", owned=True)
+        place.url = _page(server["url"], place.run_id)
+        if not os.access(place.run_dir, os.W_OK):
+            raise OSError(f"its folder {place.run_dir} cannot be written")
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # noqa: BLE001 - a foreign server, a proxy, a half-written file: log locally then
+        say(f"the server of {project} did not take the run ({error})")
+        return None
+    place.read_spec()
+    return place
+
+
+def _is_up(server: dict[str, Any]) -> bool:
+    """Looked at before a token is sent: the port may be somebody else's by now."""
+    if server["host"] != socket.gethostname():
+        return not server["url"].split("://")[-1].startswith(("127.", "localhost", "[::1]"))
+    return server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"]
+
+
+def _post(url: str, token: str, body: dict[str, Any], key: str) -> Any:
+    from http.client import HTTPConnection, HTTPSConnection
+    from urllib.parse import urlsplit
+
+    address = urlsplit(url)
+    make = HTTPSConnection if address.scheme == "https" else HTTPConnection
+    connection = make(address.hostname or "", address.port, timeout=_TIMEOUT_SECONDS)
+    try:
+        headers = {"Content-Type": "application/json", "X-Auth-Token": token, "Idempotency-Key": key}
+        connection.request("POST", "/runs/external", json.dumps(body).encode(), headers)
+        response = connection.getresponse()
+        content = response.read()
+    finally:
+        connection.close()
+    if response.status not in (200, 201):
+        raise OSError(f"{response.status}: {content[:300].decode(errors='replace')}")
+    return json.loads(content)
+
+
+def _page(server_url: str, run_id: str) -> str:
+    return f"{server_url.rstrip('/')}/#/runs/{run_id}"
+
+
+def offline(project: str, about: dict[str, Any]) -> Place | None:
+    """A folder that `labwright import` takes in later; None if there is no place to write at all."""
+    from tempfile import gettempdir
+
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    for parent in (project, os.getcwd(), gettempdir()):
+        try:
+            return _make_offline(os.path.join(parent, OFFLINE_DIR), name, about)
+        except OSError as error:
+            say(f"cannot log into {parent} ({error.strerror})")
+    return None
+
+
+def _make_offline(parent: str, name: str, about: dict[str, Any]) -> Place:
+    run_dir = os.path.join(parent, name)
+    os.makedirs(f"{run_dir}/metrics", mode=0o700)
+    ignore = os.path.join(parent, ".gitignore")
+    if not os.path.exists(ignore):
+        with open(ignore, "w", encoding="utf-8") as file:
+            file.write("*\n")
+    with open(f"{run_dir}/run.json.new", "w", encoding="utf-8") as file:
+        file.write(json.dumps(about) + "\n")
+    os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
+    return Place(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
+
+
+def about_process() -> dict[str, Any]:
+    """Who we are, in the words of `POST /runs/external`."""
+    return {
+        "command": plain(_command()),
+        "workdir": os.getcwd(),
+        "pid": os.getpid(),
+        "start_time": _start_time(os.getpid()) or 0,
+        "boot_id": _boot_id(),
+        "host": socket.gethostname(),
+    }
+
+
+def script_name() -> str:
+    return os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0] or "python"
+
+
+def _command() -> str:
+    original = getattr(sys, "orig_argv", None)
+    if original:
+        return shlex.join(original)
+    arguments = list(sys.argv)
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and arguments:
+        arguments[:1] = ["-m", spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name]
+    return shlex.join([sys.executable or "python", *arguments])
+
+
+def _boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _start_time(pid: int) -> int | None:
+    """Clock ticks since boot, or None once the process has ended: PIDs are reused, so the two belong together."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    fields = text[text.rindex(b")") + 2 :].split()  # the name may hold spaces and brackets
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])

@@ -1,0 +1,281 @@
+"""One tracked run, as the script sees it. `log` is the hot path: a format, a write, nothing else."""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+from time import monotonic, time
+
+from labwright.sdk.held import Config, Summary
+from labwright.sdk.lines import (
+    KEY_LIMIT,
+    Refused,
+    clean,
+    fact_line,
+    flattened,
+    float_text,
+    key_text,
+    metric_lines,
+    number,
+    number_text,
+    plain,
+    template,
+)
+from labwright.sdk.media import as_media
+from labwright.sdk.metrics_file import WAKE_SECONDS, MetricsFile
+from labwright.sdk.say import say, say_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from labwright.sdk.places import Place
+
+_STEP_LIMIT = (1 << 63) - 1
+_TEMPLATES = 512
+_TEMPLATE_KEYS = 200
+_REMEMBERED = 100_000
+_CONFIG_LIMIT = 900_000
+_SAID_ALOUD = 5
+_REFUSALS = 1000
+_LEVELS = {"INFO": "INFO", "WARN": "WARN", "WARNING": "WARN", "ERROR": "ERROR", "CRITICAL": "ERROR"}
+
+_write = os.write
+
+
+class AlertLevel:
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+class Run:
+    """What `init` answers. Without a file (another rank, logging switched off) every call is accepted and does nothing."""
+
+    def __init__(self, place: Place, file: MetricsFile | None, on_finish: Callable[[Run, int | None], None]) -> None:
+        self.id = place.run_id
+        self.name = place.name
+        self.dir = place.run_dir
+        self.url = place.url
+        self.config = Config(self._log_config, place.params)
+        self.summary = Summary(self._log_summary)
+        self._place = place
+        self._file = file
+        self._on_finish = on_finish
+        self._next_step = 0
+        self._templates: dict[tuple[str, ...], str] = {}
+        self._last = self.summary.values_seen
+        self._refused: set[str] = set()
+        self._alerted: dict[str, float] = {}
+
+    @property
+    def step(self) -> int:
+        """Where the next `log` without a step goes."""
+        return self._next_step
+
+    # -- numbers
+
+    def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None, **_ignored: Any) -> None:
+        """Keep these numbers. As with W&B, a call without a step ends its step; with a step or `commit=False` not."""
+        file = self._file
+        if file is None:
+            return
+        if step.__class__ is int and -_STEP_LIMIT <= step <= _STEP_LIMIT:  # type: ignore[operator]
+            at: int = step  # type: ignore[assignment]
+            self._next_step = at + 1 if commit else at
+        else:
+            at = self._step_for(step, commit)
+        try:
+            values = data.values()
+            now = time()
+            line = (self._templates[tuple(data)] % (at, now, *map(float_text, values))).encode()
+            plain_floats = all(map(isfinite, values))
+        except Exception:  # noqa: BLE001 - anything else than known keys with floats is looked at one by one
+            plain_floats = False
+        if not plain_floats:
+            self._log_one_by_one(data, at)
+            return
+        try:
+            written = _write(file.fd, line)
+        except OSError:
+            written = 0
+        if written != len(line):
+            file.keep(line, written)
+        self._last.update(data)
+        if not 0.0 < file.wake_at - now <= WAKE_SECONDS:
+            file.wake(now)
+
+    def _step_for(self, step: Any, commit: bool | None) -> int:
+        """The script's step in whatever type it comes, or our own."""
+        assert self._file is not None
+        if step is not None:
+            try:
+                at = int(step)
+                if at == step and abs(at) <= _STEP_LIMIT:
+                    self._next_step = at + 1 if commit else at
+                    return at
+            except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
+                pass
+            self._refuse("step", f"{_shown(step)} is no whole number of 64 bits; own steps are counted instead")
+        with self._file.lock:
+            at = self._next_step
+            if commit is None or commit:
+                self._next_step = at + 1
+        return at
+
+    def _log_one_by_one(self, data: Any, step: int) -> None:
+        try:
+            pairs = self._pairs(data, step)
+            if pairs and self._file is not None:
+                self._file.write(metric_lines(step, time(), pairs))
+        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+            self._refuse("log()", f"{type(data).__name__}: {error}")
+
+    def _pairs(self, data: Any, step: int) -> list[str]:
+        """`"key":number` for what is a number; the rest is stored as an artifact or refused."""
+        pairs = []
+        all_numbers = True
+        for key, value in flattened(data):
+            try:
+                if value.__class__ is float or value.__class__ is int or not self._log_media(key, value, step):
+                    exact = number(value)
+                    pairs.append(f"{key_text(key)}:{_bool_or(value, exact)}")
+                    if key in self._last or len(self._last) < _REMEMBERED:
+                        self._last[key] = exact
+                    continue
+            except Exception as refusal:  # noqa: BLE001 - one odd value must not cost the others
+                self._refuse(key, str(refusal) or type(refusal).__name__)
+            all_numbers = False
+        if all_numbers and len(pairs) == len(data):
+            self._learn(data)
+        return pairs
+
+    def _learn(self, data: Any) -> None:
+        keys = tuple(data)
+        if len(keys) <= _TEMPLATE_KEYS and len(self._templates) < _TEMPLATES and all(type(key) is str for key in keys):
+            self._templates[keys] = template(keys)
+
+    def _log_summary(self, key: str, value: Any) -> None:
+        self.log({key: value}, self._next_step, commit=False)
+
+    # -- everything else
+
+    def _log_media(self, key: str, value: Any, step: int) -> bool:
+        things = as_media(value)
+        for thing in things:
+            key_text(key)
+            try:
+                path = thing.store(self.dir, key, step)
+            except Refused:
+                raise
+            except Exception as error:  # noqa: BLE001 - a full disk, or a library's own; training goes on
+                raise Refused(f"could not be stored: {error}") from None
+            self._log_artifact(key, thing.kind, path, step, thing.caption)
+        return bool(things)
+
+    def _log_artifact(self, key: str, kind: str, path: str, step: int, caption: str | None = None) -> None:
+        facts = {"key": clean(key), "kind": kind, "path": clean(path), "caption": plain(caption)}
+        self._tell({"s": step, "artifact": facts})
+
+    def _log_config(self, values: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            line = fact_line({"t": round(time(), 3), "config": plain(values)})
+            if len(line) > _CONFIG_LIMIT:
+                raise Refused(f"{len(line)} bytes; up to {_CONFIG_LIMIT} are kept")
+            self._file.write(line)
+        except Exception as error:  # noqa: BLE001 - a config may hold any object
+            self._refuse("config", str(error))
+
+    def alert(self, title: str, text: str = "", level: Any = "INFO", wait_duration: Any = 0) -> None:
+        """Tell people. `wait_duration` (seconds): not the same title again before that time has passed."""
+        try:
+            title, now = clean(str(title)[:KEY_LIMIT]), monotonic()
+            if now < self._alerted.get(title, now):
+                return
+            if len(self._alerted) < _REMEMBERED:
+                self._alerted[title] = now + float(
+                    getattr(wait_duration, "total_seconds", lambda: wait_duration or 0)()
+                )
+            level = _LEVELS.get(str(getattr(level, "value", level)).upper(), "INFO")
+            self._tell({"alert": {"title": title, "text": plain(str(text)), "level": level}})
+        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+            self._refuse("alert()", str(error))
+
+    def save(self, path: Any, *_ignored: Any, **_also_ignored: Any) -> None:
+        """Name a file as a result of this run. It stays where it is; a pattern names all it matches."""
+        if self._file is None:
+            return
+        try:
+            import glob
+
+            found = sorted(glob.glob(os.path.abspath(os.fspath(path))))
+            if not found:
+                raise Refused("no such file")
+            for file in found[:1000]:
+                self._log_artifact(os.path.basename(file), "file", file, self._next_step)
+        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+            self._refuse(f"save({_shown(path)})", str(error))
+
+    def define_metric(self, *_ignored: Any, **_also_ignored: Any) -> None:
+        say_once("define_metric() has no effect: every metric has its step, its time and its extremes anyway")
+
+    def watch(self, *_ignored: Any, **_also_ignored: Any) -> None:
+        say_once("watch() has no effect; log a Histogram of the gradients instead")
+
+    def finish(self, exit_code: int | None = None, **_ignored: Any) -> None:
+        """Nothing more will come. A script that just ends need not say so."""
+        self._on_finish(self, exit_code)
+
+    def end_file(self, exit_code: int | None) -> None:
+        self._tell({"finish": {"exit_code": exit_code}})
+        self.flush()
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def mute(self) -> None:
+        self._file = None
+
+    def _tell(self, facts: dict[str, Any]) -> None:
+        if self._file is not None:
+            self._file.write(fact_line({"t": round(time(), 3), **facts}))
+
+    def _refuse(self, key: str, why: str) -> None:
+        """Say what was not kept: once a key in the record, the first few also aloud."""
+        shown = key if len(key) <= 100 else f"{key[:100]}… ({len(key)} characters)"
+        if shown in self._refused or len(self._refused) >= _REFUSALS:
+            return
+        self._refused.add(shown)
+        self._tell({"refused": {"key": clean(shown), "why": clean(why[:500])}})
+        if len(self._refused) <= _SAID_ALOUD:
+            say(f"{shown!r} is not logged: {why[:500]}")
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.finish(0 if kind is None else 1)
+
+    def __repr__(self) -> str:
+        return f"<labwright run {self.id} in {self.dir}>"
+
+    def __reduce__(self) -> Any:
+        """A process that is handed the run joins it by its environment and writes a file of its own."""
+        from labwright.sdk.calls import join
+
+        return join, ()
+
+
+def _bool_or(value: Any, exact: float) -> str:
+    return str(int(value)) if isinstance(value, bool) else number_text(exact)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:100]
+    except Exception:  # noqa: BLE001 - a foreign type, or an int too long to print
+        return type(value).__name__
