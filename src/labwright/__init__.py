@@ -24,7 +24,22 @@ if TYPE_CHECKING:
     from labwright.sdk import summary as summary
     from labwright.sdk import watch as watch
 
-_FIXED = "AlertLevel Histogram Image Run alert config define_metric finish init log login save summary watch".split()
+_FIXED = (
+    "AlertLevel",
+    "Histogram",
+    "Image",
+    "Run",
+    "alert",
+    "config",
+    "define_metric",
+    "finish",
+    "init",
+    "log",
+    "login",
+    "save",
+    "summary",
+    "watch",
+)
 
 
 def __getattr__(name: str) -> object:

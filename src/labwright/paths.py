@@ -53,6 +53,8 @@ class ProjectPaths:
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.snapshots = self.state / "snapshots"
+        self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
+        self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
         self.logs = self.state / "logs"

@@ -6,6 +6,7 @@ PIDs are reused, so a process is known by its PID together with its start time a
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -46,6 +47,7 @@ def identity(pid: int) -> ProcessIdentity:
     return ProcessIdentity(pid=pid, start_time=started or 0, boot_id=boot_id(), host=socket.gethostname())
 
 
+@functools.cache
 def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()

@@ -33,6 +33,10 @@ class Settings:
     keep_days: int = 90  # `labwright gc`: logs and snapshots of ended runs older than this
     keep_archived_days: int = 30  # `labwright gc`: archived runs older than this are deleted
     tmux: bool = True  # open a viewer window for each run where tmux is there
+    notify_timeout_seconds: float = 10.0  # how long a channel may take to answer
+    notify_retry_seconds: float = 2.0  # before the second try of a notification; later ones wait longer
+    metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
+    system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
     state_dir: str = ""  # local folder for the database when the project is on a network file system
 
 
@@ -45,17 +49,34 @@ def load_settings(project: Path, environ: Mapping[str, str] = os.environ) -> Set
     return Settings(**values)
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
+    """The `[[name]]` tables of `labwright.toml`, for whoever knows what is in them."""
+    path = project / CONFIG_FILE
+    found = _parsed(path).get(name, [])
+    if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
+        raise Invalid(f"{path}: {name} must be written as [[{name}]] tables.")
+    return found
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        data = tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again.") from error
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    data = _parsed(path)
     known = {field.name: type(field.default) for field in fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in data.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) or _is_tables(value):
             continue  # tables belong to later readers
         if key not in known:
             raise Invalid(f"{path}: unknown setting {key!r}.", hint=f"Known: {', '.join(sorted(known))}.")

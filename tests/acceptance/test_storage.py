@@ -441,10 +441,10 @@ def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
         b"[]",
         b"\xff\xfe",
         b'{"url": "http://127.0.0.1:1", "pid": 1, "start_time": 1, "heartbeat": 1}',
-        b'{"hostname": "elsewhere", "heartbeat": 1}',
-        b'{"hostname": "elsewhere", "heartbeat": "soon"}',
-        b'{"hostname": "elsewhere", "heartbeat": null}',
-        b'{"hostname": "elsewhere"}',
+        b'{"host": "elsewhere", "heartbeat": 1}',
+        b'{"host": "elsewhere", "heartbeat": "soon"}',
+        b'{"host": "elsewhere", "heartbeat": null}',
+        b'{"host": "elsewhere"}',
     ],
 )
 def test_what_an_old_server_left_does_not_stop_the_next(tmp_path: Path, left: bytes) -> None:
@@ -455,7 +455,7 @@ def test_what_an_old_server_left_does_not_stop_the_next(tmp_path: Path, left: by
 
 def test_a_server_that_lives_on_another_machine_is_respected(tmp_path: Path) -> None:
     paths = prepare_state(tmp_path)
-    told = {"hostname": "elsewhere", "url": "http://elsewhere:1", "pid": 7, "heartbeat": time.time()}
+    told = {"host": "elsewhere", "url": "http://elsewhere:1", "pid": 7, "heartbeat": time.time()}
     paths.server.write_text(json.dumps(told))
     with pytest.raises(Conflict, match="http://elsewhere:1 on elsewhere"):
         take_lock(paths)

@@ -68,7 +68,7 @@ def _print_output(screen: Screen, client: LabClient, run_id: str, tail: str, *, 
     if follow:
         _follow(screen, client, run_id, position)
     elif not position and screen.is_terminal:
-        note(f"{run_id} has written nothing yet.")
+        note(f"{run_id} has no output: it wrote nothing (yet), or `labwright gc` removed it.")
 
 
 def print_until_end(screen: Screen, client: LabClient, run_id: str, offset: int) -> Json:

@@ -40,6 +40,12 @@ SECTIONS: dict[str, _Entries] = {
         "unarchive": ("runs", "unarchive", "Put archived runs back."),
         "delete": ("runs", "delete", "Delete ended runs with all their files."),
     },
+    "Metrics": {
+        "metrics": ("metrics", "metrics", "Show a run's metrics, with curves."),
+        "compare": ("compare", "compare", "Compare one metric over several runs."),
+        "export": ("export", "export", "Write every point of runs as CSV or JSON lines."),
+        "import": ("export", "import_runs", "Take in runs that were logged without a server."),
+    },
     "Sweeps": {
         "sweeps": ("sweeps", "sweeps", "List sweeps."),
         "sweep": ("sweeps", "sweep", "Make a sweep that runs can join."),
@@ -51,6 +57,7 @@ SECTIONS: dict[str, _Entries] = {
     },
     "News": {
         "alerts": ("alerts", "alerts", "List open alerts, or answer one."),
+        "notifications": ("notifications", "notifications", "Show where news goes, and what became of it."),
         "events": ("events", "events", "Show what happened, and who did it."),
     },
     "Upkeep": {
@@ -79,7 +86,7 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         for title, entries in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(9), text) for name, (_, _, text) in entries.items()])
+                formatter.write_dl([(name.ljust(13), text) for name, (_, _, text) in entries.items()])
 
 
 def load(name: str) -> Any:

@@ -21,6 +21,7 @@ _ANSI = {
     "amber": "33",
     "blue": "34",
     "purple": "35",
+    "cyan": "36",
     "grey": "90",
 }
 _GAP = 2
@@ -103,6 +104,10 @@ class Screen:
     @property
     def columns(self) -> int:
         return shutil.get_terminal_size().columns
+
+    @property
+    def rows(self) -> int:
+        return shutil.get_terminal_size().lines
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:

@@ -124,11 +124,14 @@ def _lines(response: http.client.HTTPResponse, before_each: Callable[[], None]) 
 
 
 def with_query(path: str, query: Mapping[str, object] | None) -> str:
+    """A list is the same name several times."""
     given = {name: _as_text(value) for name, value in (query or {}).items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
-def _as_text(value: object) -> str:
+def _as_text(value: object) -> str | list[str]:
+    if isinstance(value, list):
+        return [str(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

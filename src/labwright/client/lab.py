@@ -15,6 +15,7 @@ from labwright.paths import ProjectPaths
 
 Json = dict[str, Any]
 _PAGE = 1000
+_SLOW_SECONDS = 60.0
 
 
 class LabClient:
@@ -94,6 +95,35 @@ class LabClient:
 
     def log_digest(self, run_id: str) -> Json:
         return self._get(f"/runs/{run_id}/logs/digest")
+
+    def metrics(self, run_id: str, keys: list[str] | None, max_points: int, x: str = "step") -> Json:
+        return self._get(f"/runs/{run_id}/metrics", keys=keys, max_points=max_points, x=x)
+
+    def metric_keys(self, run_id: str) -> list[str]:
+        """Without any series: asking for one that cannot be there answers the names alone."""
+        found: list[str] = self._get(f"/runs/{run_id}/metrics", keys=[""], max_points=2)["keys"]
+        return found
+
+    def compare(self, run_ids: list[str], key: str, max_points: int) -> Json:
+        return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points)
+
+    def export(self, run_id: str, form: str, keys: list[str] | None, *, with_run: bool) -> Iterator[bytes]:
+        """Line by line, as the server makes them."""
+        query = {"format": form, "keys": keys, "with_run": with_run}
+        with self.connection.stream(f"/runs/{run_id}/metrics/export", query, lambda: _SLOW_SECONDS) as lines:
+            yield from lines
+
+    def import_run(self, path: str, *, outside: bool) -> tuple[Json, bool]:
+        """The run, and whether it is a new one."""
+        answer = self.connection.request("POST", "/runs/import", {"path": path, "outside": outside})
+        return answer.json, answer.status == 201
+
+    def notifications(self, limit: int) -> Json:
+        return self._get("/notifications", limit=limit)
+
+    def test_notifications(self) -> list[int]:
+        found: list[int] = self._post("/notifications/test")["deliveries"]
+        return found
 
     def cluster(self) -> Json:
         return self._get("/cluster")

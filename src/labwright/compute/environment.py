@@ -23,6 +23,7 @@ _SECRET_PARTS = frozenset(
         "AUTH",
         "COOKIE",
         "PAT",
+        "WEBHOOK",
     ]
 )
 _SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "MYSQL_PWD")  # PGPASSWORD

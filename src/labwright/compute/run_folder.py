@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.environment import is_secret
+from labwright.compute.alert_rules import project_rules
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
@@ -28,20 +28,20 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
-    if secrets := _kept_secrets(lab, run.id):
-        write_new(paths.secrets, json.dumps(secrets).encode())
+    if run.secret_env:
+        write_new(paths.secrets, json.dumps(_kept_secrets(lab, run.id)).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
     write_json(paths.spec, {"run": run.to_dict(), "sidecar": _sidecar_options(lab, run)}, sync=False)
-    forget_secrets(lab, run.id)
+    if run.secret_env:
+        forget_secrets(lab, run.id)
 
 
 def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     if run.env_hash is not None:
         return {"base": "caller", "variables": read_json(lab.paths.environment(run.env_hash))}
-    shown = {name: value for name, value in lab.launcher.environment.items() if not is_secret(name, value)}
-    return {"base": "server", "variables": {**shown, **run.env}}
+    return {"base": "server", "variables": {**lab.launcher.plain_environment, **run.env}}
 
 
 def address_for(lab: Lab, run: Run) -> dict[str, str]:
@@ -54,6 +54,7 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
     on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU
     return {
         "wake": str(lab.paths.wake),
+        "python_path": str(lab.paths.python_path),
         "grace_seconds": settings.grace_seconds,
         "log_cap_bytes": settings.log_cap_mb << 20,
         "monitor_after_seconds": _MONITOR_AFTER_SECONDS,
@@ -61,6 +62,18 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "pin_gpus": not run.named_gpus,
         "workdir": str(_workdir(lab, run)),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
+        "metrics": _metric_options(lab),
+        "alerts": project_rules(lab.paths.config).alert_options(),
+    }
+
+
+def _metric_options(lab: Lab) -> dict[str, Any]:
+    said = project_rules(lab.paths.config).metrics
+    return {
+        **said,
+        "key_value": said.get("key_value", lab.settings.metrics_key_value),
+        "system_seconds": lab.settings.system_metrics_seconds,
+        "claims": str(lab.paths.metric_claims),
     }
 
 

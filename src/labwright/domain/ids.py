@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 
@@ -14,6 +15,11 @@ RUN, SWEEP, ALERT = "run", "sweep", "alert"
 
 def new_id(kind: str) -> str:
     return f"{kind}-{''.join([_ALPHABET[byte & 31] for byte in secrets.token_bytes(_LENGTH)])}"
+
+
+def id_of(kind: str, content: bytes) -> str:
+    """The same for the same content."""
+    return f"{kind}-{''.join([_ALPHABET[byte & 31] for byte in hashlib.sha256(content).digest()[:_LENGTH]])}"
 
 
 def is_id(text: str, kind: str) -> bool:

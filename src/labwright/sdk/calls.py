@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
+from threading import RLock
 
 from labwright.sdk import places
 from labwright.sdk.held import Config, Held, Summary, as_dict
@@ -32,8 +34,16 @@ class _Session:
     ended_own = False
     at_exit = False
 
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Also in a forked child: a thread of the parent may have held the lock."""
+        self.lock = RLock()
+
 
 _session = _Session()
+os.register_at_fork(after_in_child=_session.begin_anew)
 _early_config = Config(lambda _values: None, {})  # set before `init`
 _no_summary = Summary(lambda _key, _value: None)
 
@@ -57,27 +67,35 @@ def init(
 ) -> Run:
     """Begin to log: into the run this process is part of, else a run of its own on the server, else a local folder.
 
-    Of several ranks only the first logs, unless `log_all_ranks`. `mode="disabled"` logs nothing, `"offline"` asks no server.
+    Of several ranks only the first logs, unless `log_all_ranks`.
+    `mode="disabled"` logs nothing, `mode="offline"` asks no server.
     """
     values = {**_early_config.as_dict(), **as_dict(config)}
-    if _session.run is None:
-        words = {"project": project, "name": name, "group": group, "tags": _words(tags), "notes": notes}
-        about = {key: plain(value) for key, value in words.items() if value}
-        rank = places.rank(os.environ)
-        muted = mode == "disabled" or (rank > 0 and not log_all_ranks)
-        try:
-            _session.run = _begin(about, values, rank, muted=muted, offline=mode == "offline")
-        except Exception as error:  # noqa: BLE001 - whatever this machine is like, training begins
-            say(f"metrics are not kept ({type(error).__name__}: {error})")
-            _session.run = _begin(about, values, rank, muted=True, offline=True)
+    words = {"project": project, "name": name, "group": group, "tags": _words(tags), "notes": notes}
+    with _session.lock:
+        if _session.run is None:
+            _session.run = _begin_safely(words, values, mode or "", log_all_ranks)
+        run = _session.run
     if resume:
         say_once("resume has no effect: inside a Labwright run every init() goes on with that run")
-    _session.run.config.update(values)
-    return _session.run
+    _early_config.clear()
+    run.config.update(values)
+    return run
 
 
 def _words(tags: Any) -> list[str]:
     return [tags] if isinstance(tags, str) else [str(tag) for tag in tags or ()]
+
+
+def _begin_safely(words: dict[str, Any], config: dict[str, Any], mode: str, all_ranks: bool) -> Run:
+    about = {key: plain(value) for key, value in words.items() if value}
+    rank = places.rank(os.environ)
+    muted = mode == "disabled" or (rank > 0 and not all_ranks)
+    try:
+        return _begin(about, config, rank, muted=muted, offline=mode == "offline")
+    except Exception as error:  # noqa: BLE001 - whatever this machine is like, training begins
+        say(f"metrics are not kept ({type(error).__name__}: {error})")
+        return _begin(about, config, rank, muted=True, offline=True)
 
 
 def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, muted: bool, offline: bool) -> Run:
@@ -102,17 +120,20 @@ def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) ->
     if inside is not None:
         return inside
     project = places.find_project(os.getcwd())
-    name = about.get("name") or places.script_name()
+    name = str(about.get("name") or places.script_name())[:200]
     facts = {**places.about_process(), "name": name}
     place = None
     key = os.urandom(12).hex()
     if not offline:
         tags = [*about.get("tags", ()), *(f"{word}:{about[word]}" for word in ("project", "group") if word in about)]
-        body = {**facts, "params": plain(config), "tags": tags, "notes": about.get("notes", "")}
+        body = {
+            **facts,
+            "params": plain(config),
+            "tags": [tag[:100] for tag in tags[:50]],
+            "notes": about.get("notes", ""),
+        }
         place = places.on_server(project, body, key)
     if place is None:
-        import time
-
         record = {"project": "", **about, **facts, "config": plain(config), "started_at": time.time(), "key": key}
         place = places.offline(project, record)
     if place is not None:
@@ -184,7 +205,7 @@ def _run_to_log() -> Run | None:
     return join()
 
 
-def log(data: dict[str, Any], step: int | None = None, commit: bool | None = None, **_ignored: Any) -> None:
+def log(data: dict[str, Any], step: int | None = None, commit: bool | None = None, sync: Any = None) -> None:  # noqa: ARG001
     """Keep these numbers under this step, or the next one. Returns when they are safe from a kill."""
     run = _session.run or _run_to_log()
     if run is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from time import time
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+_REMEMBERED = 100_000
 
 
 class Held:
@@ -80,20 +84,35 @@ class Config(Held):
         self._values = dict(values)
         self._record = record
 
+    def clear(self) -> None:
+        self._values.clear()
+
     def _changed(self, values: dict[str, Any]) -> None:
         self._record(values)
 
 
 class Summary(Held):
-    """The last number of each metric; setting one logs it at the current step."""
+    """The last number of each metric; setting one logs it at the current step.
+
+    Kept as `log` left it, by the keys of a line: it becomes a dict of numbers when somebody asks.
+    """
 
     def __init__(self, record: Callable[[str, Any], None]) -> None:
-        self._values = {}
+        self._last_lines: dict[tuple[str, ...], tuple[float, list[str]]] = {}
         self._record = record
 
     @property
-    def values_seen(self) -> dict[str, Any]:
-        return self._values
+    def last_lines(self) -> dict[tuple[str, ...], tuple[float, list[str]]]:
+        return self._last_lines
+
+    def remember(self, key: str, text: str) -> None:
+        if (key,) in self._last_lines or len(self._last_lines) < _REMEMBERED:
+            self._last_lines[key,] = time(), [text]
+
+    @property
+    def _values(self) -> dict[str, Any]:  # type: ignore[override]
+        lines = sorted((when, keys, texts) for keys, (when, texts) in list(self._last_lines.items()))
+        return {key: float(text) for _, keys, texts in lines for key, text in zip(keys, texts)}  # noqa: B905
 
     def _changed(self, values: dict[str, Any]) -> None:
         for key, value in values.items():
@@ -106,9 +125,8 @@ def as_dict(values: Any) -> dict[str, Any]:
         return {}
     if isinstance(values, dict):
         return values
-    for attempt in (lambda: values.items(), lambda: vars(values).items(), lambda: values):
-        try:
-            return {str(key): value for key, value in attempt()}
-        except Exception:  # noqa: BLE001, S112, PERF203 - the next way may fit
-            continue
-    return {"config": values}
+    try:
+        found = values.items() if hasattr(values, "items") else vars(values).items()
+        return {str(key): value for key, value in found}
+    except Exception:  # noqa: BLE001 - whatever it is, its text is kept
+        return {"config": values}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from json.encoder import encode_basestring_ascii
+try:
+    from _json import encode_basestring_ascii  # alone: the whole of `json` would be half of our import time
+except ImportError:
+    from json.encoder import encode_basestring_ascii
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ KEY_LIMIT = 1024
 LINE_LIMIT = 1 << 18  # a log() of very many keys becomes several lines of one write
 _DEPTH_LIMIT = 20
 _TEXT_LIMIT = 10_000
+_EXACT = 1 << 53  # every whole number below has a float of its own
 
 float_text = float.__repr__
 
@@ -22,7 +25,17 @@ class Refused(Exception):
     """A value that cannot be kept, with the reason."""
 
 
-def number(value: Any) -> float:
+def number_text(value: Any) -> str:
+    """The number as JSON, with NaN and the infinities spelled as Python's own JSON does."""
+    if value.__class__ is bool:
+        return "1" if value else "0"
+    exact = float(value) if value.__class__ is int and -_EXACT < value < _EXACT else _number(value)
+    if exact - exact == 0.0:
+        return float_text(exact)
+    return "NaN" if exact != exact else "Infinity" if exact > 0 else "-Infinity"
+
+
+def _number(value: Any) -> float:
     """The value as a float, also from a scalar of NumPy, PyTorch or JAX, without importing any of them."""
     if isinstance(value, (str, bytes, bytearray)):
         raise Refused("text, not a number")
@@ -31,7 +44,7 @@ def number(value: Any) -> float:
     if not isinstance(value, (int, float)) and callable(getattr(value, "item", None)):
         try:
             value = value.item()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each library has its own
             raise Refused(f"{type(value).__name__} with more than one number ({error})") from None
     try:
         if isinstance(value, (str, bytes)):
@@ -39,14 +52,8 @@ def number(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise Refused("too large for a float") from None
-    except Exception:
+    except Exception:  # noqa: BLE001 - a foreign type; what it raises does not matter
         raise Refused(f"{type(value).__name__}, not a number") from None
-
-
-def number_text(value: float) -> str:
-    if value - value == 0.0:
-        return float_text(value)
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
 def key_text(key: str) -> str:
@@ -95,11 +102,13 @@ def metric_lines(step: int, time: float, pairs: list[str]) -> bytes:
 
 
 def _metric_line(step: int, time: float, pairs: list[str]) -> str:
-    return '{"s":%d,"t":%.3f,"m":{%s}}\n' % (step, time, ",".join(pairs))
+    return f'{{"s":{step},"t":{time:.3f},"m":{{{",".join(pairs)}}}}}\n'
 
 
 def fact_line(facts: dict[str, Any]) -> bytes:
     """Any other line. What a user put into it is already `plain`."""
+    import json
+
     return json.dumps(facts, separators=(",", ":")).encode() + b"\n"
 
 
@@ -112,7 +121,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, int):
         return int(value) if abs(value) < 1 << 63 else hex(value)[:_TEXT_LIMIT]
     if isinstance(value, float):
-        return float(value)
+        return float(value) if value - value == 0.0 else str(float(value))  # JSON proper knows no NaN
     if depth < _DEPTH_LIMIT:
         if isinstance(value, (list, tuple, set, frozenset)):
             return [plain(item, depth + 1) for item in value]

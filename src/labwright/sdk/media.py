@@ -6,7 +6,7 @@ import math
 import os
 import sys
 
-from labwright.sdk.lines import Refused
+from labwright.sdk.lines import Refused, fact_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class Histogram:
         return _binned(self.sequence, max(1, min(int(self.num_bins), 512)))
 
     def store(self, run_dir: str, key: str, step: int) -> str:
-        from json import dumps
-
-        return store_file(run_dir, key, step, "json", dumps(self.facts()).encode())
+        return store_file(run_dir, key, step, "json", fact_line(self.facts()))
 
 
 def as_media(value: Any) -> list[Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import socket
 import sys
 import time
 
-from labwright.sdk.lines import plain
+from labwright.sdk.lines import fact_line, plain
 from labwright.sdk.say import say
 
 TYPE_CHECKING = False
@@ -40,8 +37,7 @@ class Place:
     def read_spec(self) -> None:
         """What the server wrote for the run; without it logging works all the same."""
         try:
-            with open(f"{self.run_dir}/spec.json", "rb") as file:
-                spec = json.loads(file.read())
+            spec = _read_json(f"{self.run_dir}/spec.json")
             self.name = spec["run"].get("name") or self.name
             self.attempt = int(spec["run"].get("attempt") or 1)
             self.params = dict(spec["run"].get("params") or {})
@@ -90,8 +86,7 @@ def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
     """A run of our own on the project's server; None, with the reason said, if that does not work."""
     state = os.path.join(project, _STATE_DIR)
     try:
-        with open(f"{state}/server.json", "rb") as file:
-            server = json.loads(file.read())
+        server = _read_json(f"{state}/server.json")
         if not _is_up(server):
             return None
         with open(f"{state}/token", encoding="utf-8") as token:
@@ -111,12 +106,20 @@ def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
 
 def _is_up(server: dict[str, Any]) -> bool:
     """Looked at before a token is sent: the port may be somebody else's by now."""
-    if server["host"] != socket.gethostname():
+    if server["host"] != os.uname().nodename:
         return not server["url"].split("://")[-1].startswith(("127.", "localhost", "[::1]"))
-    return server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"]
+    return bool(server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"])
+
+
+def _read_json(path: str) -> Any:
+    import json
+
+    with open(path, "rb") as file:
+        return json.loads(file.read())
 
 
 def _post(url: str, token: str, body: dict[str, Any], key: str) -> Any:
+    import json
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.parse import urlsplit
 
@@ -159,8 +162,8 @@ def _make_offline(parent: str, name: str, about: dict[str, Any]) -> Place:
     if not os.path.exists(ignore):
         with open(ignore, "w", encoding="utf-8") as file:
             file.write("*\n")
-    with open(f"{run_dir}/run.json.new", "w", encoding="utf-8") as file:
-        file.write(json.dumps(about) + "\n")
+    with open(f"{run_dir}/run.json.new", "wb") as file:
+        file.write(fact_line(about))
     os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
     return Place(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
 
@@ -173,7 +176,7 @@ def about_process() -> dict[str, Any]:
         "pid": os.getpid(),
         "start_time": _start_time(os.getpid()) or 0,
         "boot_id": _boot_id(),
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
     }
 
 
@@ -182,6 +185,8 @@ def script_name() -> str:
 
 
 def _command() -> str:
+    import shlex
+
     original = getattr(sys, "orig_argv", None)
     if original:
         return shlex.join(original)

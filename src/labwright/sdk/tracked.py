@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from math import isfinite
 from time import monotonic, time
 
 from labwright.sdk.held import Config, Summary
@@ -16,7 +15,6 @@ from labwright.sdk.lines import (
     float_text,
     key_text,
     metric_lines,
-    number,
     number_text,
     plain,
     template,
@@ -51,7 +49,7 @@ class AlertLevel:
 
 
 class Run:
-    """What `init` answers. Without a file (another rank, logging switched off) every call is accepted and does nothing."""
+    """What `init` answers. Without a file (another rank, logging switched off) every call is taken and does nothing."""
 
     def __init__(self, place: Place, file: MetricsFile | None, on_finish: Callable[[Run, int | None], None]) -> None:
         self.id = place.run_id
@@ -65,7 +63,7 @@ class Run:
         self._on_finish = on_finish
         self._next_step = 0
         self._templates: dict[tuple[str, ...], str] = {}
-        self._last = self.summary.values_seen
+        self._last = self.summary.last_lines
         self._refused: set[str] = set()
         self._alerted: dict[str, float] = {}
 
@@ -76,24 +74,29 @@ class Run:
 
     # -- numbers
 
-    def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None, **_ignored: Any) -> None:
+    def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None) -> None:
         """Keep these numbers. As with W&B, a call without a step ends its step; with a step or `commit=False` not."""
         file = self._file
         if file is None:
             return
-        if step.__class__ is int and -_STEP_LIMIT <= step <= _STEP_LIMIT:  # type: ignore[operator]
-            at: int = step  # type: ignore[assignment]
+        if step.__class__ is int and -_STEP_LIMIT <= step <= _STEP_LIMIT:
+            at: int = step
             self._next_step = at + 1 if commit else at
         else:
             at = self._step_for(step, commit)
         try:
-            values = data.values()
+            keys = tuple(data)
+            form = self._templates[keys]
+            try:
+                texts = [*map(float_text, data.values())]
+            except TypeError:  # not all of them floats
+                texts = [*map(number_text, data.values())]
             now = time()
-            line = (self._templates[tuple(data)] % (at, now, *map(float_text, values))).encode()
-            plain_floats = all(map(isfinite, values))
-        except Exception:  # noqa: BLE001 - anything else than known keys with floats is looked at one by one
-            plain_floats = False
-        if not plain_floats:
+            line = (form % (at, now, *texts)).encode()
+            usual = "n" not in "".join(texts)  # a nan or inf, as Python spells them
+        except Exception:  # noqa: BLE001 - anything but known keys with numbers is looked at one by one
+            usual = False
+        if not usual:
             self._log_one_by_one(data, at)
             return
         try:
@@ -102,7 +105,7 @@ class Run:
             written = 0
         if written != len(line):
             file.keep(line, written)
-        self._last.update(data)
+        self._last[keys] = now, texts
         if not 0.0 < file.wake_at - now <= WAKE_SECONDS:
             file.wake(now)
 
@@ -139,10 +142,9 @@ class Run:
         for key, value in flattened(data):
             try:
                 if value.__class__ is float or value.__class__ is int or not self._log_media(key, value, step):
-                    exact = number(value)
-                    pairs.append(f"{key_text(key)}:{_bool_or(value, exact)}")
-                    if key in self._last or len(self._last) < _REMEMBERED:
-                        self._last[key] = exact
+                    text = number_text(value)
+                    pairs.append(f"{key_text(key)}:{text}")
+                    self.summary.remember(key, text)
                     continue
             except Exception as refusal:  # noqa: BLE001 - one odd value must not cost the others
                 self._refuse(key, str(refusal) or type(refusal).__name__)
@@ -195,10 +197,10 @@ class Run:
             title, now = clean(str(title)[:KEY_LIMIT]), monotonic()
             if now < self._alerted.get(title, now):
                 return
+            if hasattr(wait_duration, "total_seconds"):
+                wait_duration = wait_duration.total_seconds()
             if len(self._alerted) < _REMEMBERED:
-                self._alerted[title] = now + float(
-                    getattr(wait_duration, "total_seconds", lambda: wait_duration or 0)()
-                )
+                self._alerted[title] = now + float(wait_duration or 0)
             level = _LEVELS.get(str(getattr(level, "value", level)).upper(), "INFO")
             self._tell({"alert": {"title": title, "text": plain(str(text)), "level": level}})
         except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
@@ -268,10 +270,6 @@ class Run:
         from labwright.sdk.calls import join
 
         return join, ()
-
-
-def _bool_or(value: Any, exact: float) -> str:
-    return str(int(value)) if isinstance(value, bool) else number_text(exact)
 
 
 def _shown(value: Any) -> str:

@@ -13,6 +13,7 @@ from fastapi.staticfiles import StaticFiles
 
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
+from labwright.compute.notify import Couriers, load_channels
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.models import ErrorOut
@@ -26,6 +27,7 @@ from labwright.server.routes import (
     maintenance,
     meta,
     metrics,
+    notifications,
     runs,
     sweeps,
 )
@@ -39,14 +41,17 @@ _ERRORS = {status: {"model": ErrorOut} for status in (401, 403, 404, 409, 413, 4
 def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
     hub = Hub(lab)
     engine = Engine(lab)
+    couriers = Couriers(lab, load_channels(lab.paths))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         hub.bind(asyncio.get_running_loop())
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
+        await anyio.to_thread.run_sync(couriers.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
 
     app = FastAPI(
@@ -58,8 +63,8 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         lifespan=lifespan,
         responses=_ERRORS,  # type: ignore[arg-type]
     )
-    app.state.lab, app.state.hub = lab, hub
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, events, maintenance):
+    app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
+    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, notifications, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")

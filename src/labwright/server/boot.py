@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute import machine
+from labwright.compute.alert_rules import project_rules
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.environment import for_jobs
 from labwright.compute.journal import Journal
@@ -39,6 +40,7 @@ from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity
+from labwright.sdk.install import write_small_package
 from labwright.services import cluster
 from labwright.settings import Settings, load_settings
 from labwright.store.database import Database
@@ -58,6 +60,7 @@ class Listener:
 def serve(project: Path, host: str | None, port: int | None) -> None:
     """Blocks until the server is told to end."""
     settings = load_settings(project)
+    project_rules(ProjectPaths(project).config)  # a mistake there is told now, not when the first run starts
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
@@ -211,6 +214,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             user=getpass.getuser(),
             url=url,
         )
+        write_small_package(paths.python_path)
         journal.compact(lambda run_id: has_folder(lab, run_id))
     except OSError as error:
         raise _unusable(paths, error) from error

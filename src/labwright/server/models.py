@@ -118,6 +118,11 @@ class ExternalRunIn(In):
     host: Annotated[Text, Field(max_length=300)]
 
 
+class ImportIn(In):
+    path: Annotated[Text, Field(min_length=1, max_length=4096)]
+    outside: bool = Field(False, description="it is meant to be outside of the project")
+
+
 class RunPatch(In):
     name: Name | None = None
     tags: list[Tag] | None = Field(None, max_length=100)

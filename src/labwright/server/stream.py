@@ -8,6 +8,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -71,7 +72,8 @@ class Hub:
     def after(self, seq: int) -> list[Event]:
         """What came after a position: from memory if that reaches back far enough, else from the database."""
         if self._recent and self._recent[0].seq <= seq + 1:
-            return [event for event in self._recent if event.seq > seq]
+            newer = list(takewhile(lambda event: event.seq > seq, reversed(self._recent)))
+            return newer[::-1]
         return events.after(self._lab.db.reader(), seq, _PAGE)
 
     @contextlib.contextmanager

@@ -24,10 +24,15 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _TRACEBACK = b"Traceback (most recent call last)"
-_CONTENTION = re.compile(
-    rb"(?:CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|RESOURCE_EXHAUSTED"
-    rb"|device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy|CUBLAS_STATUS_ALLOC_FAILED)",
-    re.IGNORECASE,
+_SPEAKS_OF_ERROR = (b"Error", b"Exception", b"error", b"fatal", b"Segmentation fault", b"Killed")
+_CONTENTION = (
+    b"cuda out of memory",
+    b"outofmemoryerror",
+    b"cuda error: out of memory",
+    b"resource_exhausted",
+    b"device(s) is/are busy or unavailable",
+    b"all cuda-capable devices are busy",
+    b"cublas_status_alloc_failed",
 )
 
 
@@ -86,7 +91,6 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
     head = _read_block(paths, 0, _DIGEST_SCAN_BYTES)
     tail = _read_block(paths, max(0, size - _DIGEST_SCAN_BYTES), _DIGEST_SCAN_BYTES)
     error = _first_error(head) or _first_error(tail)
-    contention = [_clip(_line_around(tail, match.start())) for match in _CONTENTION.finditer(tail)]
     return {
         "run_id": run.id,
         "status": run.status,
@@ -95,8 +99,10 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
         "signal": run.signal,
         "error": run.error,
         "first_error": error,
-        "gpu_contention": list(dict.fromkeys(contention))[:5],
-        "last_lines": [_clip(line) for line in tail.rstrip(b"\n").split(b"\n")[-_DIGEST_LINES:]] if tail else [],
+        "gpu_contention": _contention_lines(tail),
+        "last_lines": [_clip(line) for line in tail.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:]]
+        if tail
+        else [],
         "total_size": size,
         "gap": _gap(paths),
         "warnings": list(run.warnings),
@@ -110,8 +116,17 @@ def _first_error(block: bytes) -> str | None:
         lines = block[start : start + 64 * 1024].split(b"\n")
         end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
         return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
+    if not any(word in block for word in _SPEAKS_OF_ERROR):
+        return None  # plain searches are ten times faster than the pattern
     match = _ERROR.search(block)
     return _clip(match.group(0)) if match else None
+
+
+def _contention_lines(block: bytes) -> list[str]:
+    """Lines that tell of a crowded GPU, each pattern's first, in order."""
+    lowered = block.lower()
+    places = sorted(place for place in map(lowered.find, _CONTENTION) if place >= 0)
+    return list(dict.fromkeys(_clip(_line_around(block, place)) for place in places))[:5]
 
 
 def _middle_out(lines: list[bytes]) -> list[bytes]:

@@ -92,9 +92,15 @@ def job_environment(paths: RunPaths, spec: dict[str, Any], inherited: dict[str, 
             "LABWRIGHT_RUN_DIR": paths.dir,
             "LABWRIGHT_ATTEMPT": str(spec["run"]["attempt"]),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": _python_path(spec["sidecar"]["python_path"], environment),
         }
     )
     return environment
+
+
+def _python_path(ours: str, environment: dict[str, str]) -> str:
+    """The small folder that holds the SDK, before whatever the user has there."""
+    return os.pathsep.join(filter(None, (ours, environment.get("PYTHONPATH"))))
 
 
 def _secrets(paths: RunPaths) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The watching half of a sidecar: heartbeat, output growth, size cap, foreign use of our cards.
+"""The watching half of a sidecar: heartbeat, output growth, size cap, metrics, alert rules, foreign use of our cards.
 
 It may die at any time: the supervisor starts another. If the supervisor dies, it stays until the job has gone,
 so that `stop` and the time limit still work.
@@ -12,30 +12,40 @@ import signal
 import time
 from typing import Any
 
-from labwright.gpu.probe import run_detector
+from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
-from labwright.processes import end_tree, processes_of_run
+from labwright.processes import children_of, descendants_of, end_tree, processes_of_run
 from labwright.sidecar.gpuwrap import foreign_processes
 from labwright.sidecar.output_cap import OutputCap
 from labwright.sidecar.record import RunRecord
+from labwright.sidecar.rules.run_rules import RunRules
+from labwright.sidecar.sources.cards import CardWatch
+from labwright.sidecar.sources.run_metrics import RunMetrics
+from labwright.sidecar.sources.start import Start
 
 _TICK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 2.0
-_FOREIGN_LOOK_SECONDS = 10.0
+_START_SLACK_SECONDS = 0.5
 
 
 class Monitor:
-    def __init__(self, paths: RunPaths, spec: dict[str, Any], record: RunRecord, started: float) -> None:
+    def __init__(
+        self, paths: RunPaths, spec: dict[str, Any], record: RunRecord, started: float, start: Start | None = None
+    ) -> None:
         self.paths = paths
         self.run: dict[str, Any] = spec["run"]
         self.options: dict[str, Any] = spec["sidecar"]
         self.record = record
         self._started = started
-        self._supervisor = os.getppid()
+        self._supervisor = None if start is None else os.getppid()  # none: we were sent to an orphan
         self._cap = OutputCap(paths, self.options["log_cap_bytes"])
         self._output_size = -1
         self._beat_at = 0.0
-        self._look_at = time.monotonic() + _FOREIGN_LOOK_SECONDS
+        self._cards = CardWatch(self.options["gpu"])
+        self._foreign_said = False
+        self._rules = RunRules(paths, spec, record, started)
+        begin = start or Start(started - _START_SLACK_SECONDS)
+        self._metrics = RunMetrics(paths, spec, record, begin, self._tree, self._rules.see_line)
 
     def watch(self) -> None:
         """Until the supervisor says that the job has ended (TERM), or until an orphaned job is gone."""
@@ -43,7 +53,7 @@ class Monitor:
         while os.getppid() == self._supervisor:
             self._tick()
             if signal.sigtimedwait({signal.SIGTERM}, _TICK_SECONDS):
-                self._tick()  # the last words of the job
+                self._last_look()
                 return
         self.watch_orphan()
 
@@ -56,6 +66,7 @@ class Monitor:
                 stopping = True
                 end_tree(lambda: processes_of_run(self.run["id"]), self.options["grace_seconds"])
             time.sleep(_TICK_SECONDS)
+        self._last_look()
         self.record.wake_server("events")
 
     def _over_time_limit(self) -> bool:
@@ -64,8 +75,17 @@ class Monitor:
 
     def _tick(self) -> None:
         self._beat()
+        self._metrics.look()
+        self._rules.look()
         self._notice_output()
-        self._look_for_foreign_use()
+        self._look_at_cards()
+
+    def _last_look(self) -> None:
+        """The last words of the job, however many."""
+        while self._metrics.look(last=True):
+            self._beat()
+        self._rules.look()
+        self._notice_output()
 
     def _beat(self) -> None:
         if time.monotonic() >= self._beat_at:
@@ -81,16 +101,27 @@ class Monitor:
                 self._cap.apply(size)
                 self.record.wake_server("output")
 
-    def _look_for_foreign_use(self) -> None:
-        gpu = self.options["gpu"]
-        if not gpu or not gpu.get("check_foreign") or time.monotonic() < self._look_at:
+    def _tree(self) -> set[int]:
+        """The job's processes: all the supervisor's but ourselves and whom we ask."""
+        if self._supervisor is None or os.getppid() != self._supervisor:
+            return processes_of_run(self.run["id"])
+        tops = set(children_of(self._supervisor)) - {os.getpid()}
+        return tops.union(*(descendants_of(top) for top in tops))
+
+    def _look_at_cards(self) -> None:
+        if detection := self._cards.poll():
+            cards = self._own_cards()
+            self._metrics.add_cards([gpu for gpu in detection.gpus if gpu.uuid in cards])
+            self._look_for_foreign_use(detection, cards)
+
+    def _look_for_foreign_use(self, detection: Detection, cards: tuple[str, ...]) -> None:
+        """Said once; it stays in the record for the judge."""
+        if self._foreign_said or not self.options["gpu"].get("check_foreign"):
             return
-        self._look_at = time.monotonic() + _FOREIGN_LOOK_SECONDS
-        detection = run_detector(timeout=10.0, samples=1, pynvml_dir=gpu.get("pynvml_dir"))
-        foreign = foreign_processes(detection, self._own_cards(), processes_of_run(self.run["id"]))
+        foreign = foreign_processes(detection, cards, processes_of_run(self.run["id"]))
         if foreign:
             self.record.event("foreign_use", processes=[process.pid for process in foreign])
-            self._look_at = float("inf")  # said once; it stays in the record for the judge
+            self._foreign_said = True
 
     def _own_cards(self) -> tuple[str, ...]:
         started = [event for event in self.record.events() if event["event"] == "started"]

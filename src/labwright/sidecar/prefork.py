@@ -13,12 +13,14 @@ import signal
 import sys
 import traceback
 
+from labwright.processes import boot_id
 from labwright.sidecar.supervisor import Supervisor
 
 
 def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, whose end closes our input
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended supervisors
+    boot_id()  # read once, for all the forks
     gc.freeze()
     for line in sys.stdin:
         if os.fork() == 0:

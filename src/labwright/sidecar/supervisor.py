@@ -24,10 +24,16 @@ from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.sources.run_metrics import has_something_to_take
+from labwright.sidecar.sources.start import Start, note_start
 
+_LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
+_MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
+_MONITOR_LAST_LOOK_SECONDS = 60.0
+_MONITOR_LAST_LOOKS = 3
 _MONITOR_PAUSE_SECONDS = 0.5  # before a dead monitor is replaced, so that one that cannot live does not burn a core
 
 
@@ -46,6 +52,8 @@ class Supervisor:
         self._monitor_pid: int | None = None
         self._started = 0.0
         self._monitor_at = 0.0
+        self._monitor_failed = False
+        self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
         self._stopping = ""
         self._terminated = False
@@ -74,6 +82,7 @@ class Supervisor:
             facts = self._exit_facts()
             verdict = judge.judge(facts, self._lease, self.paths.output)
             if not verdict.retry or self._stopping:
+                self._alert_of_exit({**facts, **verdict.facts})
                 return self._ended(**{**facts, **verdict.facts})
             self._release_gpus()
             self._pause(verdict.delay_seconds)
@@ -81,7 +90,7 @@ class Supervisor:
     def _settle_in(self) -> None:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -143,6 +152,7 @@ class Supervisor:
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped before it began"}
         lease_fds = self._lease.fds if self._lease else ()
+        self._at_start = note_start(self.paths, self.spec)
         try:
             self._job = start_job(
                 self.paths,
@@ -212,6 +222,7 @@ class Supervisor:
                     return
                 if pid == self._monitor_pid:
                     self._monitor_pid = None
+                    self._monitor_failed = status != 0
                     self._monitor_at = time.monotonic() + _MONITOR_PAUSE_SECONDS
                     continue
                 self._add_usage(usage)
@@ -281,9 +292,12 @@ class Supervisor:
     # -- the monitor
 
     def _start_monitor(self) -> None:
+        """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         pid = os.fork()
         if pid == 0:
             self._become_monitor()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._monitor_pid = pid
 
     def _become_monitor(self) -> None:
@@ -293,24 +307,43 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
             for fd in self._lease.fds if self._lease else ():
                 os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
-            Monitor(self.paths, self.spec, self.record, self._started).watch()
+            Monitor(self.paths, self.spec, self.record, self._started, self._at_start).watch()
+            os._exit(0)
         except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
             traceback.print_exc()
         finally:
-            os._exit(0)
+            os._exit(1)
 
     def _close_monitor(self) -> None:
-        """Ask for its last look at the output, and wait for it; a hung one is killed."""
-        deadline = time.monotonic() + 5.0
-        asked = False
+        """Ask for its last look at the output; if it is killed on the way, another one looks."""
+        for _ in range(_MONITOR_LAST_LOOKS):
+            if self._monitor_pid is None and has_something_to_take(self.paths, self.spec):
+                self._start_monitor()  # the command was done before anybody watched
+            if self._monitor_pid is None or not self._wait_for_monitor():
+                return
+
+    def _wait_for_monitor(self) -> bool:
+        """Answers whether it was killed before it was done; a hung one we kill ourselves."""
+        assert self._monitor_pid is not None
+        self._monitor_failed = False
+        os.kill(self._monitor_pid, signal.SIGTERM)
+        asked_at = time.monotonic()
         while self._monitor_pid is not None:
-            if not asked:
-                os.kill(self._monitor_pid, signal.SIGTERM)
-                asked = True
-            if time.monotonic() > deadline:
+            if self._is_hung(time.monotonic() - asked_at):
                 os.kill(self._monitor_pid, signal.SIGKILL)
+                asked_at = float("inf")
             self._sleep(0.1)
             self._reap()
+        return self._monitor_failed and asked_at != float("inf")
+
+    def _is_hung(self, seconds: float) -> bool:
+        if seconds <= _MONITOR_SILENCE_SECONDS:
+            return False
+        try:
+            silent = time.time() - os.path.getmtime(self.paths.heartbeat)
+        except FileNotFoundError:
+            return True
+        return silent > _MONITOR_SILENCE_SECONDS or seconds > _MONITOR_LAST_LOOK_SECONDS
 
     # -- the end
 
@@ -343,6 +376,12 @@ class Supervisor:
             "status": "finished" if exit_code == 0 else "failed",
             "reason": "" if exit_code == 0 else "exit_code",
         }
+
+    def _alert_of_exit(self, facts: dict[str, Any]) -> None:
+        """A failure with a reason of its own, such as a full card, has been told already."""
+        if facts["reason"] == "exit_code" and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
+            choices = ["ignore", "rerun"]
+            self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
     def _ended(self, **facts: Any) -> dict[str, Any]:
         ended = time.time()

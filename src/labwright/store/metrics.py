@@ -30,6 +30,7 @@ from labwright.store.statements import METRICS
 _MERGE_COUNT = CHUNK_POINTS // SMALL_POINTS
 _THIN_FROM_LEVELS = 4  # beyond so many times the wanted points, the stored extremes are read instead of the points
 _SUMMARY_KEYS = 200
+_EXPORT_CHUNKS = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +137,18 @@ def read(connection: sqlite3.Connection, series: Series, max_points: int, *, wit
             points.extend(unpack(Chunk(*row)))
         points = points.in_step_order()
     return thin(points, max_points)
+
+
+def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> Points:
+    """Some of the points after the first `offset`, in order of arrival; none at the end."""
+    points = Points.empty()
+    rows = connection.execute(
+        METRICS["chunks_from"], {"series_id": series.id, "offset": offset, "limit": _EXPORT_CHUNKS}
+    )
+    for start, *chunk in rows:
+        part = unpack(Chunk(*chunk))
+        points.extend(part.part(max(0, offset - start), len(part)))
+    return points
 
 
 def _read_levels(connection: sqlite3.Connection, series_id: int, with_times: bool) -> Points:

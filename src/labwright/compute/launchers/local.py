@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from labwright.compute.claims import read_claim
+from labwright.compute.environment import split_secrets
 from labwright.domain.run import Run
 from labwright.paths import RunPaths
 from labwright.processes import send_signal
@@ -26,6 +27,7 @@ class LocalLauncher:
 
     def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.environment = environment
+        self.plain_environment, _ = split_secrets(environment)
         self._log = log
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None

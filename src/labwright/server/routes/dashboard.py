@@ -1,4 +1,4 @@
-"""The dashboard: one page and the static files it is made of. Open without a token, so nothing of the project is in them."""
+"""The dashboard: one page and its static files. Open without a token, so nothing of the project is in them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
 from labwright.domain.actor import Scope
@@ -15,9 +15,10 @@ from labwright.domain.errors import NotFound
 from labwright.server.auth import READERS, allow
 from labwright.server.context import lab_of
 from labwright.server.models import BIG, In, Text
-from labwright.services import metrics, runs
+from labwright.services import export, metrics, runs
 
 router = APIRouter(tags=["metrics"])
+_EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 class PointIn(In):
@@ -49,6 +50,25 @@ def get_metrics(
 ) -> dict[str, Any]:
     """Series thinned to `max_points` with every extreme kept."""
     return metrics.read(lab_of(request), run_id, keys, max_points, x, source)
+
+
+@router.get(
+    "/runs/{run_id}/metrics/export",
+    dependencies=[READERS()],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/csv": {}, "application/x-ndjson": {}}}},
+)
+def export_metrics(
+    run_id: str,
+    request: Request,
+    format: Literal["csv", "jsonl"] = "csv",
+    keys: Annotated[list[str] | None, Query(description="repeat for several; all without")] = None,
+    with_run: Annotated[bool, Query(description="a first column `run_id`")] = False,
+) -> StreamingResponse:
+    """Every stored point, of every source and attempt, in order of arrival."""
+    lines = export.export(lab_of(request), run_id, format, keys, with_run=with_run)
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}.{format}"'}
+    return StreamingResponse(lines, media_type=_EXPORT_TYPES[format], headers=headers)
 
 
 @router.get("/metrics/compare", dependencies=[READERS()])

@@ -14,9 +14,9 @@ from labwright.domain.run import Run, RunStatus
 from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.models import AlertIn, ExternalRunIn, RerunIn, RunIn, RunPatch
+from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunPatch
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import alerts, external, runs
+from labwright.services import alerts, external, imports, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
@@ -56,6 +56,13 @@ def create_external_run(body: ExternalRunIn, request: Request) -> Response:
         notes=body.notes,
     )
     return _run(external.create(lab_of(request), wanted, process, actor_of(request)), 201)
+
+
+@router.post("/import", status_code=201, response_model=Run, dependencies=[PERSON()])
+def import_run(body: ImportIn, request: Request) -> Response:
+    """Take in a folder that was logged without a server; one that is here already is answered with 200."""
+    found = imports.take_in(lab_of(request), body.path, actor_of(request), outside=body.outside)
+    return _run(found.run, 200 if found.already_there else 201)
 
 
 @router.get("", response_model=list[Run], dependencies=[READERS()])

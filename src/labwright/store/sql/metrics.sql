@@ -40,6 +40,13 @@ SELECT count, steps, times, levels, points FROM chunks WHERE series_id = :series
 -- name: levels
 SELECT count, steps, times, levels FROM chunks WHERE series_id = :series_id ORDER BY id;
 
+-- name: chunks_from
+WITH starts AS (
+    SELECT id, count AS points, sum(count) OVER (ORDER BY id) - count AS start FROM chunks WHERE series_id = :series_id
+)
+SELECT start, chunks.count, steps, times, levels, chunks.points FROM starts JOIN chunks USING (id)
+WHERE start + starts.points > :offset ORDER BY id LIMIT :limit;
+
 -- name: insert_chunk
 INSERT INTO chunks (series_id, count, steps, times, levels, points)
 VALUES (:series_id, :count, :steps, :times, :levels, :points);

@@ -49,6 +49,9 @@ SELECT record FROM alerts WHERE id = :id;
 -- name: open_alert
 SELECT record FROM alerts WHERE run_id = :run_id AND rule = :rule AND status = 'pending' LIMIT 1;
 
+-- name: pending_alerts_of_rule
+SELECT record FROM alerts WHERE rule = :rule AND status = 'pending' ORDER BY seq;
+
 -- name: delete_alerts_of_run
 DELETE FROM alerts WHERE run_id = :run_id;
 

@@ -1,0 +1,146 @@
+"""`compare`: one metric over several runs, as curves over each other and as a table; over seeds, their mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import typer
+
+from labwright.cli.metrics import Log, MaxPoints, print_lines, values_of
+from labwright.cli.options import AsJson, Project, RunRefs, connect
+from labwright.cli.plot import MARKS, STYLES, Curve, count_words
+from labwright.cli.screen import Cell, Column, Screen
+from labwright.cli.words import counted, number
+from labwright.client.lab import LabClient
+
+Json = dict[str, Any]
+_DRAWN = 8
+_ROWS = (8, 18)
+
+
+def compare(
+    runs: RunRefs,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="The metric. Default: a table of all.")
+    ] = None,
+    max_points: MaxPoints = None,
+    log: Log = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Runs that differ only in their seed are shown as their mean ± standard deviation."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = {run["id"]: run for run in map(client.run, runs)}
+    if key is None:
+        _all_keys(screen, list(found.values()))
+        return
+    compared = client.compare(list(found), key, max_points or (1000 if as_json else screen.columns * 4))
+    if as_json:
+        screen.json(compared)
+        return
+    lines = _lines(compared)
+    rows = max(_ROWS[0], min(_ROWS[1], screen.rows - len(lines) - 8))
+    screen.say((key, "bold"), ("  mean ± std over seeds" if _over_seeds(compared) else "", "dim"))
+    print_lines(screen, [curve for line in lines[:_DRAWN] for curve in line.curves], rows, log=log)
+    screen.say("")
+    _table(screen, lines, found, compared)
+    if len(lines) > _DRAWN:
+        screen.say((f"Drawn: the first {_DRAWN} of {len(lines)}.", "dim"))
+    screen.next(f"All the numbers: labwright export {' '.join(found)} --key {key}")
+
+
+class _Line:
+    """One row of the table and its curves."""
+
+    def __init__(self, index: int, run_ids: list[str], params: Json, steps: list[int], ys: list[float]) -> None:
+        self.run_ids = run_ids
+        self.params = params
+        self.steps = steps
+        self.ys = ys
+        self.style = STYLES[index % len(STYLES)]
+        self.mark = MARKS[index % len(MARKS)]
+        self.spread: list[float] = []
+
+    @property
+    def curves(self) -> list[Curve]:
+        main = Curve(xs=self.steps, ys=self.ys, style=self.style, mark=self.mark)
+        if not any(self.spread):
+            return [main]
+        edges = [[y + sign * s for y, s in zip(self.ys, self.spread, strict=True)] for sign in (-1, 1)]
+        return [*(Curve(xs=self.steps, ys=edge, style=self.style, dotted=True) for edge in edges), main]
+
+
+def _over_seeds(compared: Json) -> bool:
+    return any(group["n"] > 1 for group in compared["groups"])
+
+
+def _lines(compared: Json) -> list[_Line]:
+    if not _over_seeds(compared):
+        return [
+            _Line(index, [run["run_id"]], run["params"], run["steps"], values_of(run["values"]))
+            for index, run in enumerate(compared["runs"])
+        ]
+    found = []
+    for index, group in enumerate(compared["groups"]):
+        line = _Line(index, group["run_ids"], group["params"], group["steps"], values_of(group["mean"]))
+        line.spread = [value or 0.0 for value in group["std"]]
+        found.append(line)
+    return found
+
+
+def _table(screen: Screen, lines: list[_Line], runs: dict[str, Json], compared: Json) -> None:
+    over_seeds = _over_seeds(compared)
+    names = ("last", "min", "max")
+    columns = [
+        Column(title=""),
+        Column(title="runs" if over_seeds else "run", shrinks=over_seeds),
+        *([] if over_seeds else [Column(title="name", shrinks=True)]),
+        *(Column(title=name, right=True) for name in (*names, "step")),
+        Column(title="differs in", shrinks=True),
+    ]
+    differing = _differing([line.params for line in lines])
+    screen.table(columns, [_row(line, runs, differing, over_seeds) for line in lines])
+
+
+def _row(line: _Line, runs: dict[str, Json], differing: list[str], over_seeds: bool) -> list[Cell]:
+    finite = [y for y in line.ys if math.isfinite(y)]
+    spread = f" ± {number(line.spread[-1])}" if line.spread else ""
+    who: list[Cell] = [line.run_ids[0], runs[line.run_ids[0]]["name"]]
+    if over_seeds:
+        who = [f"{counted(len(line.run_ids), 'run')}: {', '.join(line.run_ids)}"]
+    numbers = [number(line.ys[-1]) + spread if line.ys else "–", *(_of(finite, pick) for pick in (min, max))]
+    step = count_words(line.steps[-1]) if line.steps else "–"
+    words = ", ".join(f"{name}={number(line.params.get(name, '–'))}" for name in differing)
+    return [(line.mark, line.style), *who, *numbers, step, (words, "dim")]
+
+
+def _of(values: list[float], pick: Any) -> str:
+    return number(pick(values)) if values else "–"
+
+
+def _differing(configs: list[Json]) -> list[str]:
+    """The parameters that tell the lines apart."""
+    names = sorted({name for config in configs for name in config})
+    return [name for name in names if any(config.get(name) != configs[0].get(name) for config in configs)]
+
+
+def _all_keys(screen: Screen, runs: list[Json]) -> None:
+    """The last value of every metric, a column a run."""
+    keys = sorted({key for run in runs for key in run["summary"]})
+    if screen.as_json:
+        last = {key: {run["id"]: run["summary"].get(key, {}).get("last") for run in runs} for key in keys}
+        screen.json(last)
+        return
+    if not keys:
+        screen.say("None of these runs has metrics yet.")
+        return
+    columns = [Column(title="metric", shrinks=True), *(Column(title=run["id"], right=True) for run in runs)]
+    names: list[Cell] = ["", *((run["name"][:15], "dim") for run in runs)]
+    screen.table(columns, [names, *([key, *(_last(run, key) for run in runs)] for key in keys)])
+    screen.next(f"Curves: labwright compare {' '.join(run['id'] for run in runs)} --key {keys[0]}")
+
+
+def _last(run: Json, key: str) -> Cell:
+    found = run["summary"].get(key)
+    return number(found["last"]) if found else ("–", "dim")

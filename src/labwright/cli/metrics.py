@@ -1,0 +1,246 @@
+"""`metrics`: a run's numbers as a table, and as curves that fit the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+import typer
+
+from labwright.cli.options import AsJson, LastRun, Project, connect
+from labwright.cli.plot import STYLES, Curve, count_words, draw, spark
+from labwright.cli.screen import Cell, Column, Screen, note
+from labwright.cli.show import status_cell
+from labwright.cli.words import counted, number, one_line
+from labwright.client.follow import follow_events, is_ended, look
+from labwright.client.lab import LabClient
+from labwright.domain.errors import NotFound
+from labwright.domain.event import EventType
+
+Json = dict[str, Any]
+_FEW_KEYS = 3
+_LISTED = 40
+_TREND = 16
+_DEFAULT_POINTS = 1000
+_HINT_SECONDS = 0.15
+_ROWS = (6, 16)  # of one plot
+_NEW_SCREEN, _OLD_SCREEN, _HOME, _CLEAR = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[J"
+
+
+class Axis(StrEnum):
+    STEP = "step"
+    TIME = "time"
+
+
+Keys = Annotated[
+    list[str] | None, typer.Option("--key", metavar="KEY", help="This metric; repeat for more. * fits any.")
+]
+Log = Annotated[bool, typer.Option("--log", help="A logarithmic scale.")]
+MaxPoints = Annotated[
+    int | None, typer.Option("--max-points", min=2, max=100_000, metavar="N", help="Thin to so many; extremes stay.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What was asked for."""
+
+    keys: list[str] | None
+    x: Axis
+    max_points: int | None
+    log: bool
+
+
+def metrics(
+    run: LastRun = "last",
+    key: Keys = None,
+    x: Annotated[Axis, typer.Option("--x", help="What runs to the right.")] = Axis.STEP,
+    max_points: MaxPoints = None,
+    log: Log = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Draw again as it grows, until the run ends.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """A table of all metrics; with --key, or where there are few, curves as well."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = client.run(run)
+    view = View(keys=key, x=x, max_points=max_points, log=log)
+    if follow:
+        _follow(screen, client, found, view)
+    elif as_json:
+        screen.json(_read(client, found["id"], view, max_points or _DEFAULT_POINTS))
+    else:
+        _show(screen, client, found, view)
+        first = key[0] if key else "KEY"
+        screen.next(f"Beside others: labwright compare {found['id']} RUN --key {first} · as a file: labwright export")
+
+
+def _read(client: LabClient, run_id: str, view: View, max_points: int, keys: list[str] | None = None) -> Json:
+    wanted = keys if keys is not None else _matching(client, run_id, view.keys)
+    return client.metrics(run_id, wanted, max_points, view.x)
+
+
+def _matching(client: LabClient, run_id: str, patterns: list[str] | None) -> list[str] | None:
+    """The keys that are meant; all without a pattern. A key may itself hold a star."""
+    if not patterns:
+        return None
+    known = client.metric_keys(run_id)
+    found = [key for key in known if any(key == pattern or fnmatchcase(key, pattern) for pattern in patterns)]
+    for pattern in patterns:
+        if not any(key == pattern or fnmatchcase(key, pattern) for key in found):
+            hint = f"It has: {', '.join(known[:20])}." if known else "It has none yet."
+            raise NotFound(f"Run {run_id} has no metric {pattern!r}.", hint=hint)
+    return found
+
+
+def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int | None = None) -> None:
+    screen.say((run["id"], "bold"), "  ", one_line(run["name"]), "  ", status_cell(run["status"]))
+    listed = _read(client, run["id"], view, _TREND * 4)["series"]
+    if not listed:
+        screen.say("No metrics yet. A line of JSON in its output is one, and so is labwright.log() in its code.")
+        return
+    _table(screen, listed)
+    keys = [series["key"] for series in listed]
+    if view.keys or (screen.is_terminal and len(keys) <= _FEW_KEYS):
+        room = rows - len(keys) - 4 if rows else None
+        drawn = keys[: max(1, room // (_ROWS[0] + 4))] if room else keys
+        points = view.max_points or screen.columns * 4
+        for series in _read(client, run["id"], view, points, drawn)["series"]:
+            _plot(screen, series, view, _height(screen, len(drawn), room))
+
+
+def _height(screen: Screen, plots: int, room: int | None) -> int:
+    if room is None:
+        room = plots * (screen.rows // 2)
+    return max(_ROWS[0], min(_ROWS[1], room // plots - 4))
+
+
+def _table(screen: Screen, listed: list[Json]) -> None:
+    names = ("last", "min", "max", "mean")
+    columns = [
+        Column(title="metric", shrinks=True),
+        *(Column(title=name, right=True) for name in (*names, "step")),
+        Column(title="source"),
+        *([Column(title="trend")] if screen.is_terminal else []),
+    ]
+    shown = listed[:_LISTED] if screen.is_terminal else listed
+    screen.table(columns, [_row(series, names, screen.is_terminal) for series in shown])
+    if len(listed) > len(shown):
+        screen.say((f"… and {counted(len(listed) - len(shown), 'more')[:-1]}; name them with --key", "dim"))
+
+
+def _row(series: Json, names: tuple[str, ...], with_trend: bool) -> list[Cell]:
+    numbers = [_number_cell(series[name]) for name in names]
+    trend: list[Cell] = [(spark(values_of(series["values"]), _TREND), "blue")] if with_trend else []
+    return [series["key"], *numbers, count_words(series["last_step"] or 0), (series["source"], "dim"), *trend]
+
+
+def _number_cell(value: object) -> Cell:
+    if value is None:
+        return ("–", "dim")
+    return (str(value), "red") if isinstance(value, str) else number(value)
+
+
+def _plot(screen: Screen, series: Json, view: View, rows: int) -> None:
+    values = values_of(series["values"])
+    screen.say("")
+    screen.say((one_line(series["key"]), "bold"), (f"  {_about(series, values, view)}", "dim"))
+    xs: list[float] = series["steps"]
+    words: Callable[[float], str] | None = None
+    if view.x is Axis.TIME:
+        first = min(series["times"], default=0.0)
+        xs, words = [moment - first for moment in series["times"]], time_words
+    print_lines(screen, [Curve(xs=xs, ys=values, style=STYLES[0])], rows, log=view.log, x_words=words)
+
+
+def print_lines(
+    screen: Screen, curves: list[Curve], rows: int, *, log: bool, x_words: Callable[[float], str] | None = None
+) -> None:
+    for line in draw(curves, screen.columns, rows, log=log, x_words=x_words):
+        screen.say(*line)
+
+
+def _about(series: Json, values: list[float], view: View) -> str:
+    words = [f"last {number(series['last'])} at step {count_words(series['last_step'] or 0)}"]
+    gaps = sum(value != value or value in (float("inf"), -float("inf")) for value in values)
+    words += [f"{gaps} not finite"] if gaps else []
+    if view.log and any(value <= 0 for value in values):
+        words.append("a logarithmic scale shows nothing at or below 0")
+    words.append(f"{counted(series['count'], 'point')}, by {'time' if view.x is Axis.TIME else 'step'}")
+    return " · ".join(words)
+
+
+def values_of(values: list[float | str]) -> list[float]:
+    return [float(value) for value in values]
+
+
+def time_words(seconds: float) -> str:
+    whole = round(seconds)
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s")) if count]
+    return " ".join(parts[:2]) or "0"
+
+
+def _follow(screen: Screen, client: LabClient, run: Json, view: View) -> None:
+    """Drawn on a screen of its own, so that what was there before comes back; the last picture stays."""
+    if screen.as_json or not screen.is_terminal:
+        for current in _changes(client, run["id"]):
+            _print_change(screen, _read(client, run["id"], view, 2)["series"], current)
+        return
+    sys.stdout.write(_NEW_SCREEN)
+    try:
+        for current in _changes(client, run["id"]):
+            _redraw(screen, client, current, view)
+            run = current
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.stdout.write(_OLD_SCREEN)
+        sys.stdout.flush()
+    _show(screen, client, run, view)
+
+
+def _changes(client: LabClient, run_id: str) -> Iterator[Json]:
+    """The run, now and whenever its metrics grew or its status changed, until it has ended."""
+    drawn_at = 0.0
+    query: dict[str, object] = {"topics": "events,hints", "run_id": run_id}
+    for frame in follow_events(client, query, note):
+        is_hint = frame.event == "hint"
+        if frame.event not in ("hint", "hello", "reset", EventType.RUN_STATUS):
+            continue
+        if is_hint and (frame.data["topic"] != "metrics" or time.monotonic() - drawn_at < _HINT_SECONDS):
+            continue
+        run = look(client, run_id, note)
+        yield run
+        drawn_at = time.monotonic()
+        if is_ended(run):
+            return
+
+
+def _redraw(screen: Screen, client: LabClient, run: Json, view: View) -> None:
+    """In one write, so that nothing flickers."""
+    picture = io.StringIO()
+    with contextlib.redirect_stdout(picture):
+        _show(screen, client, run, view, rows=screen.rows - 2)
+        screen.say(("Ctrl-C leaves; the run goes on.", "dim"))
+    lines = picture.getvalue().splitlines()[: screen.rows - 1]
+    sys.stdout.write(_HOME + "".join(f"{line}\x1b[K\n" for line in lines) + _CLEAR)
+    sys.stdout.flush()
+
+
+def _print_change(screen: Screen, listed: list[Json], run: Json) -> None:
+    if screen.as_json:
+        last = {series["key"]: {"step": series["last_step"], "last": series["last"]} for series in listed}
+        screen.json_line({"run_id": run["id"], "status": run["status"], "metrics": last})
+    elif listed:
+        step = max(series["last_step"] or 0 for series in listed)
+        screen.say(f"step {step}  " + "  ".join(f"{series['key']} {number(series['last'])}" for series in listed))

@@ -1,0 +1,226 @@
+"""Curves in a terminal: braille dots, axes with numbers, gaps where a value is no number. Pure: text out, nothing read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from labwright.cli.screen import Cell
+from labwright.cli.words import number
+
+STYLES = ("blue", "amber", "purple", "cyan", "green", "red")
+MARKS = "●▲■◆○△□◇"
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a braille cell
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_NICE_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+_DAY = 86400
+_TICK_ROWS = 3
+_TICK_COLUMNS = 14
+
+Line = list[Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    xs: Sequence[float]
+    ys: Sequence[float]  # NaN and infinity are gaps
+    style: str = STYLES[0]
+    mark: str = ""
+    dotted: bool = False  # a border of something, not the thing itself
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values to dots along one axis."""
+
+    low: float
+    high: float
+    dots: int
+    log: bool = False
+
+    def at(self, value: float) -> int | None:
+        if not math.isfinite(value) or (self.log and value <= 0):
+            return None
+        low, high, value = (self._linear(number) for number in (self.low, self.high, value))
+        share = (value - low) / (high - low)
+        return round(share * (self.dots - 1)) if -0.001 <= share <= 1.001 else None
+
+    def _linear(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+
+@dataclass(slots=True)
+class Canvas:
+    """Cells of 2 × 4 dots. A cell shows one style: the last that was drawn there."""
+
+    columns: int
+    rows: int
+    bits: dict[tuple[int, int], int] = field(default_factory=dict)
+    styles: dict[tuple[int, int], str] = field(default_factory=dict)
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def dot(self, x: int, y: int, style: str) -> tuple[int, int]:
+        cell = (x // 2, self.rows - 1 - y // 4)
+        self.bits[cell] = self.bits.get(cell, 0) | _BITS[3 - y % 4][x % 2]
+        self.styles[cell] = style
+        return cell
+
+    def row(self, row: int) -> Line:
+        return [self._cell((column, row)) for column in range(self.columns)]
+
+    def _cell(self, cell: tuple[int, int]) -> Cell:
+        text = self.marks.get(cell) or (chr(0x2800 + self.bits[cell]) if cell in self.bits else " ")
+        return (text, self.styles.get(cell, "")) if text != " " else text
+
+
+def draw(
+    curves: Sequence[Curve],
+    columns: int,
+    rows: int,
+    *,
+    log: bool = False,
+    x_words: Callable[[float], str] | None = None,
+) -> list[Line]:
+    """So many columns wide; `rows` of curves, and two below for the axis. `x_words` given: x is in seconds."""
+    ys = [y for curve in curves for y in curve.ys if math.isfinite(y) and (y > 0 or not log)]
+    xs = [x for curve in curves for x, y in zip(curve.xs, curve.ys, strict=True) if math.isfinite(y)]
+    if not ys:
+        return [[("(no number that could be drawn)", "dim")]]
+    low, high, ticks = _log_axis(min(ys), max(ys)) if log else _linear_axis(min(ys), max(ys), rows // _TICK_ROWS)
+    labels = [number(tick) for tick in ticks]
+    margin = max(len(label) for label in labels)
+    room = max(10, columns - margin - 2)
+    canvas = Canvas(room, rows)
+    x_axis = Scale(*_apart(min(xs), max(xs)), room * 2)
+    y_axis = Scale(low, high, rows * 4, log)
+    for index, curve in enumerate(curves):
+        _draw_curve(canvas, curve, x_axis, y_axis, index / len(curves))
+    at_row = {_row_of(y_axis, tick, rows): label for tick, label in zip(ticks, labels, strict=True)}
+    lines = [_with_axis(canvas, row, at_row, margin) for row in range(rows)]
+    return [*lines, *_x_axis(x_axis, margin, room, x_words)]
+
+
+def _row_of(axis: Scale, tick: float, rows: int) -> int:
+    return rows - 1 - (axis.at(tick) or 0) // 4
+
+
+def _with_axis(canvas: Canvas, row: int, labels: dict[int, str], margin: int) -> Line:
+    tick = row in labels
+    return [(f"{labels.get(row, ''):>{margin}} {'┤' if tick else '│'}", "dim"), *canvas.row(row)]
+
+
+def _draw_curve(canvas: Canvas, curve: Curve, x_axis: Scale, y_axis: Scale, shift: float) -> None:
+    dots = [(x_axis.at(x), y_axis.at(y)) for x, y in zip(curve.xs, curve.ys, strict=True)]
+    touched: dict[int, tuple[int, int]] = {}
+    whole = [(x, y) if x is not None and y is not None else None for x, y in dots]
+    for dot in whole[:1]:
+        if dot:
+            touched[dot[0] // 2] = canvas.dot(*dot, curve.style)
+    for before, after in pairwise(whole):
+        if after is None:
+            continue
+        for x, y in _line(before or after, after):
+            if not curve.dotted or (x + y) % 3 == 0:
+                touched[x // 2] = canvas.dot(x, y, curve.style)
+    if curve.mark and touched:
+        _put_marks(canvas, curve, touched, shift)
+
+
+def _put_marks(canvas: Canvas, curve: Curve, touched: dict[int, tuple[int, int]], shift: float) -> None:
+    """A few along the curve, not where the other curves have theirs, and one at its end."""
+    stride = max(8, canvas.columns // 5)
+    wanted = {int(shift * stride) + stride * index for index in range(canvas.columns // stride + 1)} & touched.keys()
+    for column in {*wanted, max(touched)}:
+        canvas.marks[touched[column]] = curve.mark
+        canvas.styles[touched[column]] = curve.style
+
+
+def _line(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
+    for step in range(steps + 1):
+        yield (
+            start[0] + round((end[0] - start[0]) * step / steps),
+            start[1] + round((end[1] - start[1]) * step / steps),
+        )
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """A range that has an extent, also for a single value."""
+    if high > low and math.isfinite(high - low):
+        return low, high
+    room = abs(low) * 0.1 or 1.0
+    return low - room, high + room
+
+
+def _linear_axis(low: float, high: float, count: int) -> tuple[float, float, list[float]]:
+    """A range that begins and ends at round numbers, and those between."""
+    low, high = _apart(low, high)
+    step = _nice_step((high - low) / max(1, count))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return first * step, last * step, [index * step for index in range(first, last + 1)]
+
+
+def _nice_step(least: float) -> float:
+    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    return next((nice * power for nice in _NICE if nice * power >= least * 0.999), 10 * power)
+
+
+def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Powers of ten; some of them where there are many."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    last = max(last, first + 1)
+    stride = max(1, math.ceil((last - first) / 5))
+    return 10.0**first, 10.0**last, [10.0**power for power in range(first, last + 1, stride)]
+
+
+def _x_axis(axis: Scale, margin: int, room: int, x_words: Callable[[float], str] | None) -> list[Line]:
+    rule, labels = ["─"] * room, [" "] * room
+    free_from = 0
+    for tick in _x_ticks(axis, room // _TICK_COLUMNS, seconds=x_words is not None):
+        column = (axis.at(tick) or 0) // 2
+        text = x_words(tick) if x_words else count_words(tick)
+        start = min(max(0, column - len(text) // 2), room - len(text))
+        if start < free_from:
+            continue
+        rule[column] = "┬"
+        labels[start : start + len(text)] = text
+        free_from = start + len(text) + 1
+    return [[(f"{'':>{margin}} └{''.join(rule)}", "dim")], [(f"{'':>{margin}}  {''.join(labels).rstrip()}", "dim")]]
+
+
+def _x_ticks(axis: Scale, count: int, *, seconds: bool) -> list[float]:
+    least = (axis.high - axis.low) / max(1, count)
+    step = _nice_seconds(least) if seconds else _nice_step(least)
+    first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def _nice_seconds(least: float) -> float:
+    return next((float(nice) for nice in _NICE_SECONDS if nice >= least), _nice_step(least / _DAY) * _DAY)
+
+
+def count_words(value: float) -> str:
+    """`1,200`, `45k`, `1.5M`."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if unit == 'k' else size):.4g}{unit}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def spark(values: Sequence[float], columns: int) -> str:
+    """A series in one line; a gap is a space."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return ""
+    low, high = min(finite), max(finite)
+    extent = (high - low) or 1.0
+    columns = min(columns, len(values))
+    parts = [values[i * len(values) // columns : (i + 1) * len(values) // columns] for i in range(columns)]
+    return "".join(_block([(value - low) / extent for value in part if math.isfinite(value)]) for part in parts)
+
+
+def _block(shares: list[float]) -> str:
+    return _BLOCKS[round(sum(shares) / len(shares) * (len(_BLOCKS) - 1))] if shares else " "

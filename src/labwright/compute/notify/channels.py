@@ -1,0 +1,145 @@
+"""Channels as `labwright.toml` describes them. Addresses are secrets: from a variable or a private file only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from labwright.compute.notify.message import Message, News
+from labwright.compute.notify.senders import Desktop, Sender, Slack, Webhook
+from labwright.domain.alert import Severity
+from labwright.domain.errors import Invalid
+from labwright.paths import ProjectPaths
+from labwright.settings import load_tables
+
+TABLE = "notify"
+_KEYS = ("kind", "name", "url_env", "url_file", "min_severity", "events")
+_WITH_ADDRESS: dict[str, Callable[[str], Sender]] = {"webhook": Webhook, "slack": Slack}
+_KINDS = (*_WITH_ADDRESS, "desktop")
+_ORDER = list(Severity)
+_CHOICES = (News.ALERT, News.RUN_FAILED, News.RUN_FINISHED)
+Word = TypeVar("Word", News, Severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    name: str
+    kind: str
+    events: tuple[News, ...]
+    min_severity: Severity
+    url_env: str = ""
+    sender: Sender = field(repr=False)
+
+    def wants(self, message: Message) -> bool:
+        """The least severity is for alerts; an end of a run is wanted or not by its name."""
+        severe = _ORDER.index(message.severity) >= _ORDER.index(self.min_severity)
+        return message.kind in self.events and (severe or message.kind is not News.ALERT)
+
+
+def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) -> list[Channel]:
+    """Whatever is wrong is said now, at start, and not when the first alert gets lost."""
+    found: list[Channel] = []
+    for number, table in enumerate(load_tables(paths.project, TABLE), 1):
+        entry = _Entry(f"{paths.config}: [[{TABLE}]] number {number}", table, paths.project, environ)
+        channel = entry.channel(number)
+        if channel.name in {other.name for other in found}:
+            raise entry.wrong(f"a channel before it has the name {channel.name!r}", "Give each a `name` of its own.")
+        found.append(channel)
+    return found
+
+
+class _Entry:
+    """One table of the file; errors name it, and never what it holds where that may be an address."""
+
+    def __init__(self, where: str, table: dict[str, Any], project: Path, environ: Mapping[str, str]) -> None:
+        self._where = where
+        self._table = table
+        self._project = project
+        self._environ = environ
+
+    def wrong(self, what: str, hint: str = "") -> Invalid:
+        return Invalid(f"{self._where}: {what}.", hint=hint)
+
+    def channel(self, number: int) -> Channel:
+        self._check_keys()
+        kind = self._text("kind")
+        if kind not in _KINDS:
+            raise self.wrong("`kind` is missing or unknown", f"Choose: {', '.join(_KINDS)}.")
+        return Channel(
+            name=self._text("name") or (kind if number == 1 else f"{kind}-{number}"),
+            kind=kind,
+            events=self._events(),
+            min_severity=self._one_of("min_severity", self._text("min_severity") or Severity.WARNING, list(Severity)),
+            url_env=self._text("url_env"),
+            sender=self._sender(kind),
+        )
+
+    def _check_keys(self) -> None:
+        if "url" in self._table:
+            hint = 'Write url_env = "MY_WEBHOOK_URL" and set that variable where the server is started, or url_file.'
+            raise self.wrong("the address is a secret and does not belong into this file", hint)
+        unknown = sorted(set(self._table) - set(_KEYS))
+        if unknown:
+            raise self.wrong(f"unknown {', '.join(unknown)}", f"Known: {', '.join(_KEYS)}.")
+
+    def _text(self, key: str) -> str:
+        value = self._table.get(key, "")
+        if not isinstance(value, str):
+            raise self.wrong(f"`{key}` must be text")
+        return value
+
+    def _events(self) -> tuple[News, ...]:
+        names = self._table.get("events", [News.ALERT])
+        if not isinstance(names, list) or not names:
+            raise self.wrong("`events` must be a list", f"Choose from: {', '.join(_CHOICES)}.")
+        return tuple(self._one_of("events", name, list(_CHOICES)) for name in names)
+
+    def _one_of(self, key: str, value: object, choices: list[Word]) -> Word:
+        found = next((choice for choice in choices if choice == value), None)
+        if found is None:
+            raise self.wrong(f"`{key}` knows no {str(value)[:40]!r}", f"Choose: {', '.join(choices)}.")
+        return found
+
+    def _sender(self, kind: str) -> Sender:
+        variable, file = self._text("url_env"), self._text("url_file")
+        if kind not in _WITH_ADDRESS:
+            if variable or file:
+                raise self.wrong(f"a {kind} channel has no address", "Leave url_env and url_file out.")
+            return Desktop()
+        if bool(variable) == bool(file):
+            raise self.wrong("give one of `url_env` and `url_file`", "The address itself stays out of this file.")
+        text = self._from_variable(variable) if variable else self._from_file(self._project / Path(file).expanduser())
+        return _WITH_ADDRESS[kind](self._checked(text.strip(), variable or file))
+
+    def _from_variable(self, name: str) -> str:
+        if "://" in name:
+            raise self.wrong("`url_env` is the name of a variable, not the address")
+        if not self._environ.get(name):
+            raise self.wrong(f"the variable {name} is not set", "Set it where the server is started, or use url_file.")
+        return self._environ[name]
+
+    def _from_file(self, path: Path) -> str:
+        try:
+            mode = path.stat().st_mode
+            text = path.read_text() if stat.S_ISREG(mode) else ""
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise self.wrong(f"{path} cannot be read: {why}") from None
+        if mode & 0o077:
+            raise self.wrong(f"others may read {path}", f"chmod 600 {path}")
+        return text
+
+    def _checked(self, url: str, source: str) -> str:
+        try:
+            address = urlsplit(url)
+            usable = address.scheme in ("http", "https") and address.hostname and (address.port or 1)
+        except ValueError:
+            usable = None
+        if not usable or not url.isascii() or not url.isprintable() or " " in url:
+            raise self.wrong(f"what {source} holds is not an http or https address")
+        return url

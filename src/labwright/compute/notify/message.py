@@ -1,0 +1,120 @@
+"""From a stored event to what a channel is told. Pure: who wants it and where it goes is decided elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.alert import Severity
+from labwright.domain.clock import epoch_seconds
+from labwright.domain.event import Event, EventType
+from labwright.domain.run import Run, RunStatus
+
+TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS)
+IMPORTED = "imported"  # the tag of runs that ended long before we heard of them
+
+
+class News(StrEnum):
+    ALERT = "alert"
+    RUN_FAILED = "run_failed"
+    RUN_FINISHED = "run_finished"
+    TEST = "test"
+
+
+_ENDS = {
+    RunStatus.FAILED: (News.RUN_FAILED, Severity.CRITICAL),
+    RunStatus.LOST: (News.RUN_FAILED, Severity.CRITICAL),
+    RunStatus.FINISHED: (News.RUN_FINISHED, Severity.INFO),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    kind: News
+    severity: Severity
+    title: str
+    text: str
+    time: str
+    project: str
+    run: dict[str, Any] | None = None
+    alert: dict[str, Any] | None = None
+    how_to_answer: str = ""
+    details: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Message:
+        return cls(**{**data, "kind": News(data["kind"]), "severity": Severity(data["severity"])})
+
+
+def message_of(event: Event, run: Run | None, project: str) -> Message | None:
+    """None for what is no news: other moves of a run, and runs that were only taken in."""
+    if run is not None and IMPORTED in run.tags:
+        return None
+    if event.type is EventType.ALERT_RAISED:
+        return _of_alert(event, run, project)
+    if event.type is EventType.RUN_STATUS and event.data["to"] in _ENDS:
+        return _of_end(event, run, project)
+    return None
+
+
+def _of_alert(event: Event, run: Run | None, project: str) -> Message:
+    data = event.data
+    choices = "|".join(data["choices"])
+    return Message(
+        kind=News.ALERT,
+        severity=Severity(data["severity"]),
+        title=f"{data['severity'].capitalize()}: {_name(event, run)}",
+        text=data["message"],
+        time=event.time,
+        project=project,
+        run=_facts(event, run),
+        alert={"id": data["alert_id"], "message": data["message"], "choices": data["choices"]},
+        how_to_answer=f"labwright alerts answer {data['alert_id']} {choices}" if choices else "",
+    )
+
+
+def _of_end(event: Event, run: Run | None, project: str) -> Message:
+    kind, severity = _ENDS[RunStatus(event.data["to"])]
+    return Message(
+        kind=kind,
+        severity=severity,
+        title=f"Run {event.data['to']}: {_name(event, run)}",
+        text=_why(event, run),
+        time=event.time,
+        project=project,
+        run=_facts(event, run),
+        details=_results(run) if run and kind is News.RUN_FINISHED else [],
+    )
+
+
+def _why(event: Event, run: Run | None) -> str:
+    reason = (run.error if run else None) or event.data.get("reason") or ""
+    code = event.data.get("exit_code")
+    words = [f"exit code {code}" if code else "", reason.replace("_", " ") if reason.isidentifier() else reason]
+    if run and run.started_at and run.ended_at:
+        words.append(f"after {epoch_seconds(run.ended_at) - epoch_seconds(run.started_at):.0f} s")
+    return ", ".join(filter(None, words))
+
+
+def _results(run: Run) -> list[str]:
+    shown = list(run.summary.items())[:5]
+    return [f"{key} {_short(values.get('last'))}" for key, values in shown]
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _name(event: Event, run: Run | None) -> str:
+    return run.name if run else event.run_id or "a run"
+
+
+def _facts(event: Event, run: Run | None) -> dict[str, Any]:
+    if run is None:
+        return {"id": event.run_id}
+    names = ("id", "name", "status", "exit_code", "sweep_id", "started_at", "ended_at")
+    return {name: getattr(run, name) for name in names}

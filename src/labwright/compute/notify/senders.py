@@ -1,0 +1,165 @@
+"""The ways out: a webhook, Slack, the desktop. An address is known here and nowhere else; no error names it."""
+
+from __future__ import annotations
+
+import html
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from labwright.compute.notify.message import Message
+from labwright.domain.alert import Severity
+from labwright.domain.errors import LabwrightError
+from labwright.version import __version__
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_SLACK_TEXT = 2900  # of 3000 that a block may have
+_DESKTOP_TEXT = 500
+_URGENCY = {Severity.INFO: "low", Severity.WARNING: "normal", Severity.CRITICAL: "critical"}
+_MARKS = {Severity.INFO: ":information_source:", Severity.WARNING: ":warning:", Severity.CRITICAL: ":rotating_light:"}
+
+
+class NotSent(LabwrightError):
+    """The message did not arrive."""
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Sender(Protocol):
+    @property
+    def target(self) -> str:
+        """Where it goes, as far as others may know."""
+
+    def problem(self) -> str:
+        """Why this cannot work here; empty if it can."""
+
+    def send(self, message: Message, key: str, timeout: float) -> None:
+        """Raises NotSent. The same message sent again has the same key."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could lead the message anywhere; it is an answer like any other, and not the wanted one."""
+
+    def redirect_request(self, *_request: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Webhook:
+    url: str
+
+    @property
+    def target(self) -> str:
+        address = urlsplit(self.url)
+        port = f":{address.port}" if address.port else ""
+        return f"{address.scheme}://{address.hostname}{port}/…"
+
+    def problem(self) -> str:
+        return ""
+
+    def send(self, message: Message, key: str, timeout: float) -> None:
+        body = json.dumps(self.body(message, key), ensure_ascii=False).encode()
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Idempotency-Key": key,
+            "User-Agent": f"labwright/{__version__}",
+        }
+        request = urllib.request.Request(self.url, body, headers)  # noqa: S310  # http and https only: see channels
+        try:
+            with self._opener().open(request, timeout=timeout):
+                pass
+        except urllib.error.HTTPError as error:
+            with error:
+                raise NotSent(_status_words(error.code), _retry_after(error)) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise NotSent(_words(error, timeout)) from None
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """By the proxy that the environment names, except to this machine itself."""
+        proxies: dict[str, str] | None = {} if urlsplit(self.url).hostname in _HERE else None
+        return urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler(proxies))
+
+    def body(self, message: Message, key: str) -> dict[str, Any]:
+        return {"id": key, **message.to_dict()}
+
+
+class Slack(Webhook):
+    """Slack's incoming webhooks, and what speaks their format."""
+
+    __slots__ = ()
+
+    def body(self, message: Message, key: str) -> dict[str, Any]:  # noqa: ARG002
+        mark = _MARKS[message.severity]
+        lines = [f"{mark} *{_for_slack(message.title)}*", _for_slack(message.text)]
+        lines += [f"• {_for_slack(line)}" for line in message.details]
+        context = [f"project {message.project}", (message.run or {}).get("id") or ""]
+        if message.how_to_answer:
+            context.append(f"`{message.how_to_answer}`")
+        below = " · ".join(_for_slack(part) for part in context if part)
+        text = "\n".join(filter(None, lines))[:_SLACK_TEXT]
+        return {
+            "text": _for_slack(f"{message.title}: {message.text}")[:_SLACK_TEXT],
+            "blocks": [
+                {"type": "section", "text": {"type": "mrkdwn", "text": text}},
+                {"type": "context", "elements": [{"type": "mrkdwn", "text": below}]},
+            ],
+        }
+
+
+def _for_slack(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _status_words(code: int) -> str:
+    if 300 <= code < 400:
+        return f"answered with a redirect ({code}), which is not followed"
+    return f"answered with status {code}"
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float:
+    text = error.headers.get("Retry-After", "")
+    return min(float(text), 3600.0) if text.isdecimal() else 0.0
+
+
+def _words(error: Exception, timeout: float) -> str:
+    """Of the error's kind, never its own text: that may hold the address."""
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return f"no answer within {timeout:g} s"
+    if isinstance(reason, OSError) and reason.strerror:
+        return f"cannot be reached: {reason.strerror}"
+    return f"cannot be reached: {type(reason).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Desktop:
+    @property
+    def target(self) -> str:
+        return "this machine's desktop"
+
+    def problem(self) -> str:
+        if shutil.which("notify-send") is None:
+            return "notify-send is not installed"
+        has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        return "" if has_display else "the server has no display"
+
+    def send(self, message: Message, key: str, timeout: float) -> None:  # noqa: ARG002
+        text = html.escape("\n".join([message.text, *message.details])[:_DESKTOP_TEXT], quote=False)
+        words = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright", "--", message.title[:200], text]
+        try:
+            subprocess.run(["notify-send", *words], check=True, capture_output=True, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise NotSent(f"notify-send did not end within {timeout:g} s") from None
+        except subprocess.CalledProcessError as error:
+            raise NotSent(f"notify-send ended with {error.returncode}") from None
+        except OSError as error:
+            raise NotSent(f"notify-send cannot be started: {error.strerror}") from None

@@ -1,0 +1,72 @@
+// Calls to the server. Addresses are relative to the page, so a tunnel to another port works.
+
+import { signOut, token } from "./session.js";
+
+export class ApiError extends Error {
+  constructor(status, code, message, hint = "") {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+export const address = (path) => new URL(path, document.baseURI);
+export const isAborted = (error) => error?.name === "AbortError";
+
+async function call(method, path, { query = {}, body, abort } = {}) {
+  const url = address(path);
+  for (const [name, value] of Object.entries(query)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item !== undefined && item !== null && item !== "") url.searchParams.append(name, item);
+    }
+  }
+  const used = token.value;
+  const headers = { "X-Auth-Token": used };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await reach(url, { method, headers, signal: abort, body: body && JSON.stringify(body) });
+  if (response.ok) return response;
+  throw await refusal(response, used);
+}
+
+async function reach(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (error) {
+    if (isAborted(error)) throw error;
+    throw new ApiError(0, "gone", "The server does not answer.", "Start it again with `labwright up`.");
+  }
+}
+
+export async function refusal(response, used) {
+  if (response.status === 401) tokenRefused(used);
+  const { error } = await response.json().catch(() => ({}));
+  return new ApiError(response.status, error?.code, error?.message ?? `The server answered ${response.status}.`, error?.hint);
+}
+
+// A late answer to an old token must not throw out somebody who has signed in again.
+function tokenRefused(used) {
+  if (used === token.value) signOut("The token was not accepted: it is wrong, or it has expired.");
+}
+
+export const get = async (path, query, abort) => (await call("GET", path, { query, abort })).json();
+export const post = async (path, body) => (await call("POST", path, { body })).json();
+
+export async function getPage(path, query, abort) {
+  const response = await call("GET", path, { query, abort });
+  return { items: await response.json(), next: response.headers.get("X-Next-Cursor") };
+}
+
+// What is wrong with a token, before it is taken as ours; "" if nothing is.
+export async function whatIsWrongWith(text) {
+  if (!/^[\x21-\x7e]+$/.test(text)) return "That does not look like a token.";
+  try {
+    const response = await reach(address("runs?limit=1"), { headers: { "X-Auth-Token": text } });
+    if (response.ok) return "";
+    return response.status === 401 ? "That token is not this server's, or it has expired." : (await refusal(response)).message;
+  } catch (error) {
+    return `${error.message} ${error.hint ?? ""}`;
+  }
+}
+
+export const runPath = (id, rest = "") => `runs/${encodeURIComponent(id)}${rest}`;

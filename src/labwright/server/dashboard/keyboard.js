@@ -1,0 +1,44 @@
+// Keys that work anywhere but in a field. A page adds its own while it is shown.
+
+import { useEffect } from "./ui.js";
+
+const SEQUENCE_MS = 1200;
+const layers = [];
+let prefix = "";
+let prefixTimer = 0;
+
+const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (isTyping(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return; // does its own thing
+  const name = prefix ? `${prefix} ${event.key}` : event.key;
+  const layer = layers.findLast((keys) => name in keys);
+  if (layer) {
+    event.preventDefault();
+    layer[name](event);
+  }
+  remember(!layer && event.key === "g" && !prefix ? "g" : "");
+}
+
+function remember(key) {
+  prefix = key;
+  clearTimeout(prefixTimer);
+  if (key) prefixTimer = setTimeout(() => (prefix = ""), SEQUENCE_MS);
+}
+
+export function startKeyboard(keys) {
+  layers.unshift(keys);
+  document.addEventListener("keydown", onKey);
+}
+
+export function useKeys(keys) {
+  useEffect(() => {
+    layers.push(keys);
+    return () => layers.splice(layers.indexOf(keys), 1);
+  });
+}

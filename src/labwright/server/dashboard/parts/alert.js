@@ -1,0 +1,50 @@
+// Something a person should know, with its choices as buttons.
+
+import { runAddress } from "../router.js";
+import { answerAlert } from "../store.js";
+import { html, useState } from "../ui.js";
+import { ask } from "./confirm.js";
+import { Icon } from "./icon.js";
+import { Ago } from "./time.js";
+import { say, sayError } from "./toast.js";
+
+const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-alert" };
+
+export function Alert({ alert, withRun, onAnswered }) {
+  return html`<article class="alert alert-${alert.severity}">
+    <span class="alert-severity"><${Icon} name=${ICONS[alert.severity] ?? "info"} />${alert.severity}</span>
+    <div class="alert-body">
+      <p class="alert-message">${alert.message}</p>
+      <p class="muted small">
+        ${alert.rule && html`<code>${alert.rule}</code> · `}
+        ${withRun && html`<a href=${runAddress(alert.run_id)}>${alert.run_id}</a> · `}
+        <${Ago} time=${alert.created_at} />
+      </p>
+    </div>
+    ${alert.status === "pending"
+      ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
+      : html`<p class="muted small">${alert.answer} · ${alert.answered_by} · <${Ago} time=${alert.answered_at} /></p>`}
+  </article>`;
+}
+
+function Choices({ alert, onAnswered }) {
+  const [busy, setBusy] = useState(false);
+  const answer = async (choice) => {
+    if (choice === "stop" && !(await ask(STOP))) return;
+    setBusy(true);
+    try {
+      await answerAlert(alert, choice);
+      say(`Answered: ${choice}.`);
+      onAnswered?.();
+    } catch (error) {
+      sayError(error);
+    }
+    setBusy(false);
+  };
+  const choices = alert.choices?.length ? alert.choices : ["ignore"];
+  return html`<div class="alert-choices" role="group" aria-label="Answer">${choices.map(
+    (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${choice}</button>`,
+  )}</div>`;
+}
+
+const STOP = { title: "Stop the run?", text: "It and everything it started will be ended.", verb: "Stop run" };

@@ -1,0 +1,141 @@
+// A run's output, live. Only the lines in view are in the page; only part of a long output is in memory.
+
+import { pieces, stripAnsi } from "../ansi.js";
+import { bytes } from "../format.js";
+import { LogReader } from "../log_reader.js";
+import { isTerminal, onHint, resync } from "../store.js";
+import { throttle } from "../throttle.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+import { LogSearch } from "./log_search.js";
+import { sayError } from "./toast.js";
+import { useVirtual } from "./virtual.js";
+
+const LINE_HEIGHT = 18;
+const GROW_MS = 250;
+const NEAR = 30 * LINE_HEIGHT;
+
+export function Log({ run }) {
+  const [, draw] = useState(0);
+  const [follows, setFollows] = useState(true);
+  const [marked, setMarked] = useState(-1);
+  const [search, setSearch] = useState({ words: "", all: null });
+  const reader = useReader(run, follows, () => draw((count) => count + 1));
+  const { buffer } = reader;
+  const lines = search.all ?? buffer.lines;
+  const { ref, first, last, before, after } = useVirtual(lines.length, LINE_HEIGHT);
+  const hits = useMemo(() => hitsIn(lines, search), [search, lines, lines.length, buffer.end, buffer.start]);
+
+  useLayoutEffect(() => {
+    const box = ref.current;
+    if (follows && !search.all) box.scrollTop = box.scrollHeight;
+    else if (buffer.shifted) box.scrollTop += buffer.shifted * LINE_HEIGHT;
+    buffer.shifted = 0;
+  });
+
+  const onScroll = () => {
+    if (search.all) return;
+    const box = ref.current;
+    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
+    setFollows(below < LINE_HEIGHT && reader.isAtEnd);
+    if (box.scrollTop < NEAR && buffer.start > 0) reader.earlier();
+    if (below < NEAR && !reader.isAtEnd) reader.later();
+  };
+  const show = (index) => {
+    setFollows(false);
+    setMarked(index);
+    ref.current.scrollTop = Math.max(0, index * LINE_HEIGHT - ref.current.clientHeight / 3);
+  };
+  const toEnd = async () => {
+    setMarked(-1);
+    setSearch({ words: search.words, all: null });
+    if (!reader.isAtEnd) await reader.tail();
+    setFollows(true);
+  };
+  const toError = async () => {
+    setSearch({ words: "", all: null });
+    setFollows(false);
+    try {
+      const index = await reader.firstError();
+      if (index >= 0) requestAnimationFrame(() => show(index));
+      else sayError(new Error("No error was found in this output."));
+    } catch (error) {
+      sayError(error);
+    }
+  };
+
+  return html`<section class="log" aria-label="Output">
+    <header class="section-head">
+      <h2>Output</h2>
+      <span class="muted small num">${reader.total ? bytes(reader.total) : ""}</span>
+      <div class="controls">
+        <${LogSearch} reader=${reader} hits=${hits} search=${search} onSearch=${setSearch} onShow=${show} />
+        <button onClick=${toError}>First error</button>
+        <button aria-pressed=${String(follows)} onClick=${toEnd}><${Icon} name="arrow-down" size="14" />
+          ${isTerminal(run) ? "End" : "Follow"}</button>
+      </div>
+    </header>
+    <div class="log-lines" ref=${ref} onScroll=${onScroll} tabindex="0" role="log" aria-live="off">
+      <div style=${{ height: `${before}px` }}></div>
+      ${lines.slice(first, last).map(
+        (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${first + offset === marked} />`,
+      )}
+      <div style=${{ height: `${after}px` }}></div>
+      ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search)}</p>`}
+    </div>
+  </section>`;
+}
+
+function emptyText(run, search) {
+  if (search.all) return "No line of this output has these words.";
+  return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
+}
+
+// The end at first; then what the server hints at. When the run ends, or the connection was away, once more.
+function useReader(run, follows, changed) {
+  const reader = useMemo(() => new LogReader(run.id, changed), [run.id]);
+  const following = useRef(follows);
+  following.current = follows;
+  const again = resync.value;
+  const ended = isTerminal(run);
+  useEffect(() => {
+    reader.tail();
+    const grow = throttle(() => reader.grow(following.current), GROW_MS);
+    const unsubscribe = onHint("output", run.id, grow);
+    return () => {
+      unsubscribe();
+      grow.cancel();
+      reader.close();
+    };
+  }, [reader]);
+  useEffect(() => {
+    if (again) reader.grow(following.current);
+  }, [reader, again, ended, run.status]);
+  return reader;
+}
+
+function hitsIn(lines, { words, all }) {
+  if (!words || all) return [];
+  const wanted = words.toLowerCase();
+  return lines.flatMap((line, index) => (stripAnsi(line.text).toLowerCase().includes(wanted) ? [index] : []));
+}
+
+function Line({ line, words, marked }) {
+  const text = line.text.endsWith("\r") ? line.text.slice(0, -1) : line.text;
+  return html`<div class="line ${marked ? "line-marked" : ""}">${pieces(text).map(
+    (piece) => html`<span class=${piece.class} style=${piece.style}>${lit(piece.text, words)}</span>`,
+  )}${line.folded > 0 && html`<span class="folded" title="${line.folded} earlier states of this line are not shown">↻ ${line.folded}</span>`}</div>`;
+}
+
+function lit(text, words) {
+  if (!words) return text;
+  const low = text.toLowerCase();
+  const wanted = words.toLowerCase();
+  const parts = [];
+  let from = 0;
+  for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, from)) {
+    parts.push(text.slice(from, at), html`<mark>${text.slice(at, at + words.length)}</mark>`);
+    from = at + words.length;
+  }
+  return [...parts, text.slice(from)];
+}

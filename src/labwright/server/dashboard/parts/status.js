@@ -1,0 +1,34 @@
+// A status has one colour, one icon and one word, the same everywhere. Colours are in style/base.css by the same name.
+
+import { html } from "../ui.js";
+import { Icon } from "./icon.js";
+
+const ICONS = {
+  ready: "circle-dashed",
+  queued: "list",
+  launching: "loader",
+  waiting: "hourglass",
+  running: "circle-play",
+  finished: "circle-check",
+  failed: "circle-x",
+  stopped: "circle-slash",
+  lost: "circle-question-mark",
+};
+
+export function Status({ run }) {
+  const { status } = run;
+  const word = run.stop_requested && status === "running" ? "stopping" : status;
+  return html`<span class="status status-${status}" title=${run.status_reason || undefined}>
+    <${Icon} name=${ICONS[status] ?? "circle-question-mark"} /><span class="status-word">${word}</span>
+  </span>`;
+}
+
+// Why it ended or waits, in as few words as there are.
+export function reasonOf(run) {
+  const parts = [];
+  if (run.status_reason) parts.push(run.status_reason.replaceAll("_", " "));
+  else if (run.error) parts.push(run.error);
+  if (run.signal) parts.push(`signal ${run.signal}`);
+  else if (run.exit_code) parts.push(`exit ${run.exit_code}`);
+  return parts.join(" · ");
+}

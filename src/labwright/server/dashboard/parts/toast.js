@@ -1,0 +1,31 @@
+// Short news at the edge: what was done, or why it was not.
+
+import { html, signal } from "../ui.js";
+import { Icon } from "./icon.js";
+
+const STAYS_MS = 6000;
+const shown = signal([]);
+let count = 0;
+
+export function say(text, { action, hint = "", kind = "info" } = {}) {
+  const toast = { id: ++count, text, hint, action, kind };
+  shown.value = [...shown.value.slice(-2), toast];
+  setTimeout(() => close(toast), kind === "error" ? 2 * STAYS_MS : STAYS_MS);
+}
+
+export const sayError = (error) => say(error.message, { hint: error.hint, kind: "error" });
+
+function close(toast) {
+  shown.value = shown.value.filter((other) => other !== toast);
+}
+
+export function Toasts() {
+  return html`<div class="toasts" role="status" aria-live="polite">${shown.value.map(
+    (toast) => html`<div class="toast toast-${toast.kind}" key=${toast.id}>
+      <${Icon} name=${toast.kind === "error" ? "octagon-alert" : "check"} />
+      <div>${toast.text}${toast.hint && html`<div class="muted">${toast.hint}</div>`}</div>
+      ${toast.action && html`<button class="link" onClick=${() => (close(toast), toast.action.run())}>${toast.action.label}</button>`}
+      <button class="bare" aria-label="Close" onClick=${() => close(toast)}><${Icon} name="x" size="14" /></button>
+    </div>`,
+  )}</div>`;
+}

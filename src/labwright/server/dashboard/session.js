@@ -1,0 +1,39 @@
+// Who is signed in: the token, where it comes from and when it goes.
+
+import { signal } from "./ui.js";
+import { forget, recall, remember } from "./storage.js";
+
+export const token = signal(recall("token", ""));
+export const whyOut = signal(""); // shown on the sign-in page
+
+export function signIn(text) {
+  remember("token", text);
+  whyOut.value = "";
+  token.value = text;
+}
+
+export function signOut(why = "") {
+  forget("token");
+  whyOut.value = why;
+  token.value = "";
+}
+
+// The printed link is `/#token=…`. The token leaves the address before anything else happens, so that it is neither
+// in the history nor in a picture of the window. Answers whether there was one.
+export function takeTokenFromAddress() {
+  const match = /^#token=([^&]*)/.exec(location.hash);
+  if (!match) return false;
+  history.replaceState(null, "", `${location.pathname}${location.search}#/runs`);
+  const found = decoded(match[1]).trim();
+  if (/^[\x21-\x7e]+$/.test(found)) signIn(found);
+  else signOut("The link has no usable token in it."); // other characters cannot be sent in a header
+  return true;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,66 @@
+"""Every stored point of a run, at full resolution, as lines of CSV or JSON; never all of them at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.errors import NotFound
+from labwright.domain.metric import Points, as_json
+from labwright.services import runs as run_verbs
+from labwright.store import metrics
+from labwright.store.metrics import Series
+
+COLUMNS = ("key", "step", "time", "value", "source", "attempt")
+Row = tuple[Any, ...]
+
+
+def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with_run: bool) -> Iterator[str]:
+    """What is wrong is said before the first line."""
+    run_verbs.get(lab, run_id)
+    found = metrics.series_of(lab.db.reader(), run_id)
+    missing = sorted(set(keys or ()) - {series.key for series in found})
+    if missing:
+        known = ", ".join(sorted({series.key for series in found})[:20]) or "none yet"
+        raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=f"It has: {known}.")
+    wanted = [series for series in found if keys is None or series.key in keys]
+    first = (run_id,) if with_run else ()
+    names = ("run_id", *COLUMNS) if with_run else COLUMNS
+    return _WRITERS[form](names, (block for series in wanted for block in _rows(lab, series, first)))
+
+
+def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
+    """Found again by count after each part: a chunk may be merged with others while somebody downloads."""
+    done = 0
+    while points := metrics.points_from(lab.db.reader(), series, done):
+        done += len(points)
+        yield [(*first, *row) for row in _columns(series, points)]
+
+
+def _columns(series: Series, points: Points) -> Iterator[Row]:
+    for step, time, value in zip(points.steps, points.times, points.values, strict=True):
+        yield series.key, step, round(time, 3), as_json(value), series.source, series.attempt
+
+
+def _csv(names: Row, blocks: Iterator[list[Row]]) -> Iterator[str]:
+    yield _csv_lines([names])
+    for block in blocks:
+        yield _csv_lines(block)
+
+
+def _csv_lines(rows: list[Row]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _jsonl(names: Row, blocks: Iterator[list[Row]]) -> Iterator[str]:
+    for block in blocks:
+        yield "".join(f"{json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)}\n" for row in block)
+
+
+_WRITERS: dict[str, Callable[[Row, Iterator[list[Row]]], Iterator[str]]] = {"csv": _csv, "jsonl": _jsonl}

@@ -1,0 +1,283 @@
+"""Take in what the SDK wrote while there was no server: a folder with `run.json`, `metrics/`, perhaps `exit.json`.
+
+The id follows from the folder's name and `run.json`, so the same folder cannot become two runs, not even after the
+database was made anew. Copied aside, renamed, then recorded: a kill in between leaves nothing that a second try minds.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import stat
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.ingest import end_run
+from labwright.compute.lab import Lab
+from labwright.compute.launchers.local import EXTERNAL
+from labwright.compute.notify.message import IMPORTED
+from labwright.domain.actor import Actor
+from labwright.domain.clock import epoch_seconds, now, rfc3339
+from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.domain.ids import RUN, id_of
+from labwright.domain.metric import as_number
+from labwright.domain.run import Run, RunStatus
+from labwright.files import create_exclusive, write_json, write_new
+from labwright.paths import RunPaths
+from labwright.processes import ProcessIdentity, identity
+from labwright.store import runs
+
+_SMALL_BYTES = 2 << 20
+_LATEST = 1e11  # seconds since 1970: what a clock may sensibly show
+_METRICS_FILE = re.compile(r"[A-Za-z0-9_.@=+-]{1,200}\.jsonl")
+_ENDS = {status.value: status for status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED)}
+_USAGE = ("wall_seconds", "cpu_seconds", "max_memory_mb")
+_UNKNOWN_COMMAND = "false # imported; its command is not known"
+_SAID = 5
+_one_at_a_time = threading.Lock()  # two that take in one folder must not meet in the new one
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    run: Run
+    already_there: bool
+
+
+def take_in(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Imported:
+    """A folder that was taken in before is answered with its run; nothing is doubled."""
+    folder = _check_folder(lab, path, outside)
+    raw = _read(folder / "run.json")
+    facts = _as_object(raw, folder / "run.json")
+    _refuse_running(facts, folder)
+    with _one_at_a_time:
+        run_id, known = _id_for(lab, folder.name.encode() + b"\n" + raw)
+        if known is not None:
+            return Imported(run=known, already_there=True)
+        end = _end_facts(folder)
+        run = _copy(lab, folder, _run(lab, run_id, facts, folder, actor), end)
+        run = _insert(lab, run, actor, None if end else _newest_change(folder))
+    lab.wake()
+    lab.metrics_arrived(run_id)
+    return Imported(run=run, already_there=False)
+
+
+def _insert(lab: Lab, run: Run, actor: Actor, lost_at: float | None) -> Run:
+    """One that says how it ended is ended by the engine, which reads its metrics first."""
+    with lab.db.transaction() as tx:
+        runs.insert(tx, run, str(actor))
+        if lost_at is None:
+            return run
+        words = "Whoever logged it ended without saying how."
+        return end_run(tx, run, RunStatus.LOST, reason="no_exit", error=words, ended_at=rfc3339(lost_at))
+
+
+def _check_folder(lab: Lab, path: str, outside: bool) -> Path:
+    folder = Path(os.path.realpath(lab.paths.project / os.path.expanduser(path)))
+    if not os.path.isfile(folder / "run.json"):
+        hint = "Name a folder below .labwright-offline that the server can read on its own machine."
+        raise Invalid(f"{folder} is no folder of a run that was logged without a server.", hint=hint)
+    if not outside and not folder.is_relative_to(os.path.realpath(lab.paths.project)):
+        raise Invalid(f"{folder} is outside of the project.", hint='If it is meant, say so: {"outside": true}.')
+    return folder
+
+
+def _refuse_running(facts: Json, folder: Path) -> None:
+    try:
+        process = ProcessIdentity.from_dict(facts)
+        alive = process.is_here and process.is_alive
+    except (KeyError, TypeError, ValueError, OSError):
+        return  # it does not say who wrote it
+    if alive and not os.path.exists(folder / "exit.json"):
+        raise Conflict(f"Process {process.pid} still logs into {folder}.", hint="Import it when that has ended.")
+
+
+def _id_for(lab: Lab, content: bytes) -> tuple[str, Run | None]:
+    """The id that this content has, or had if its run was deleted: then the next one."""
+    _, deleted = lab.journal.read()
+    number = 0
+    while True:
+        run_id = id_of(RUN, b"%d\n%s" % (number, content))
+        try:
+            return run_id, runs.get(lab.db.reader(), run_id)
+        except NotFound:
+            if run_id not in deleted:
+                return run_id, None
+        number += 1
+
+
+def _run(lab: Lab, run_id: str, facts: Json, folder: Path, actor: Actor) -> Run:
+    started = _moment(facts.get("started_at")) or now()
+    run = Run(
+        id=run_id,
+        name=_text(facts.get("name"), 200) or folder.name,
+        command=_text(facts.get("command"), 1_000_000) or _UNKNOWN_COMMAND,
+        workdir=_text(facts.get("workdir"), 4096) or str(lab.paths.project),
+        created_at=now(),
+        created_by=str(actor),
+        params=_params(facts.get("config")),
+        tags=_tags(facts),
+        notes=_text(facts.get("notes"), 10_000) or f"Imported from {folder}.",
+    )
+    run = run.move(RunStatus.QUEUED, queued_at=started)
+    run = run.move(RunStatus.LAUNCHING, launched_at=started, launcher=EXTERNAL, run_dir=lab.paths.run(run_id).dir)
+    return run.move(RunStatus.RUNNING, started_at=started, node=_text(facts.get("host"), 300) or None)
+
+
+def _tags(facts: Json) -> tuple[str, ...]:
+    """Its own, and project and group as the SDK makes them tags where there is a server."""
+    given = facts.get("tags")
+    own = [_text(tag, 100) for tag in given[:50]] if isinstance(given, list) else []
+    of_words = [f"{name}:{_text(facts.get(name), 90)}" for name in ("project", "group") if facts.get(name)]
+    return tuple(dict.fromkeys([*filter(None, own), *of_words, IMPORTED]))
+
+
+def _copy(lab: Lab, folder: Path, run: Run, end: Json | None) -> Run:
+    """Into a folder that nobody looks at, then all at once to where runs are."""
+    target = lab.paths.run(run.id)
+    aside = RunPaths(lab.paths.runs / f".{run.id}.import")
+    for left_behind in (aside.dir, target.dir):  # by a kill: there is no such run
+        shutil.rmtree(left_behind, ignore_errors=True)
+    os.makedirs(aside.metrics, mode=0o700)
+    try:
+        skipped = _copy_files(folder, Path(aside.dir))
+        run = run.evolve(warnings=tuple(skipped[:_SAID]))
+        write_new(aside.command, run.command.encode() + b"\n")
+        write_json(aside.spec, {"run": run.to_dict(), "sidecar": {}, "imported_from": str(folder)})
+        gone = {**replace(identity(os.getpid()), start_time=0).to_dict(), "attempt": 1, "external": True}
+        create_exclusive(aside.claim(1), json.dumps(gone).encode())
+        if end is not None:
+            write_json(aside.exit, end)
+        os.rename(aside.dir, target.dir)
+    finally:
+        shutil.rmtree(aside.dir, ignore_errors=True)
+    return run
+
+
+def _copy_files(folder: Path, to: Path) -> list[str]:
+    """Metrics and artifacts. Answers what was left out: links, and what is no plain file."""
+    skipped = []
+    for source in _files(folder / "metrics", folder / "artifacts"):
+        name = source.relative_to(folder)
+        wanted = name.parts[0] == "artifacts" or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
+        if not wanted or not _copy_file(source, to / name):
+            skipped.append(f"Not taken in: {name}".encode(errors="replace").decode())
+    return skipped
+
+
+def _files(*folders: Path) -> Iterator[Path]:
+    for folder in folders:
+        for place, _, names in os.walk(folder, followlinks=False):
+            if not os.path.islink(place):
+                yield from (Path(place) / name for name in sorted(names))
+
+
+def _copy_file(source: Path, target: Path) -> bool:
+    """False for a link, a FIFO and the like: only what lies in the folder itself is taken."""
+    fd = _open(source)
+    if fd is None:
+        return False
+    with os.fdopen(fd, "rb") as file:
+        target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        with open(target, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+    return True
+
+
+def _open(path: Path) -> int | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise Invalid(f"{path} cannot be read: {error.strerror}.") from None
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _read(path: Path) -> bytes:
+    fd = _open(path)
+    if fd is None:
+        raise Invalid(f"{path} is not a plain file.")
+    with os.fdopen(fd, "rb") as file:
+        content = file.read(_SMALL_BYTES + 1)
+    if len(content) > _SMALL_BYTES:
+        raise Invalid(f"{path} is larger than {_SMALL_BYTES >> 20} MB.")
+    return content
+
+
+def _as_object(raw: bytes, path: Path) -> Json:
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Invalid(f"{path} does not hold a JSON object.")
+    return found
+
+
+def _end_facts(folder: Path) -> Json | None:
+    """As a supervisor writes them; None if nobody said how it ended."""
+    path = folder / "exit.json"
+    if not os.path.lexists(path):
+        return None
+    facts = _as_object(_read(path), path)
+    code = facts.get("exit_code")
+    exit_code = code if type(code) is int and abs(code) < 2**31 else None
+    otherwise = RunStatus.FAILED if exit_code else RunStatus.FINISHED
+    signal = facts.get("signal")
+    usage = facts.get("usage")
+    return {
+        "attempt": 1,
+        "status": _ENDS.get(str(facts.get("status")), otherwise),
+        "reason": _text(facts.get("reason"), 500),
+        "exit_code": exit_code,
+        "signal": signal if type(signal) is int and 0 < signal < 128 else None,
+        "error": _text(facts.get("error"), 5000) or None,
+        "ended_at": _seconds(facts.get("ended_at")) or _newest_change(folder),
+        "usage": {name: usage[name] for name in _USAGE if _seconds(usage.get(name))} if isinstance(usage, dict) else {},
+    }
+
+
+def _newest_change(folder: Path) -> float:
+    return max(os.lstat(path).st_mtime for path in (folder / "run.json", *_files(folder / "metrics")))
+
+
+def _moment(value: object) -> str | None:
+    """RFC 3339 from either form."""
+    if isinstance(value, str):
+        try:
+            value = epoch_seconds(value)
+        except (ValueError, OverflowError):
+            return None
+    seconds = _seconds(value)
+    return None if seconds is None else rfc3339(seconds)
+
+
+def _seconds(value: object) -> float | None:
+    number = as_number(value)
+    return number if number is not None and 0 <= number <= _LATEST else None
+
+
+def _text(value: object, limit: int) -> str:
+    """Without what a database or a path would choke on."""
+    text = value if isinstance(value, str) else ""
+    return text[:limit].replace("\0", "�").encode(errors="replace").decode()
+
+
+def _params(config: object) -> Json:
+    """What JSON can carry everywhere; NaN and the like as words."""
+    if not isinstance(config, dict):
+        return {}
+    text = json.dumps(config, ensure_ascii=False).encode(errors="replace").decode()
+    found: Json = json.loads(text, parse_constant=str)
+    return found

@@ -1,0 +1,99 @@
+"""A loss, an error or a gradient norm that runs away from everything seen before, or falls back and stays there.
+
+Both are judged against the curve's own history, never against a fixed number. A spike of one or two points, a noisy
+or cyclical curve and networks that play against each other are healthy.
+"""
+
+from __future__ import annotations
+
+import math
+
+from labwright.sidecar.rules.levels import Levels, median
+from labwright.sidecar.rules.names import is_adversarial, is_gradient_norm, is_loss
+from labwright.sidecar.rules.seen import Alarm, Point
+
+_WARM_UP = 8  # levels before anything is judged
+_MOST_CURVES = 2000
+_HEALED_AFTER = 20  # points back below the limit
+
+
+class Divergence:
+    def __init__(self) -> None:
+        self._curves: dict[str, _Curve | None] = {}
+
+    def feed(self, point: Point) -> Alarm | None:
+        curve = self._curve(point.key)
+        if curve is None or not math.isfinite(point.value):
+            return None
+        words = curve.add(point.value)
+        if not words:
+            return None
+        return Alarm("divergence", f"{point.key} {words} at step {point.step}.", point.key, "critical")
+
+    def _curve(self, key: str) -> _Curve | None:
+        if key not in self._curves and len(self._curves) < _MOST_CURVES:
+            self._curves[key] = _Curve(key) if is_loss(key) or is_gradient_norm(key) else None
+        return self._curves.get(key)
+
+
+class _Curve:
+    def __init__(self, key: str) -> None:
+        norm = is_gradient_norm(key)
+        self._factor = 9.0 if norm else 4.0 if is_adversarial(key) else 2.0
+        self._falls_back = not norm and not is_adversarial(key)
+        self._levels = Levels()
+        self._limit = math.inf
+        self._alarmed_above: float | None = None
+        self._calm = 0
+
+    def add(self, value: float) -> str:
+        """What is wrong, in words, or nothing."""
+        new_level = self._levels.add(value)
+        if self._alarmed_above is not None:
+            self._recover(value)
+            return ""
+        if new_level:
+            self._limit = self._run_away_limit()
+        now = self._levels.now
+        if now > self._limit:
+            self._alarmed_above = self._limit
+            return f"runs away: {now:.4g}, far above all before (up to {max(self._old()):.4g})"
+        if new_level and self._falls_back and (base := self._fallen_from()) is not None:
+            self._alarmed_above = (base + now) / 2
+            return f"fell back to {now:.4g} from {base:.4g} and stays there"
+        return ""
+
+    def _recover(self, value: float) -> None:
+        self._calm = self._calm + 1 if value < (self._alarmed_above or 0.0) else 0
+        if self._calm >= _HEALED_AFTER:
+            self._alarmed_above, self._calm = None, 0
+            self._limit = self._run_away_limit()
+
+    def _old(self) -> list[float]:
+        """The history without its end, so that a slow explosion is not measured against itself."""
+        levels = self._levels.all
+        return levels[: -max(4, len(levels) // 10)]
+
+    def _run_away_limit(self) -> float:
+        if len(self._levels.all) < _WARM_UP:
+            return math.inf
+        old = self._old()
+        top = max(old)
+        return top + self._factor * max(top - min(old), abs(top))
+
+    def _fallen_from(self) -> float | None:
+        """The level from which half of all progress was lost at once, and not regained since."""
+        levels, start = self._levels.all, self._levels.start
+        part = max(6, len(levels) // 8)
+        if len(levels) < 2 * part + 3:
+            return None
+        before, after = levels[-2 * part : -part], levels[-part:]
+        base = median(before)
+        progress = start - base
+        fell = (
+            0 < base < start / 1.5
+            and max(before) < base + 0.2 * progress  # calm until then: no cycle, no swing
+            and min(after) > base + 0.5 * progress
+            and median(after[part // 2 :]) > 0.95 * median(after[: part // 2])  # and not on its way down again
+        )
+        return base if fell else None

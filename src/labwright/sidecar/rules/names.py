@@ -1,0 +1,41 @@
+"""What a metric's name says about it. Only names: nobody declares which way is good."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_LOSSES = frozenset({"nll", "perplexity", "ppl", "error", "err", "mse", "rmse", "mae", "bpb", "bpc", "wer", "cer"})
+_NO_LOSSES = frozenset({"scale", "kl", "kld", "entropy", "weight", "coef", "count"})  # these rise in health
+_GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
+_ADVERSARIAL = frozenset({"g", "d", "gen", "disc", "adv", "gan", "critic", "generator", "discriminator", "adversarial"})
+
+
+@lru_cache(4096)
+def words_in(key: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORDS.findall(key))
+
+
+def is_loss(key: str) -> bool:
+    """Something that should fall."""
+    words = words_in(key)
+    return not words & _NO_LOSSES and any(word in _LOSSES or word.endswith("loss") for word in words)
+
+
+def is_gradient_norm(key: str) -> bool:
+    words = words_in(key)
+    return "gradnorm" in words or ("norm" in words and bool(words & {"grad", "gradient", "grads", "gradients"}))
+
+
+def is_adversarial(key: str) -> bool:
+    """Two networks against each other: their losses swing, and a rise is no illness."""
+    return bool(words_in(key) & _ADVERSARIAL)
+
+
+def is_better_higher(key: str) -> bool:
+    return bool(words_in(key) & _GOOD)
+
+
+def is_system(key: str) -> bool:
+    return key.startswith("system/")

@@ -1,0 +1,68 @@
+"""Look after one run with the rules: read its metric files, its quietness and its disk, and record alarms."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+from labwright.paths import RunPaths
+from labwright.sidecar.record import RunRecord
+from labwright.sidecar.rules.book import RuleBook
+from labwright.sidecar.rules.seen import Alarm, Tick
+from labwright.sidecar.rules.tail import MetricTail
+
+_TICK_SECONDS = 5.0
+
+
+class RunRules:
+    def __init__(self, paths: RunPaths, spec: dict[str, Any], record: RunRecord, started: float) -> None:
+        self._paths = paths
+        self._record = record
+        self._started = started
+        self._workdir = spec["sidecar"]["workdir"]
+        self._tail = MetricTail(paths.metrics, spec["run"]["attempt"])
+        self._book = RuleBook(spec["sidecar"].get("alerts", {}), self._told(), self._say)
+        self._tick_at = 0.0
+
+    def _told(self) -> dict[tuple[str, str], float]:
+        """Since the attempt began; what an earlier one was told of may happen again."""
+        alerts = [event for event in self._record.events() if event["event"] == "alert"]
+        return {(a["rule"], a.get("key", "")): a["time"] for a in alerts if a["time"] >= self._started}
+
+    def see_line(self, line: bytes) -> None:
+        self._book.see_line(line, time.time())
+
+    def look(self) -> None:
+        for point in self._tail.new_points():
+            self._book.see_point(point)
+        if time.monotonic() >= self._tick_at:
+            self._tick_at = time.monotonic() + _TICK_SECONDS
+            self._book.see_tick(self._tick())
+
+    def _tick(self) -> Tick:
+        now = time.time()
+        disks = [os.statvfs(folder) for folder in (self._paths.dir, self._workdir) if os.path.isdir(folder)]
+        fullest = min(disks, key=lambda disk: disk.f_bavail * disk.f_frsize)
+        size, free = fullest.f_blocks * fullest.f_frsize, fullest.f_bavail * fullest.f_frsize
+        return Tick(now, now - self._last_sign_of_life(), free, size)
+
+    def _last_sign_of_life(self) -> float:
+        """From the files' own times, so that it survives this process."""
+        files = [f"{self._paths.metrics}/{name}" for name in self._tail.names() if not name.startswith("system")]
+        newest = self._started
+        for path in [self._paths.output, *files]:
+            with contextlib.suppress(FileNotFoundError):
+                newest = max(newest, os.path.getmtime(path))
+        return newest
+
+    def _say(self, alarm: Alarm) -> None:
+        self._record.event(
+            "alert",
+            rule=alarm.rule,
+            key=alarm.key,
+            message=alarm.message,
+            severity=alarm.severity,
+            choices=list(alarm.choices),
+        )

@@ -1,0 +1,76 @@
+"""Follow every metric file of a run, whoever writes it, so that rules see all sources alike."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Iterator
+
+from labwright.domain.metric import as_number, as_step
+from labwright.files import complete_lines
+from labwright.sidecar.rules.seen import Point
+
+_BLOCK = 256 << 10  # what is read line by line at a time: about 10 ms
+_SEARCHED = 16 << 20  # under a flood the rest is only searched for what is no number
+
+
+class MetricTail:
+    def __init__(self, folder: str, attempt: int) -> None:
+        self._folder = folder
+        self._attempt = attempt
+        self._positions: dict[str, int] = {}
+        self._foreign: set[str] = set()  # files of other attempts
+
+    def names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self._folder) if name.endswith(".jsonl")]
+        except FileNotFoundError:
+            return []
+
+    def new_points(self) -> Iterator[Point]:
+        for name in self.names():
+            path = f"{self._folder}/{name}"
+            position = self._positions.get(name, 0)
+            if name in self._foreign or os.path.getsize(path) == position:
+                continue
+            lines, end = complete_lines(path, position, _BLOCK)
+            if position == 0 and lines and self._is_foreign(lines[0]):
+                self._foreign.add(name)
+                continue
+            for line in lines:
+                yield from points_in(line)
+            self._positions[name] = yield from self._catch_up(path, end)
+
+    def _is_foreign(self, header: bytes) -> bool:
+        try:
+            return bool(json.loads(header).get("attempt", self._attempt) != self._attempt)
+        except (ValueError, AttributeError):
+            return False
+
+    def _catch_up(self, path: str, position: int) -> Generator[Point, None, int]:
+        """Leave out what came too fast to be judged point by point, but for NaN and infinity."""
+        goal = os.path.getsize(path) - _BLOCK
+        while goal > position + _BLOCK:
+            lines, end = complete_lines(path, position, min(_SEARCHED, goal - position))
+            if end == position:
+                return position + _BLOCK if goal > position + _SEARCHED else position  # a line without an end
+            for line in lines:
+                if b"NaN" in line or b"Infinity" in line:
+                    yield from points_in(line)
+            position = end
+        return position
+
+
+def points_in(line: bytes) -> Iterator[Point]:
+    try:
+        entry = json.loads(line)
+        numbers = entry["m"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return  # not about numbers; the server says what it cannot read
+    step, time = as_step(entry.get("s")), as_number(entry.get("t"))
+    if step is None or time is None:
+        return
+    for key, value in numbers:
+        number = as_number(value)
+        if number is not None:
+            yield Point(key, step, time, number)

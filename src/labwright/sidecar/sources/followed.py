@@ -1,0 +1,208 @@
+"""One file of the workdir that was found to be this run's, read as it grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from labwright.sidecar.sources.claims import Claim
+from labwright.sidecar.sources.lines import LONGEST, GrowingLines
+from labwright.sidecar.sources.metric_file import Mark, MetricFile
+from labwright.sidecar.sources.numbers import Numbers, numbers_in
+from labwright.sidecar.sources.tensorboard import read_scalars
+
+_BLOCK = 4 << 20
+_LARGEST_STATE = 64 << 20
+TRAINER_STATE = "trainer_state.json"
+
+
+class Followed:
+    """What is there at one look is taken at the next, if by then still nobody else claims the file."""
+
+    def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
+        self.path = path
+        self.file = file
+        self.closed = False
+        self._claim = claim
+        self._since = since
+        self._prefix = file.header.get("prefix", "")
+        mark: Mark = file.mark or (file.header["from"], 0)
+        self._position, self._count = mark
+        self._seen = -1
+        self._last = False  # nothing more will be written
+
+    def look(self, *, last: bool = False) -> None:
+        if self.closed or self.file.is_behind or (size := self._size()) is None:
+            return
+        until = size if last else self._seen
+        self._seen = size
+        if until == -1 or not self._has_more(until):
+            return
+        if self._claim.is_sole():
+            self._last = last
+            self._read(until)
+        else:
+            self.give_up("another run reads it too, so nobody knows whose numbers these are")
+
+    def give_up(self, why: str) -> None:
+        self.closed = True
+        self.file.refuse(self.path, why, time.time(), (self._position, self._count))
+
+    def close(self) -> None:
+        self._claim.close()
+
+    def _size(self) -> int | None:
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        if found.st_ino != self.file.header["inode"]:
+            self.closed = True  # another file by that name; it has to be found to be ours anew
+            return None
+        return found.st_size
+
+    def _has_more(self, until: int) -> bool:
+        return until != self._position
+
+    def _read(self, until: int) -> None:
+        raise NotImplementedError
+
+    def _add(self, found: Numbers) -> None:
+        if found.values:
+            step = found.step
+            if step is None:
+                step = self._count
+                self._count += 1
+            values = {f"{self._prefix}{key}": value for key, value in found.values.items()}
+            self.file.add(step, found.time or time.time(), values, (self._position, self._count))
+        for key, why in found.refused.items():
+            self._refuse(key, why)
+
+    def _refuse(self, key: str, why: str) -> None:
+        self.file.refuse(key, why, time.time(), (self._position, self._count))
+
+
+class JsonLines(Followed):
+    """A `metrics.jsonl`, or a declared file of its kind."""
+
+    def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
+        super().__init__(path, file, claim, since)
+        self._lines = GrowingLines(path, self._position)
+
+    def _has_more(self, until: int) -> bool:
+        if until < self._lines.read_to:
+            self._position = 0  # it was emptied and is written anew
+            self._lines = GrowingLines(self.path, 0)
+        return until > self._lines.read_to or until > self._position
+
+    def _read(self, until: int) -> None:
+        while True:
+            limit = min(_BLOCK, until - self._lines.read_to) + self._last  # a byte more than there is shows the end
+            for line, end in self._lines.read(limit, last=self._last):
+                self._position = end
+                if line is None:
+                    self._refuse("(a line)", f"it is longer than {LONGEST} bytes")
+                elif line.strip():
+                    self._take(line)
+            if not self._last or self._lines.read_to >= until:
+                return
+
+    def _take(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            self._refuse("(a line)", "it is not a JSON object")
+        elif found := numbers_in(record, self._since, time.time()):
+            self._add(found)
+
+
+class EventFile(Followed):
+    """TensorBoard's. Each event carries its time, so older ones are told apart by that."""
+
+    def _has_more(self, until: int) -> bool:
+        return until > self._position
+
+    def _read(self, until: int) -> None:
+        for record in read_scalars(self.path, self._position, until):
+            if record.broken and record.end == self._position:
+                self.give_up(record.broken)
+                return
+            self._position = record.end
+            if record.broken:
+                self._refuse(os.path.basename(self.path), record.broken)
+            elif record.time >= self._since:
+                self._add(Numbers(record.step, record.time, record.values))
+
+
+class TrainerState(Followed):
+    """A Hugging Face `trainer_state.json`: written whole, each time with a longer history. The position counts entries.
+
+    A folder's checkpoints hold the same history, so they are read as one: the newest.
+    """
+
+    _read_at = -1
+
+    def offer(self, path: str) -> None:
+        if os.path.getmtime(path) > os.path.getmtime(self.path):
+            self.path = path
+
+    def _size(self) -> int | None:
+        try:
+            return os.stat(self.path).st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def _has_more(self, until: int) -> bool:
+        return until != self._read_at
+
+    def _read(self, until: int) -> None:
+        history = history_in(self.path)
+        if history is None:
+            return  # half written; there will be another look
+        self._read_at = until
+        for record in history[self._position :]:
+            self._position += 1
+            found = numbers_in(record, self._since, time.time())
+            if found:
+                self._add(found)
+
+
+_CHECKPOINT = re.compile(r"checkpoint-\d+$")
+
+
+def folder_of_states(path: str) -> str:
+    folder = os.path.dirname(path)
+    return os.path.dirname(folder) if _CHECKPOINT.search(folder) else folder
+
+
+def history_before(path: str, moment: float) -> int:
+    """How many entries were there when the run began: one that goes on from a checkpoint repeats them."""
+    found = 0
+    for state in _states_in(folder_of_states(path)):
+        if os.path.getmtime(state) < moment:
+            found = max(found, len(history_in(state) or ()))
+    return found
+
+
+def _states_in(folder: str) -> Iterator[str]:
+    names = [name for name in os.listdir(folder) if _CHECKPOINT.search(name)]
+    for path in [f"{folder}/{TRAINER_STATE}", *(f"{folder}/{name}/{TRAINER_STATE}" for name in names)]:
+        if os.path.exists(path):
+            yield path
+
+
+def history_in(path: str) -> list[dict[str, Any]] | None:
+    try:
+        if os.path.getsize(path) > _LARGEST_STATE:
+            return None
+        with open(path, "rb") as file:
+            history = json.loads(file.read())["log_history"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return [record for record in history if isinstance(record, dict)] if isinstance(history, list) else None

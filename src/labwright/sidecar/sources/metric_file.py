@@ -1,0 +1,139 @@
+"""A metric file in the run folder: the one writer's end of what the server ingests."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+_LONGEST_LINE = 8 << 20
+_MOST_REFUSED = 50
+_MOST_KEYS = 10_000
+_MAX_KEY_LENGTH = 300
+Mark = tuple[int, int]  # how far the source was read, and how many points had no step of their own
+
+
+class MetricFile:
+    """Lines with the mark of the source in each of them.
+
+    A point and how far its source was read are one line, hence one write: after a kill the last whole line says
+    where to go on, half a line is cut off (the server takes whole ones only), and nothing is lost or doubled.
+    """
+
+    def __init__(self, folder: str, source: str, attempt: int, suffix: str = "", **header: Any) -> None:
+        parts = [source, *([suffix] if suffix else []), *([f"attempt{attempt}"] if attempt > 1 else [])]
+        self.path = f"{folder}/{'-'.join(parts)}.jsonl"
+        self.header: dict[str, Any] = {"source": source, "attempt": attempt, "v": 1, **header}
+        self.mark: Mark | None = None
+        self.refused: set[str] = set()
+        self._keys: set[str] = set()
+        self._fd: int | None = None
+        self._owed = b""
+        if os.path.exists(self.path):
+            self._resume()
+
+    @property
+    def is_behind(self) -> bool:
+        """The disk is full: read no more until this is written."""
+        return bool(self._owed)
+
+    def add(self, step: int, time: float, numbers: Mapping[str, float], mark: Mark) -> None:
+        fit = {key: value for key, value in numbers.items() if self._fits(key)}
+        if fit:
+            self._write({"s": step, "t": round(time, 6), "m": fit, "at": mark})
+        for key in numbers.keys() - fit.keys() if len(fit) < len(numbers) else ():
+            if len(key) > _MAX_KEY_LENGTH:
+                self.refuse(key, "the key is too long", time, mark)
+            else:
+                self.refuse("(more keys)", f"a source may have {_MOST_KEYS}", time, mark)
+
+    def _fits(self, key: str) -> bool:
+        if key in self._keys:
+            return True
+        if len(key) > _MAX_KEY_LENGTH or len(self._keys) >= _MOST_KEYS:
+            return False
+        self._keys.add(key)
+        return True
+
+    def refuse(self, key: str, why: str, time: float, mark: Mark) -> None:
+        """Once a key."""
+        key = key[:_MAX_KEY_LENGTH]
+        if key not in self.refused and len(self.refused) < _MOST_REFUSED:
+            self.refused.add(key)
+            self._write({"t": round(time, 6), "refused": {"key": key, "why": why}, "at": mark})
+
+    def keep(self, mark: Mark) -> None:
+        """Only how far the source was read."""
+        self._write({"at": mark})
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        self.mark = entry["at"]
+        self._owed += json.dumps(entry).encode() + b"\n"
+
+    def flush(self) -> bool:
+        """Answers whether something new can be read."""
+        if not self._owed or not self._open():
+            return False
+        assert self._fd is not None
+        try:
+            written = os.write(self._fd, self._owed)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            return False
+        self._owed = self._owed[written:]
+        return True
+
+    def _open(self) -> bool:
+        """False while another process writes it: a monitor that was taken for dead."""
+        if self._fd is not None:
+            return True
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        self._fd = fd
+        if os.fstat(fd).st_size == 0:
+            self._owed = json.dumps(self.header).encode() + b"\n" + self._owed
+        return True
+
+    def _resume(self) -> None:
+        if not self._open():
+            return
+        assert self._fd is not None
+        size = os.fstat(self._fd).st_size
+        start = max(0, size - _LONGEST_LINE)
+        block = os.pread(self._fd, size - start, start)
+        whole = block.rfind(b"\n") + 1
+        if whole < len(block):
+            os.ftruncate(self._fd, start + whole)
+        self._owed = b"" if start + whole else json.dumps(self.header).encode() + b"\n"
+        for line in block[:whole].splitlines():
+            with contextlib.suppress(ValueError):  # the first may be cut by the window
+                self._recall(json.loads(line))
+
+    def _recall(self, entry: dict[str, Any]) -> None:
+        if "source" in entry:
+            self.header = entry
+        if "refused" in entry:
+            self.refused.add(entry["refused"]["key"])
+        self._keys.update(entry.get("m", ()))
+        if "at" in entry:
+            self.mark = (entry["at"][0], entry["at"][1])
+
+
+def header_of(path: str) -> dict[str, Any]:
+    """What a metric file says of itself; nothing if it is not whole yet."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.readline(65536))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,132 @@
+"""Metrics in the output: JSON lines, the project's patterns and, where it is switched on, `key=value` pairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from labwright.sidecar.sources.lines import LONGEST, GrowingLines
+from labwright.sidecar.sources.metric_file import Mark, MetricFile
+from labwright.sidecar.sources.numbers import Numbers, numbers_in
+
+_BLOCK = 4 << 20
+_GLANCE = 64 << 10
+_UNMARKED = 4 << 20  # output without metrics that a new monitor would read again
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
+_PAIR = rf"(?<![\w./-])([A-Za-z_][\w./-]{{0,99}})\s?[=:]\s?({_NUMBER})(?![\w.:])"
+
+
+def is_worth_a_look(path: str, options: Mapping[str, Any]) -> bool:
+    """Whether the output of a command that has ended may hold metrics or a traceback."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_GLANCE + 1)
+    except FileNotFoundError:
+        return False
+    if not head:
+        return False
+    parsed = options.get("key_value") or options.get("patterns")
+    return bool(parsed) or len(head) > _GLANCE or b"{" in head or b"Traceback" in head
+
+
+class OutputSource:
+    def __init__(
+        self,
+        path: str,
+        file: MetricFile,
+        options: Mapping[str, Any],
+        began: Mark,
+        hear: Callable[[bytes], None],
+        started: float,
+    ) -> None:
+        self._path = path
+        self._file = file
+        self._hear = hear
+        self._started = started
+        self._position, self._count = file.mark or began
+        self._lines = GrowingLines(path, self._position)
+        self._patterns = [re.compile(text) for text in options.get("patterns", ())]
+        self._pair = re.compile(_PAIR, re.IGNORECASE) if options.get("key_value") else None
+
+    def look(self, *, last: bool = False) -> bool:
+        """Answers whether there is more to read."""
+        if self._file.is_behind or not (last or self._has_grown()):
+            return False
+        before, now = self._position, time.time()
+        for line, end in self._lines.read(_BLOCK, last=last):
+            self._position = end
+            if line is None:
+                self._refuse("(a line)", f"it is longer than {LONGEST} bytes", now)
+            else:
+                self._take(line, now)
+        if self._position - (self._file.mark or (0, 0))[0] > _UNMARKED:
+            self._file.keep(self._mark)
+        return self._position > before or self._has_grown()
+
+    @property
+    def _mark(self) -> Mark:
+        return self._position, self._count
+
+    def _has_grown(self) -> bool:
+        try:
+            return os.path.getsize(self._path) > self._lines.read_to
+        except FileNotFoundError:
+            return False
+
+    def _take(self, line: bytes, now: float) -> None:
+        if b"\x1b" in line:
+            line = _ESCAPES.sub(b"", line)
+        line = line.rstrip()
+        self._hear(line)
+        line = line.lstrip()
+        if line[:1] == b"{" and line[-1:] == b"}":
+            self._add(self._from_json(line, now), now)
+        elif self._patterns or self._pair:
+            self._add(self._from_text(line.decode(errors="replace")), now)
+
+    def _add(self, found: Numbers | None, now: float) -> None:
+        if found is None:
+            return
+        if found.values:
+            step = found.step
+            if step is None:
+                step = self._count
+                self._count += 1
+            self._file.add(step, found.time or now, found.values, self._mark)
+        for key, why in found.refused.items():  # after the points: their mark says that the line is done
+            self._refuse(key, why, now)
+
+    def _refuse(self, key: str, why: str, now: float) -> None:
+        self._file.refuse(key, why, now, self._mark)
+
+    def _from_json(self, line: bytes, now: float) -> Numbers | None:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None  # a brace alone does not make it a metric
+        return numbers_in(record, self._started, now)
+
+    def _from_text(self, text: str) -> Numbers | None:
+        """Patterns first, each with its named groups; pairs only where none fits."""
+        record: dict[str, Any] = {}
+        for pattern in self._patterns:
+            if match := pattern.search(text[:4096]):
+                record.update({key: value for key, value in match.groupdict().items() if value is not None})
+        if not record and self._pair:
+            record = dict(self._pair.findall(text[:4096]))
+        return numbers_in({key: _parse(value) for key, value in record.items()}, self._started, time.time())
+
+
+def _parse(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            value: int | float = kind(text)
+        except ValueError:
+            continue
+        return value
+    return text

@@ -1,0 +1,62 @@
+"""All sources of one run, looked at together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from labwright.domain.gpu import Gpu
+from labwright.paths import RunPaths
+from labwright.sidecar.record import RunRecord
+from labwright.sidecar.sources.metric_file import MetricFile
+from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
+from labwright.sidecar.sources.start import Start, declared_files
+from labwright.sidecar.sources.system import SystemSource
+from labwright.sidecar.sources.workdir_files import WorkdirFiles
+
+_SYSTEM_SECONDS = 5.0
+
+
+class RunMetrics:
+    def __init__(
+        self,
+        paths: RunPaths,
+        spec: dict[str, Any],
+        record: RunRecord,
+        start: Start,
+        tree: Callable[[], set[int]],
+        hear: Callable[[bytes], None],
+    ) -> None:
+        attempt: int = spec["run"]["attempt"]
+        options = spec["sidecar"].get("metrics", {})
+        self._record = record
+        self._output_file = MetricFile(paths.metrics, "output", attempt)
+        self._system_file = MetricFile(paths.metrics, "system", attempt)
+        began = (start.sizes.get(os.path.realpath(paths.output), (0, 0))[1], 0)
+        self._output = OutputSource(paths.output, self._output_file, options, began, hear, start.time)
+        self._files = WorkdirFiles(paths, spec, start, tree)
+        seconds = options.get("system_seconds", _SYSTEM_SECONDS)
+        self._system = SystemSource(self._system_file, start.time, seconds, spec["sidecar"]["workdir"], tree)
+
+    def look(self, *, last: bool = False) -> bool:
+        """Answers whether there is more to read."""
+        more = self._output.look(last=last)
+        self._files.look(last=last)
+        self._system.look()
+        self._flush()
+        return more
+
+    def add_cards(self, cards: list[Gpu]) -> None:
+        self._system.add_cards(cards)
+        self._flush()
+
+    def _flush(self) -> None:
+        written = [file.flush() for file in (self._output_file, self._system_file, *self._files.files())]
+        if any(written):
+            self._record.wake_server("metrics")
+
+
+def has_something_to_take(paths: RunPaths, spec: dict[str, Any]) -> bool:
+    """Whether a command that ended before anybody watched left something that should be read."""
+    return is_worth_a_look(paths.output, spec["sidecar"].get("metrics", {})) or bool(declared_files(spec))

@@ -1,0 +1,54 @@
+"""How things stood when the command began: only what is written after that is the run's."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.paths import RunPaths
+from labwright.sidecar.sources.open_files import METRIC_FILES_VARIABLE, split_names
+
+METRICS_FILE = "metrics.jsonl"
+_CLOCK_SECONDS = 0.01  # file systems take their times from a coarser clock
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    time: float
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # real path: inode and size
+
+    def size_of(self, path: str, now: os.stat_result, otherwise: int) -> int:
+        """Where this run's bytes begin."""
+        inode, size = self.sizes.get(path, (now.st_ino, otherwise))
+        return size if inode == now.st_ino and size <= now.st_size else 0
+
+
+def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
+    """A few looks at names that are known beforehand; it costs every run some microseconds."""
+    moment = time.time() - _CLOCK_SECONDS
+    sizes = {}
+    for path in [paths.output, f"{spec['sidecar']['workdir']}/{METRICS_FILE}", *declared_files(spec)]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        sizes[os.path.realpath(path)] = (found.st_ino, found.st_size)
+    return Start(moment, sizes)
+
+
+def declared_files(spec: dict[str, Any]) -> list[str]:
+    """What the project or the run's own variables declare, as far as it is there."""
+    names = [
+        *spec["sidecar"].get("metrics", {}).get("files", ()),
+        *split_names(spec["run"].get("env", {}).get(METRIC_FILES_VARIABLE, "")),
+    ]
+    return [path for name in names for path in expand(spec["sidecar"]["workdir"], name)]
+
+
+def expand(folder: str, name: str) -> list[str]:
+    path = os.path.normpath(os.path.join(folder, os.path.expanduser(name)))
+    return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]

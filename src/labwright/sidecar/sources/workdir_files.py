@@ -1,0 +1,211 @@
+"""Metric files in the workdir. Many runs may share it, so a file counts only if it is surely this run's:
+
+a process of its tree has it open for writing, or the run declares it; and no other run does.
+What changed and cannot be told apart is said, not taken: a number on the wrong run is worse than none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from labwright.paths import RunPaths
+from labwright.sidecar.sources.claims import Claim, is_claimed_since
+from labwright.sidecar.sources.followed import (
+    TRAINER_STATE,
+    EventFile,
+    Followed,
+    JsonLines,
+    TrainerState,
+    folder_of_states,
+    history_before,
+)
+from labwright.sidecar.sources.metric_file import MetricFile, header_of
+from labwright.sidecar.sources.open_files import (
+    METRIC_FILES_VARIABLE,
+    birth_time,
+    declared_by,
+    open_for_writing,
+)
+from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files, expand
+
+_LOOK_SECONDS = 0.5
+_SLOWEST_LOOK_SECONDS = 10.0
+_SHARE = 200  # a search may take this part of the time, 0.5 %
+_REPORT_SECONDS = 20.0
+_MOST_ENTRIES = 5000
+_DEPTH = 4
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "env", "site-packages"})
+_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "eval", "test"})
+_READERS: dict[str, type[Followed]] = {"file": JsonLines, "tensorboard": EventFile, "trainer_state": TrainerState}
+
+
+def kind_of(path: str) -> str | None:
+    """The source that a file by this name would be."""
+    name = os.path.basename(path)
+    if name == METRICS_FILE:
+        return "file"
+    if name == TRAINER_STATE:
+        return "trainer_state"
+    return "tensorboard" if "tfevents" in name else None
+
+
+class WorkdirFiles:
+    def __init__(self, paths: RunPaths, spec: dict[str, Any], start: Start, tree: Callable[[], set[int]]) -> None:
+        self._paths = paths
+        self._spec = spec
+        self._attempt: int = spec["run"]["attempt"]
+        self._workdir: str = spec["sidecar"]["workdir"]
+        self._claims: str = spec["sidecar"].get("metrics", {}).get("claims") or f"{paths.metrics}/claims"
+        self._start = start
+        self._tree = tree
+        self._followed: dict[tuple[str, int], Followed] = {}
+        self._notes = MetricFile(paths.metrics, "file", self._attempt, "notes")
+        self._search_at = 0.0
+        self._report_at = time.monotonic() + _REPORT_SECONDS
+        self._doubtful: set[str] = set()
+        self._resume()
+
+    def look(self, *, last: bool = False) -> None:
+        if last or time.monotonic() >= self._search_at:
+            began = time.monotonic()
+            self._search()
+            cost = time.monotonic() - began
+            self._search_at = began + min(max(_LOOK_SECONDS, cost * _SHARE), _SLOWEST_LOOK_SECONDS)
+            for followed in self._followed.values():
+                followed.look(last=last)
+        if last or time.monotonic() >= self._report_at:
+            self._report_at = time.monotonic() + _REPORT_SECONDS
+            self._report(last)
+
+    def files(self) -> list[MetricFile]:
+        return [self._notes, *(followed.file for followed in self._followed.values())]
+
+    # -- whose is it
+
+    def _search(self) -> None:
+        tree = self._tree()
+        for opened in open_for_writing(tree, self._is_candidate):
+            self._follow(opened.path, opened.truncated)
+        declared = declared_files(self._spec)
+        declared += [path for folder, name in declared_by(tree) for path in expand(folder, name)]
+        for path in declared:
+            if os.path.isfile(path):
+                self._follow(os.path.realpath(path), truncated=False)
+
+    def _is_candidate(self, path: str) -> bool:
+        ours = path.startswith(f"{self._paths.dir}/") and not path.startswith(f"{self._paths.code}/")
+        return not ours and kind_of(path) is not None
+
+    def _follow(self, path: str, truncated: bool) -> None:
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return
+        source = kind_of(path) or ("file" if path.endswith((".jsonl", ".ndjson", ".json")) else None)
+        if source is None:
+            self._note(path, "no known format; declare .jsonl, TensorBoard event files or trainer_state.json")
+            return
+        identity = (folder_of_states(path), 0) if source == "trainer_state" else (path, found.st_ino)
+        known = self._followed.get(identity)
+        if isinstance(known, TrainerState):
+            known.offer(path)
+        if known is not None:
+            return
+        begin = self._begin(path, found, source, truncated)
+        header = {"file": path, "inode": found.st_ino, "from": begin, "prefix": self._prefix(path, source)}
+        file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity), **header)
+        self._open(identity, file)
+
+    def _open(self, identity: tuple[str, int], file: MetricFile) -> None:
+        path, source = file.header["file"], file.header["source"]
+        claim = Claim(self._claims, os.stat(identity[0]))
+        self._followed[identity] = followed = _READERS[source](path, file, claim, self._start.time)
+        followed.closed = path in file.refused
+
+    def _resume(self) -> None:
+        """Go on with what a monitor before this one had found."""
+        if not os.path.isdir(self._paths.metrics):
+            return
+        for name in os.listdir(self._paths.metrics):
+            header = header_of(f"{self._paths.metrics}/{name}") if name.endswith(".jsonl") else {}
+            if "file" not in header or header.get("attempt") != self._attempt or not os.path.exists(header["file"]):
+                continue  # the SDK's, an earlier attempt's, or gone
+            path, source = header["file"], header["source"]
+            identity = (folder_of_states(path), 0) if source == "trainer_state" else (path, header["inode"])
+            file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity))
+            self._open(identity, file)
+
+    def _begin(self, path: str, found: os.stat_result, source: str, truncated: bool) -> int:
+        """Where this run's part begins: its own files from the start, older ones from the size they had."""
+        if source == "trainer_state":
+            return history_before(path, self._start.time)
+        if source == "tensorboard" or truncated:
+            return 0
+        born = birth_time(path)
+        if born is not None and born >= self._start.time:
+            return 0
+        if path not in self._start.sizes:
+            self._note(path, "it is older than the run; what was in it when first seen is left out")
+        return self._start.size_of(path, found, otherwise=found.st_size)
+
+    def _prefix(self, path: str, source: str) -> str:
+        """Series of several folders are kept apart: the first has plain names, unless its own tells a split."""
+        folder = os.path.basename(folder_of_states(path) if source == "trainer_state" else os.path.dirname(path))
+        others = {os.path.dirname(f.path) for f in self._followed.values() if f.file.header["source"] == source}
+        alone = not others or others == {os.path.dirname(path)}
+        return "" if source == "trainer_state" or (alone and folder.lower() not in _SPLITS) else f"{folder}/"
+
+    # -- what cannot be told
+
+    def _report(self, last: bool) -> None:
+        """Seen twice before it is said: another run's monitor may need a moment to claim its own."""
+        changed = set(self._changed_unclaimed())
+        for path in changed if last else changed & self._doubtful:
+            why = f"changed during the run, but not surely by it; declare it in {METRIC_FILES_VARIABLE} to have it read"
+            self._note(path, why)
+        self._doubtful = changed
+
+    def _changed_unclaimed(self) -> Iterator[str]:
+        mine = {followed.path for followed in self._followed.values()}
+        for entry in _walk(self._workdir):
+            if kind_of(entry.path) is None or os.path.realpath(entry.path) in mine:
+                continue
+            try:
+                found = entry.stat()
+            except OSError:
+                continue
+            since = self._start.time
+            if found.st_mtime >= since and not is_claimed_since(self._claims, found, since):
+                yield entry.path
+
+    def _note(self, path: str, why: str) -> None:
+        self._notes.refuse(os.path.relpath(path, self._workdir), why, time.time(), (0, 0))
+
+
+def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Files below, nearest first and never more than a few thousand."""
+    todo, left = [(folder, _DEPTH)], _MOST_ENTRIES
+    while todo and left > 0:
+        where, depth = todo.pop(0)
+        try:
+            entries = list(os.scandir(where))
+        except OSError:
+            continue
+        left -= len(entries)
+        for entry in entries:
+            if entry.is_file():
+                yield entry
+            elif depth > 1 and entry.is_dir(follow_symlinks=False) and _is_searched(entry.name):
+                todo.append((entry.path, depth - 1))
+
+
+def _is_searched(name: str) -> bool:
+    return not name.startswith(".") and name not in _SKIPPED
+
+
+def _digest(identity: tuple[str, int]) -> str:
+    return hashlib.sha256(f"{identity[0]}\0{identity[1]}".encode(errors="surrogateescape")).hexdigest()[:12]

@@ -1,0 +1,495 @@
+"""The SDK as scripts use it: without Labwright installed, in runs and outside, across forks, kills and full disks."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.processes import identity
+from labwright.sdk.install import write_small_package
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+
+def interpreters() -> list[str]:
+    """This one, and the oldest and the newest of the others that are installed and that the SDK supports."""
+    found: dict[tuple[int, int], str] = {}
+    for path in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")):
+        major, minor = path.split("/versions/")[1].split(".")[:2]
+        if (int(major), int(minor)) >= (3, 8):
+            found[int(major), int(minor)] = path
+    ordered = [found[version] for version in sorted(found)]
+    return [sys._base_executable, *ordered[:1], *ordered[-1:]]  # type: ignore[attr-defined]
+
+
+class Scripts:
+    """Runs scripts in bare interpreters that find the small package, and nothing else of Labwright, on their path."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.small = tmp_path / "small"
+        self.workdir = tmp_path / "work"
+        self.run_dir = tmp_path / "run_1"
+        self.workdir.mkdir()
+        self.run_dir.mkdir()
+        write_small_package(self.small)
+
+    def environment(self, *, inside: bool) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR")}
+        run = {"LABWRIGHT_RUN_DIR": str(self.run_dir), "LABWRIGHT_RUN_ID": "run_1", "LABWRIGHT_ATTEMPT": "2"}
+        return {**kept, "PYTHONPATH": str(self.small), **(run if inside else {})}
+
+    def start(self, code: str, *, inside: bool = True, python: str = "", **variables: str) -> subprocess.Popen[str]:
+        script = self.workdir / "train.py"
+        script.write_text(code)
+        return subprocess.Popen(
+            [python or interpreters()[0], "-s", "-W", "error", str(script)],
+            env={**self.environment(inside=inside), **variables},
+            cwd=self.workdir,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, code: str, *, code_expected: int = 0, **options: Any) -> tuple[str, str]:
+        process = self.start(code, **options)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == code_expected, err
+        return out, err
+
+    def files(self, folder: Path | None = None) -> list[list[dict[str, Any]]]:
+        """Each file's lines, headers included. Every line must be whole."""
+        paths = sorted((folder or self.run_dir).glob("metrics/sdk-*.jsonl"))
+        contents = [path.read_text() for path in paths]
+        assert all(content.endswith("\n") for content in contents)
+        return [[json.loads(line) for line in content.splitlines()] for content in contents]
+
+    def points(self, folder: Path | None = None) -> list[dict[str, Any]]:
+        return [line for lines in self.files(folder) for line in lines if "m" in line]
+
+    def offline(self) -> Path:
+        (folder,) = (self.workdir / ".labwright-offline").glob("2*")
+        return folder
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Scripts:
+    return Scripts(tmp_path)
+
+
+AS_WANDB = """
+import labwright as wandb
+with wandb.init(project="mnist", name="lr-0.1", config={"lr": 0.1}, tags=["a"], settings=object()) as run:
+    assert wandb.run is run and wandb.config.lr == 0.1 and run.id == "run_1"
+    wandb.define_metric("acc", summary="max")
+    wandb.watch(object())
+    for step in range(3):
+        wandb.log({"train/loss": 1.0 / (step + 1), "val/acc": float("nan")}, step=step)
+    wandb.alert(title="Diverged", text="loss is NaN", level=wandb.AlertLevel.WARN)
+    wandb.config.update({"epochs": 3}, allow_val_change=True)
+    wandb.log({"h": wandb.Histogram([1, 2, 3])})
+assert wandb.run is None
+try:
+    wandb.no_such_call
+except AttributeError:
+    print("fine")
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_a_script_written_for_wandb_runs_in_any_interpreter(scripts: Scripts, python: str) -> None:
+    out, err = scripts.run(AS_WANDB, python=python)
+    (lines,) = scripts.files()
+    assert out == "fine\n"
+    assert {key: lines[0][key] for key in ("source", "attempt", "rank", "v")} == {
+        "source": "sdk",
+        "attempt": 2,
+        "rank": 0,
+        "v": 1,
+    }
+    assert (lines[0]["name"], lines[0]["project"], lines[0]["tags"]) == ("lr-0.1", "mnist", ["a"])
+    assert [next(iter(set(line) - {"t", "s"})) for line in lines[1:]] == [
+        *("config", "m", "m", "m", "alert", "config", "artifact", "finish")
+    ]
+    assert [line["m"]["train/loss"] for line in scripts.points()] == [1.0, 0.5, 1 / 3]
+    assert lines[5]["alert"]["level"] == "WARN" and lines[-1]["finish"] == {"exit_code": 0}
+    assert err.count("define_metric()") == 1
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_importing_it_is_quick(scripts: Scripts, python: str) -> None:
+    code = """
+import time
+start = time.perf_counter()
+import labwright
+labwright.log
+print(time.perf_counter() - start)
+"""
+    seconds = min(float(scripts.run(code, python=python)[0]) for _ in range(8))
+    assert seconds < 0.020
+
+
+def test_a_log_that_returned_survives_kill_9(scripts: Scripts) -> None:
+    code = """
+import labwright, os, signal
+for step in range(1000):
+    labwright.log({"loss": step * 0.1, "acc": 1.0}, step=step)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    scripts.run(code, code_expected=-signal.SIGKILL)
+    assert [line["s"] for line in scripts.points()] == list(range(1000))
+
+
+def test_threads_forks_and_spawned_processes_lose_no_line(scripts: Scripts) -> None:
+    code = """
+import labwright, multiprocessing, os, threading
+labwright.init()
+
+def log_many(name):
+    for step in range(500):
+        labwright.log({name: float(step), "pid": os.getpid()}, step=step)
+
+def in_threads(name):
+    threads = [threading.Thread(target=log_many, args=(f"{name}/thread{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+def counted():
+    for _ in range(500):
+        labwright.log({"counted": 1.0})
+
+if __name__ == "__main__":
+    in_threads("parent")
+    counting = [threading.Thread(target=counted) for _ in range(4)]
+    [thread.start() for thread in counting], [thread.join() for thread in counting]
+    pid = os.fork()
+    if pid == 0:
+        in_threads("fork")
+        os._exit(0)
+    log_many("after")
+    os.waitpid(pid, 0)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(in_threads, ["spawn0", "spawn1"])
+"""
+    scripts.run(code, python=interpreters()[1] if len(interpreters()) > 1 else "")
+    points = scripts.points()
+    names = [f"{who}/thread{n}" for who in ("parent", "fork", "spawn0", "spawn1") for n in range(4)]
+    for name in [*names, "after"]:
+        assert sorted(point["s"] for point in points if name in point["m"]) == list(range(500)), name
+    counted = [point["s"] for point in points if "counted" in point["m"]]
+    assert len(counted) == len(set(counted)) == 2000  # no two threads were given the same step
+    for lines in scripts.files():
+        assert {line["m"]["pid"] for line in lines if "pid" in line.get("m", ())} <= {lines[0]["pid"]}
+
+
+def test_threads_that_log_without_init_share_one_run(scripts: Scripts) -> None:
+    code = """
+import labwright, threading
+gate = threading.Barrier(8)
+def work():
+    gate.wait()
+    labwright.log({"loss": 1.0})
+threads = [threading.Thread(target=work) for _ in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+"""
+    scripts.run(code, inside=False)
+    assert len(scripts.points(scripts.offline())) == 8
+
+
+def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> None:
+    code = "import labwright, sys\nlabwright.init(log_all_ranks=len(sys.argv) > 9)\nlabwright.log({'loss': 1.0})"
+    scripts.run(code, RANK="3")
+    assert scripts.files() == []
+    scripts.run(code, RANK="0")
+    scripts.run(code.replace("len(sys.argv) > 9", "True"), RANK="3")
+    assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
+
+
+def test_a_file_size_limit_stops_no_training_and_loses_no_line(scripts: Scripts) -> None:
+    code = """
+import labwright, resource, time
+labwright.init()
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+for step in range(1000):
+    labwright.log({"loss": step * 0.1}, step=step)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+    _, err = scripts.run(code)
+    assert [point["s"] for point in scripts.points()] == list(range(1000))
+    assert err.count("cannot write") == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a disk that is full")
+def test_a_full_disk_stops_no_training_and_is_made_good_once_there_is_room(scripts: Scripts) -> None:
+    code = f"""
+import labwright, os, subprocess, time
+folder = {str(scripts.run_dir)!r}
+subprocess.check_call(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder])
+labwright.init()
+with open(folder + "/filler", "wb", buffering=0) as filler:
+    try:
+        while filler.write(b"x" * 4096):
+            pass
+    except OSError:
+        pass
+for step in range(500):
+    labwright.log({{"loss": step * 0.1}}, step=step)
+labwright.log({{"picture": labwright.Histogram(range(100000))}})
+os.unlink(folder + "/filler")
+labwright.finish()
+print(subprocess.check_output("cat metrics/*", shell=True, cwd=folder).decode())
+"""
+    script = scripts.workdir / "train.py"
+    script.write_text(code)
+    command = ["unshare", "--mount", "--propagation", "private", interpreters()[0], "-s", str(script)]
+    done = subprocess.run(
+        command, env=scripts.environment(inside=True), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.split("\n") if line]
+    assert [line["s"] for line in lines if "m" in line] == list(range(500))
+    assert [line["refused"]["key"] for line in lines if "refused" in line] == ["picture"]
+
+
+@pytest.mark.parametrize("folder", ["/proc/1/no/such", "/dev/null"])
+def test_a_run_folder_that_is_none_stops_no_training(scripts: Scripts, folder: str) -> None:
+    code = "import labwright\nfor i in range(2000): labwright.log({'loss': 1.0, 'name': 'x'})\nlabwright.alert('x')"
+    _, err = scripts.run(code, LABWRIGHT_RUN_DIR=folder)
+    assert "cannot be seen" in err
+    assert len(scripts.points(scripts.offline())) == 2000
+
+
+def test_logging_from_a_signal_handler_and_after_all_files_were_closed(scripts: Scripts) -> None:
+    code = """
+import labwright, os, signal
+labwright.init()
+signal.signal(signal.SIGALRM, lambda *_: labwright.log({"in_handler": 1.0}))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for step in range(3000):
+    labwright.log({"loss": 1.0, "step": step})
+signal.setitimer(signal.ITIMER_REAL, 0)
+os.closerange(3, 100)
+labwright.log({"loss": 2.0})
+"""
+    scripts.run(code)
+    steps = [point["m"]["step"] for point in scripts.points() if "step" in point["m"]]
+    assert sorted(steps) == list(range(3000))
+    assert len(scripts.files()) == 2 and scripts.points() != []
+
+
+# -- outside of a run
+
+
+def test_without_a_server_it_logs_to_a_folder_of_its_own(scripts: Scripts) -> None:
+    code = """
+import labwright, multiprocessing
+labwright.init(project="mnist", name="lr-0.1", config={"lr": 0.1})
+labwright.log({"loss": 0.5})
+
+def child():
+    labwright.log({"in_child": 1.0})
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=child)
+    process.start(), process.join()
+"""
+    _, err = scripts.run(code, inside=False)
+    folder = scripts.offline()
+    about = json.loads((folder / "run.json").read_text())
+    assert (about["name"], about["project"], about["config"]) == ("lr-0.1", "mnist", {"lr": 0.1})
+    assert about["command"].endswith("train.py") and about["workdir"] == str(scripts.workdir)
+    assert len(scripts.files(folder)) == 2  # the child's too: it is part of the run
+    ended = json.loads((folder / "exit.json").read_text())
+    assert (ended["status"], ended["exit_code"], ended["attempt"]) == ("finished", 0, 1)
+    assert set(ended["usage"]) == {"cpu_seconds", "max_memory_mb", "wall_seconds"}
+    assert err == f"labwright: logging to {folder}\n"
+
+
+ENDINGS = {
+    "": (0, "finished", 0, None),
+    "sys.exit(0)": (0, "finished", 0, None),
+    "sys.exit(3)": (3, "failed", 3, "Exit code 3"),
+    "sys.exit('no data')": (1, "failed", 1, "no data"),
+    "1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
+    "raise SystemExit(3)": (3, "finished", None, None),  # with the reason that its code is not known
+    "raise KeyboardInterrupt": (-signal.SIGINT, "failed", 130, "KeyboardInterrupt"),
+    "try:\n    sys.exit(4)\nexcept SystemExit:\n    pass": (0, "finished", 0, None),
+    "sys.excepthook = lambda *_: None\n1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
+    "labwright.finish(5)": (0, "failed", 5, "Exit code 5"),
+    "with labwright.init():\n    1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
+    "try:\n    1 / 0\nfinally:\n    labwright.finish()": (1, "failed", 1, "ZeroDivisionError: division by zero"),
+}
+
+
+@pytest.mark.parametrize("last_words", ENDINGS)
+@pytest.mark.parametrize("python", interpreters()[1:] or interpreters())
+def test_the_record_of_its_end_is_true(scripts: Scripts, python: str, last_words: str) -> None:
+    code, status, exit_code, error = ENDINGS[last_words]
+    scripts.run(f"import labwright, sys\nlabwright.log({{'a': 1.0}})\n{last_words}\n", inside=False, python=python,
+                code_expected=code)  # fmt: skip
+    ended = json.loads((scripts.offline() / "exit.json").read_text())
+    assert (ended["status"], ended["exit_code"], ended["error"]) == (status, exit_code, error)
+    if last_words.startswith("raise SystemExit"):
+        assert "not known" in ended["reason"]
+
+
+def test_a_killed_script_leaves_no_word_on_its_end(scripts: Scripts) -> None:
+    code = "import labwright, os\nlabwright.log({'a': 1.0})\nos.kill(os.getpid(), 9)"
+    scripts.run(code, inside=False, code_expected=-signal.SIGKILL)
+    assert not (scripts.offline() / "exit.json").exists() and len(scripts.points(scripts.offline())) == 1
+
+
+class FakeServer:
+    """Takes one external run, as the real route does, or answers as it is told."""
+
+    def __init__(self, project: Path, answer: int = 201) -> None:
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.run_dir = project / ".labwright" / "runs" / "run_x"
+        self.run_dir.mkdir(parents=True)
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.asked.append((self.path, self.headers["X-Auth-Token"], body))
+                content = json.dumps({"id": "run_x", "name": body["name"], "run_dir": str(outer.run_dir)}).encode()
+                self.send_response(answer)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.http = HTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.http.serve_forever)
+        self.thread.start()
+        (project / ".labwright" / "token").write_text("secret\n")
+        self.tell(project, pid=os.getpid())
+
+    def tell(self, project: Path, pid: int) -> None:
+        facts = {"url": f"http://127.0.0.1:{self.http.server_port}", **identity(os.getpid()).to_dict(), "pid": pid}
+        (project / ".labwright" / "server.json").write_text(json.dumps(facts))
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def fake_server(scripts: Scripts) -> Iterator[FakeServer]:
+    server = FakeServer(scripts.workdir.parent)  # the project encloses the folder that the script runs in
+    yield server
+    server.close()
+
+
+def test_with_a_server_it_becomes_a_run_of_its_own(scripts: Scripts, fake_server: FakeServer) -> None:
+    code = """
+import labwright, os
+run = labwright.init(name="lr-0.1", config={"lr": 0.1}, tags=["a"], group="g")
+labwright.log({"loss": 0.5})
+assert run.id == os.environ["LABWRIGHT_RUN_ID"] == "run_x" and run.url.endswith("/#/runs/run_x")
+labwright.finish()
+labwright.log({"loss": 0.6})
+"""
+    _, err = scripts.run(code, inside=False)
+    ((path, token, body),) = fake_server.asked
+    assert (path, token) == ("/runs/external", "secret")
+    assert (body["name"], body["params"], body["tags"]) == ("lr-0.1", {"lr": 0.1}, ["a", "group:g"])
+    assert set(body) >= {"command", "workdir", "pid", "start_time", "boot_id", "host", "notes"}
+    assert [point["m"] for point in scripts.points(fake_server.run_dir)] == [{"loss": 0.5}]
+    assert json.loads((fake_server.run_dir / "exit.json").read_text())["status"] == "finished"
+    assert "after finish()" in err and not (scripts.workdir.parent / ".labwright-offline").exists()
+
+
+def test_a_server_that_is_gone_refuses_or_hangs_means_a_local_folder(scripts: Scripts, fake_server: FakeServer) -> None:
+    project = scripts.workdir.parent
+    offline = project / ".labwright-offline"
+    code = "import labwright\nlabwright.log({'loss': 1.0})"
+    fake_server.tell(project, pid=2**22 + 1)
+    scripts.run(code, inside=False)
+    assert fake_server.asked == [] and len(list(offline.glob("2*"))) == 1  # the token went nowhere
+    fake_server.tell(project, pid=os.getpid())
+    fake_server.run_dir.rmdir()
+    _, err = scripts.run(code, inside=False)
+    assert len(fake_server.asked) == 1 and len(list(offline.glob("2*"))) == 2 and "did not take the run" in err
+    fake_server.http.shutdown()  # it listens on and answers no more
+    process = scripts.start(code, inside=False)
+    assert process.wait(timeout=10) == 0
+    assert len(list(offline.glob("2*"))) == 3
+    process.communicate()
+
+
+def test_a_real_server_shows_both_kinds_of_run(server: LiveServer) -> None:
+    code = """
+import labwright
+labwright.init(config={"lr": 0.1, "limit": float("inf")})
+for step in range(100):
+    labwright.log({"loss": 1.0 / (step + 1)}, step=step)
+labwright.alert("Diverged", level="ERROR")
+"""
+    (server.project / "train.py").write_text(code)
+    python = interpreters()[1:2] or interpreters()
+    inside = server.submit(f"{python[0]} train.py")["id"]
+    small = next(server.state.glob("*/labwright/sdk")).parents[1]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(small)}
+    by_hand = subprocess.run(
+        [*python, "train.py"], cwd=server.project, env=environment, capture_output=True, text=True, check=True
+    )
+    outside = by_hand.stderr.split("/runs/")[1].strip()
+    for run_id in (inside, outside):
+        run = server.wait_for_end(run_id)
+        assert (run["status"], run["exit_code"]) == ("finished", 0), run
+        wait_until(lambda run_id=run_id: server.run(run_id)["summary"].get("loss", {}).get("step") == 99, "the metrics")
+        assert server.run(run_id)["summary"]["loss"]["last"] == 0.01
+    wait_until(lambda: {alert["run_id"] for alert in server.get("/alerts")} == {inside, outside}, "both alerts")
+
+
+# -- the small package
+
+
+def test_the_small_package_is_written_once_and_replaced_in_one_step(scripts: Scripts) -> None:
+    before = sorted(os.listdir(scripts.small))
+    stamp = (scripts.small / "labwright" / "__init__.py").stat().st_mtime_ns
+    write_small_package(scripts.small)
+    assert sorted(os.listdir(scripts.small)) == before
+    assert (scripts.small / "labwright" / "__init__.py").stat().st_mtime_ns == stamp
+    (scripts.small / "labwright").unlink()
+    (scripts.small / "labwright").symlink_to("labwright-older")
+    write_small_package(scripts.small)
+    assert (scripts.small / "labwright" / "sdk" / "calls.py").is_file()
+
+
+def test_an_installed_labwright_still_works_inside_a_run(scripts: Scripts) -> None:
+    code = "import labwright, labwright.cli, labwright.sdk, labwright.paths; print(labwright.sdk.__file__)"
+    environment = scripts.environment(inside=True)
+    out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert out.stdout.startswith(str(scripts.small.resolve()))
+    version = subprocess.run([sys.executable, "-m", "labwright.cli.main", "--help"], env=environment, check=False)
+    assert version.returncode == 0
+
+
+def test_the_sdk_is_loaded_only_when_asked_for() -> None:
+    code = "import sys, labwright; print(sorted(n for n in sys.modules if n.startswith('labwright')), labwright.run)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "['labwright', 'labwright.version'] None\n"
+
+
+def test_a_script_that_waits_shows_its_points_at_once(scripts: Scripts) -> None:
+    process = scripts.start("import labwright\nlabwright.log({'loss': 0.5})\ninput()")
+    wait_until(lambda: any(scripts.run_dir.glob("metrics/*")) and scripts.points(), "the point in the file")
+    process.kill()
+    process.communicate()

@@ -1,0 +1,106 @@
+"""A real browser before a real server. Whatever a page should never do fails the test that made it do so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.support.live_server import LiveServer
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+# A page cannot keep the browser from noting that a request failed; tests in which one has to say so.
+FAILED_REQUEST = "Failed to load resource"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """One person's browser window at one server, and a record of what went wrong in it."""
+
+    def __init__(self, context: BrowserContext, server: LiveServer) -> None:
+        self.server = server
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.faults: list[str] = []
+        self.allowed: list[str] = []
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
+        self.page.on("dialog", self._on_dialog)
+        self.page.on("request", self._on_request)
+        self.page.add_init_script(
+            "addEventListener('securitypolicyviolation', (e) => console.error(`CSP: ${e.violatedDirective} ${e.blockedURI}`))"
+        )
+
+    def allow(self, *texts: str) -> None:
+        self.allowed += texts
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(text in message.text for text in self.allowed):
+            self.faults.append(f"console {message.type}: {message.text}")
+
+    def _on_dialog(self, dialog: Any) -> None:
+        self.faults.append(f"a script opened a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _on_request(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self.server.url).netloc:
+            self.faults.append(f"a request left the origin: {request.url}")
+
+    def sign_in(self, path: str = "") -> Page:
+        self.page.goto(f"{self.server.url}/#token={self.server.token}")
+        self.page.get_by_role("navigation").wait_for()
+        if path:
+            self.open(path)
+        return self.page
+
+    def open(self, path: str) -> Page:
+        self.page.evaluate("(hash) => { location.hash = hash }", path)
+        return self.page
+
+    def picture(self, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+@pytest.fixture
+def make_visitor(browser: Browser, make_server: object) -> Iterator[Callable[..., Visitor]]:
+    """`make_server` is asked for so that pages close before their servers end."""
+    made: list[tuple[Visitor, BrowserContext]] = []
+
+    def make(server: LiveServer, **options: Any) -> Visitor:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        visitor = Visitor(context, server)
+        made.append((visitor, context))
+        return visitor
+
+    yield make
+    for _, context in made:
+        context.close()
+    assert [fault for visitor, _ in made for fault in visitor.faults] == []
+
+
+@pytest.fixture
+def visitor(make_visitor: Callable[..., Visitor], server: LiveServer) -> Visitor:
+    return make_visitor(server)
