@@ -87,7 +87,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 def _checked(where: str, value: object, kind: type) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (isinstance(value, int | float) and value < 0):
         raise Invalid(f"{where} must be {_WORD[kind]}, not {value!r}.")
     return value
 
@@ -96,9 +96,9 @@ def _parse(where: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        return kind(text)
+        return _checked(where, kind(text), kind)
     except (ValueError, KeyError) as error:
         raise Invalid(f"{where} must be {_WORD[kind]}, not {text!r}.") from error
 
 
-_WORD = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_WORD = {int: "a whole number, not negative", float: "a number, not negative", bool: "true or false", str: "text"}

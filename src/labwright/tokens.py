@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import os
@@ -18,10 +19,9 @@ _SCOPE = {letter: scope for scope, letter in _LETTER.items()}
 
 def load_or_make(path: Path) -> str:
     """The person's token, made at first start, readable by its owner alone."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        pass
+    with contextlib.suppress(FileNotFoundError):
+        if token := path.read_text().strip():
+            return token
     aside = path.with_suffix(".new")
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.write(fd, f"lw_{secrets.token_urlsafe(32)}\n".encode())

@@ -12,7 +12,6 @@ from labwright.cli.options import AsJson, Project, RunRefs, connect
 from labwright.cli.plot import MARKS, STYLES, Curve, count_words
 from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import counted, number
-from labwright.client.lab import LabClient
 
 Json = dict[str, Any]
 _DRAWN = 8

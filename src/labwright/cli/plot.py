@@ -1,4 +1,4 @@
-"""Curves in a terminal: braille dots, axes with numbers, gaps where a value is no number. Pure: text out, nothing read."""
+"""Curves in a terminal: braille dots, axes with numbers, gaps where a value is no number. Pure: text out."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+import sqlite3
 import threading
 import time
 
@@ -77,7 +78,7 @@ class Engine:
             self._listen()
             try:
                 self.tick()
-            except (LabwrightError, OSError) as error:
+            except (LabwrightError, OSError, sqlite3.Error) as error:
                 log.error("the engine could not do its work and tries again: %s", error)
                 time.sleep(_RETRY_SECONDS)
 
@@ -112,9 +113,13 @@ class Engine:
 
     def _update(self, run_id: str) -> Run | None:
         """What an ended run logged is taken in before its end is told."""
-        if os.path.exists(self._lab.paths.run(run_id).exit):
-            self._metrics.drain(run_id)
-        return ingest(self._lab, run_id)
+        try:
+            if os.path.exists(self._lab.paths.run(run_id).exit):
+                self._metrics.drain(run_id)
+            return ingest(self._lab, run_id)
+        except (ValueError, KeyError, TypeError):  # what is in the folder is not ours; other runs must go on
+            log.exception("what the sidecar of %s wrote cannot be understood", run_id)
+            return None
 
     def _recover_lost(self) -> None:
         """Once a second look at every active run, for what no wake-up told."""

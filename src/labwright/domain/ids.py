@@ -8,7 +8,7 @@ import secrets
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so ids survive being read aloud
 _LENGTH = 10
-_SHAPE = re.compile(rf"^[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}$")
+_SHAPE = re.compile(rf"[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}")
 
 RUN, SWEEP, ALERT = "run", "sweep", "alert"
 
@@ -23,4 +23,4 @@ def id_of(kind: str, content: bytes) -> str:
 
 
 def is_id(text: str, kind: str) -> bool:
-    return text.startswith(f"{kind}-") and _SHAPE.match(text) is not None
+    return text.startswith(f"{kind}-") and _SHAPE.fullmatch(text) is not None

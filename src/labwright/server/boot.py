@@ -94,6 +94,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         make_app(lab, bound_to=listener.socket.getsockname()[0]),
         log_config=None,
         access_log=False,
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
