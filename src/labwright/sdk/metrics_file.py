@@ -1,7 +1,7 @@
 """This process's own file in the run folder: one `write` a call, so that what returned survives any kill.
 
 While the folder cannot be written (a full disk, a read-only one) lines wait in a bounded buffer; when that is full the
-oldest are dropped and counted. Not a guarantee against a power cut: nothing is fsynced here.
+older half is dropped and counted. Not a guarantee against a power cut: nothing is fsynced here.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections import deque
-from threading import RLock
+from _thread import RLock  # `threading` itself would be a third of our import time
 
 from labwright.sdk.lines import fact_line
 from labwright.sdk.say import say
@@ -45,7 +44,7 @@ class MetricsFile:
 
     def _reset(self) -> None:
         self._torn = b""  # the rest of a line that is half in the file: nothing may come before it
-        self._owed: deque[bytes] = deque()
+        self._owed: list[bytes] = []
         self._owed_size = 0
         self._dropped = 0
         self._retry_at = 0.0
@@ -77,9 +76,11 @@ class MetricsFile:
     def _owe(self, line: bytes) -> None:
         self._owed.append(line)
         self._owed_size += len(line)
-        while self._owed_size > _OWED_LIMIT and len(self._owed) > 1:
-            self._owed_size -= len(self._owed.popleft())
-            self._dropped += 1
+        if self._owed_size > _OWED_LIMIT:
+            gone = self._owed[: len(self._owed) // 2]
+            del self._owed[: len(gone)]
+            self._owed_size -= sum(map(len, gone))
+            self._dropped += len(gone)
 
     def flush(self) -> bool:
         """Write what is owed. False while that does not work; it is tried again later."""
@@ -129,13 +130,15 @@ class MetricsFile:
             return
         written -= len(self._torn)
         self._torn = b""
-        for _ in range(count):
-            if not written:
-                return
-            line = self._owed.popleft()
-            self._owed_size -= len(line)
+        done = 0
+        for line in self._owed[:count]:
+            if written <= 0:
+                break
             self._torn = line[written:]
-            written = max(0, written - len(line))
+            written -= len(line)
+            self._owed_size -= len(line)
+            done += 1
+        del self._owed[:done]
 
     def _tell_dropped(self) -> None:
         if self._dropped:

@@ -46,7 +46,7 @@ def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) 
     found: list[Channel] = []
     for number, table in enumerate(load_tables(paths.project, TABLE), 1):
         entry = _Entry(f"{paths.config}: [[{TABLE}]] number {number}", table, paths.project, environ)
-        channel = entry.channel(number)
+        channel = entry.channel(sum(table.get("kind") == other.kind for other in found))
         if channel.name in {other.name for other in found}:
             raise entry.wrong(f"a channel before it has the name {channel.name!r}", "Give each a `name` of its own.")
         found.append(channel)
@@ -65,13 +65,14 @@ class _Entry:
     def wrong(self, what: str, hint: str = "") -> Invalid:
         return Invalid(f"{self._where}: {what}.", hint=hint)
 
-    def channel(self, number: int) -> Channel:
+    def channel(self, others: int) -> Channel:
+        """`others`: how many of its kind came before; it is named by that."""
         self._check_keys()
         kind = self._text("kind")
         if kind not in _KINDS:
             raise self.wrong("`kind` is missing or unknown", f"Choose: {', '.join(_KINDS)}.")
         return Channel(
-            name=self._text("name") or (kind if number == 1 else f"{kind}-{number}"),
+            name=self._text("name") or (f"{kind}-{others + 1}" if others else kind),
             kind=kind,
             events=self._events(),
             min_severity=self._one_of("min_severity", self._text("min_severity") or Severity.WARNING, list(Severity)),

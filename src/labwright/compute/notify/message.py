@@ -96,8 +96,16 @@ def _why(event: Event, run: Run | None) -> str:
     code = event.data.get("exit_code")
     words = [f"exit code {code}" if code else "", reason.replace("_", " ") if reason.isidentifier() else reason]
     if run and run.started_at and run.ended_at:
-        words.append(f"after {epoch_seconds(run.ended_at) - epoch_seconds(run.started_at):.0f} s")
+        words.append(f"after {_duration(epoch_seconds(run.ended_at) - epoch_seconds(run.started_at))}")
     return ", ".join(filter(None, words))
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes:02d}m"
+    return f"{minutes}m {rest:02d}s" if minutes else f"{seconds:.1f}s"
 
 
 def _results(run: Run) -> list[str]:

@@ -1,0 +1,157 @@
+"""Divergence: thirty healthy curves raise no alarm, fifteen sick ones do."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from labwright.sidecar.rules.divergence import Divergence
+from labwright.sidecar.rules.seen import Alarm, Point
+
+Curve = Callable[[random.Random, int], float]
+STEPS = 3000
+
+
+def alarms(curve: Curve, seed: int, key: str = "train/loss", steps: int = STEPS) -> list[tuple[int, Alarm]]:
+    rule, chance = Divergence(), random.Random(seed)
+    found = ((step, rule.feed(Point(key, step, float(step), curve(chance, step)))) for step in range(steps))
+    return [(step, alarm) for step, alarm in found if alarm]
+
+
+def decay(start: float, end: float, pace: float) -> Curve:
+    return lambda _, step: end + (start - end) * math.exp(-step / pace)
+
+
+def noisy(curve: Curve, spread: float) -> Curve:
+    return lambda chance, step: curve(chance, step) * math.exp(chance.gauss(0, spread))
+
+
+def with_outliers(curve: Curve, share: float, size: float) -> Curve:
+    return lambda chance, step: curve(chance, step) * (size if chance.random() < share else 1.0)
+
+
+def warm_up(length: int, peak: float) -> Curve:
+    """The rate rises first, and the loss with it."""
+    falling = decay(peak, 0.4, 400)
+    return lambda chance, step: 2.3 + (peak - 2.3) * step / length if step < length else falling(chance, step - length)
+
+
+def restarts(period: int, height: float, pace: float) -> Curve:
+    """A rate with warm restarts throws the loss back at once; it falls again."""
+    return lambda _, step: 0.2 + 2 * math.exp(-step / 500) + height * math.exp(-(step % period) / pace)
+
+
+def waves(period: int, low: float, high: float) -> Curve:
+    return lambda _, step: low + (high - low) * (0.5 + 0.5 * math.cos(2 * math.pi * step / period))
+
+
+def game(period: int, swing: float, drift: float) -> Curve:
+    """Two networks against each other: swings of changing height, and a slow rise."""
+    return lambda chance, step: (
+        1.0 + drift * step / STEPS + swing * abs(math.sin(step / period) + 0.4 * math.sin(step / period / 3.7))
+    ) * math.exp(chance.gauss(0, 0.3))
+
+
+def heavy_tailed(curve: Curve) -> Curve:
+    return lambda chance, step: curve(chance, step) * (1 + 0.15 * abs(chance.gauss(0, 1) / max(0.05, chance.random())))
+
+
+def epochs(length: int) -> Curve:
+    """A small fall at each epoch's begin and a saw inside it."""
+    return lambda _, step: 2.0 * 0.7 ** (step // length) + 0.1 + 0.05 * (step % length) / length
+
+
+HEALTHY: list[tuple[str, str, Curve]] = [
+    ("noise 5 %", "loss", noisy(decay(2.3, 0.3, 300), 0.05)),
+    ("noise 20 %", "loss", noisy(decay(2.3, 0.3, 300), 0.2)),
+    ("noise 50 %", "loss", noisy(decay(2.3, 0.3, 300), 0.5)),
+    ("noise 100 %", "loss", noisy(decay(10.8, 3.0, 500), 1.0)),
+    ("batch size one", "train_loss", heavy_tailed(decay(2.3, 0.1, 300))),
+    ("language model", "train/loss", noisy(decay(10.8, 3.1, 200), 0.03)),
+    ("language model with spikes", "train/loss", with_outliers(noisy(decay(10.8, 3.1, 200), 0.03), 0.01, 3)),
+    ("huge spikes of one point", "loss", with_outliers(noisy(decay(2.3, 0.3, 300), 0.1), 0.02, 1000)),
+    ("perplexity", "val/perplexity", noisy(lambda c, s: math.exp(decay(10.8, 3.1, 200)(c, s)), 0.05)),
+    ("flat", "loss", noisy(lambda _c, _s: 0.693, 0.01)),
+    ("flat and exact", "loss", lambda _c, _s: 0.693),
+    ("near nothing", "mse", noisy(decay(1.0, 1e-7, 100), 0.4)),
+    ("negative likelihood", "nll", lambda c, s: -500 - 300 * (1 - math.exp(-s / 300)) + c.gauss(0, 20)),
+    ("overfitting", "val/loss", noisy(lambda _c, s: 0.4 + 2 * math.exp(-s / 200) + 0.9 * s / STEPS, 0.05)),
+    ("warm-up of 20", "loss", noisy(warm_up(20, 3.5), 0.05)),
+    ("warm-up of 200", "loss", noisy(warm_up(200, 4.5), 0.05)),
+    ("warm-up of 500", "loss", noisy(warm_up(500, 6.0), 0.1)),
+    ("warm-up of a gradient norm", "grad_norm", noisy(lambda _c, s: 0.3 + 4 * min(1.0, s / 300), 0.4)),
+    ("spiky gradient norm", "grad_norm", with_outliers(noisy(lambda _c, _s: 1.0, 0.6), 0.05, 30)),
+    ("cosine restarts, small", "loss", noisy(restarts(400, 0.4, 80), 0.05)),
+    ("cosine restarts, large", "loss", noisy(restarts(500, 2.0, 100), 0.05)),
+    ("cosine restarts, slow", "loss", noisy(restarts(900, 1.5, 300), 0.1)),
+    ("waves", "loss", noisy(waves(300, 0.5, 1.5), 0.1)),
+    ("deep waves", "loss", noisy(waves(700, 0.1, 2.0), 0.1)),
+    ("short waves", "loss", noisy(waves(40, 0.1, 2.0), 0.2)),
+    ("saw over epochs", "loss", noisy(epochs(300), 0.1)),
+    ("generator", "g_loss", game(30, 2.0, 4.0)),
+    ("discriminator", "loss_D", game(50, 1.0, 0.0)),
+    ("a game by a plain name", "loss", game(60, 1.5, 2.0)),
+    ("wild game", "gan/loss", game(15, 5.0, 1.0)),
+]
+
+
+def after(step: int, healthy: Curve, sick: Callable[[int], float]) -> Curve:
+    """Sick from `step` on: times what it was."""
+    return lambda chance, now: healthy(chance, now) * (sick(now - step) if now >= step else 1.0)
+
+
+def instead(step: int, healthy: Curve, sick: Curve) -> Curve:
+    return lambda chance, now: healthy(chance, now) if now < step else sick(chance, now - step)
+
+
+FALLING = noisy(decay(2.3, 0.3, 300), 0.1)
+MODEL = noisy(decay(10.8, 3.1, 200), 0.03)
+SICK: list[tuple[str, str, int, Curve]] = [
+    ("explodes by 10 % a step", "loss", 1000, after(1000, FALLING, lambda s: 1.1**s)),
+    ("explodes by 2 % a step", "loss", 1000, after(1000, FALLING, lambda s: 1.02**s)),
+    ("explodes from early on", "loss", 60, after(60, FALLING, lambda s: 1.05 ** min(s, 2000))),
+    ("explodes in a noisy curve", "loss", 1500, after(1500, noisy(FALLING, 0.4), lambda s: 1.05 ** min(s, 2000))),
+    ("jumps by 100", "train/loss", 800, after(800, FALLING, lambda _: 100.0)),
+    ("jumps by 30 and creeps on", "loss", 2000, after(2000, FALLING, lambda s: 30 + s / 10)),
+    ("back to chance", "loss", 1200, instead(1200, FALLING, noisy(lambda _c, _s: 2.303, 0.02))),
+    ("back to chance early", "loss", 300, instead(300, FALLING, noisy(lambda _c, _s: 2.303, 0.02))),
+    ("language model falls back", "train/loss", 1500, instead(1500, MODEL, noisy(lambda _c, _s: 7.6, 0.02))),
+    ("language model falls back and creeps", "loss", 900, instead(900, MODEL, noisy(lambda _c, s: 7.4 + s / 2000, 0.02))),
+    ("perplexity explodes", "ppl", 700, after(700, noisy(decay(40, 12, 200), 0.05), lambda s: 1.03 ** min(s, 2000))),
+    ("gradient norm explodes", "grad_norm", 500, after(500, noisy(lambda _c, _s: 1.0, 0.5), lambda s: 1.1 ** min(s, 500))),
+    ("error explodes", "val/error", 400, after(400, FALLING, lambda s: 1.08 ** min(s, 900))),
+    ("generator lost for good", "g_loss", 1500, after(1500, game(30, 1.0, 1.0), lambda s: 1.03 ** min(s, 1000))),
+    ("a flat loss takes off", "loss", 600, after(600, noisy(lambda _c, _s: 0.693, 0.02), lambda s: 1.2 ** min(s, 300))),
+]
+
+
+@pytest.mark.parametrize(("name", "key", "curve"), HEALTHY, ids=[name for name, _, _ in HEALTHY])
+def test_a_healthy_curve_raises_no_alarm(name: str, key: str, curve: Curve) -> None:
+    for seed in range(5):
+        assert alarms(curve, seed, key) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize(("name", "key", "begins", "curve"), SICK, ids=[name for name, _, _, _ in SICK])
+def test_a_sick_curve_raises_one_alarm(name: str, key: str, begins: int, curve: Curve) -> None:
+    for seed in range(3):
+        found = alarms(curve, seed, key)
+        assert len(found) == 1, f"seed {seed}"
+        assert begins <= found[0][0] <= begins + 500
+        assert found[0][1].severity == "critical" and key in found[0][1].message
+
+
+def test_there_are_thirty_healthy_and_fifteen_sick_curves() -> None:
+    assert (len(HEALTHY), len(SICK)) == (30, 15)
+
+
+@pytest.mark.parametrize("key", ["val/acc", "lr", "train/reward", "kl_loss", "loss_scale", "epoch", "tokens"])
+def test_only_what_should_fall_is_judged(key: str) -> None:
+    assert alarms(after(1000, FALLING, lambda _: 1000.0), 0, key) == []
+
+
+def test_a_curve_that_recovered_may_alarm_again() -> None:
+    curve = after(1000, FALLING, lambda s: 100.0 if s < 100 else 1e5 if 1000 < s < 1100 else 1.0)
+    assert [step // 1000 for step, _ in alarms(curve, 1)] == [1, 2]
