@@ -23,7 +23,14 @@ from tests.support.live_server import Answer, LiveServer
 
 OPEN = {"/", "/health", "/docs", "/openapi.json"}
 # What an agent, a viewer and a run may not do, by hand, so that a slip in a route shows.
-PERSON_ONLY = {("DELETE", "/runs/{run_id}"), ("POST", "/cluster"), ("POST", "/gc"), ("POST", "/backup")}
+PERSON_ONLY = {
+    ("DELETE", "/runs/{run_id}"),
+    ("POST", "/cluster"),
+    ("POST", "/gc"),
+    ("POST", "/backup"),
+    ("POST", "/runs/import"),
+    ("POST", "/notifications/test"),
+}
 OF_A_RUN = {
     ("GET", "/runs/{run_id}"),
     ("POST", "/runs/{run_id}/alerts"),

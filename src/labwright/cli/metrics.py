@@ -25,6 +25,7 @@ from labwright.domain.errors import NotFound
 from labwright.domain.event import EventType
 
 Json = dict[str, Any]
+_SYSTEM = "system"  # the source of what the machine itself tells; a run's own metrics come first
 _FEW_KEYS = 3
 _LISTED = 40
 _TREND = 16
@@ -101,18 +102,22 @@ def _matching(client: LabClient, run_id: str, patterns: list[str] | None) -> lis
 
 def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int | None = None) -> None:
     screen.say((run["id"], "bold"), "  ", one_line(run["name"]), "  ", status_cell(run["status"]))
-    listed = _read(client, run["id"], view, _TREND * 4)["series"]
+    listed = sorted(_read(client, run["id"], view, _TREND * 4)["series"], key=_own_first)
     if not listed:
         screen.say("No metrics yet. A line of JSON in its output is one, and so is labwright.log() in its code.")
         return
     _table(screen, listed)
-    keys = [series["key"] for series in listed]
-    if view.keys or (screen.is_terminal and len(keys) <= _FEW_KEYS):
-        room = (rows or screen.rows) - min(len(keys), _LISTED) - 4
+    keys = [series["key"] for series in listed if view.keys or series["source"] != _SYSTEM]
+    if view.keys or (screen.is_terminal and 0 < len(keys) <= _FEW_KEYS):
+        room = (rows or screen.rows) - min(len(listed), _LISTED) - 4
         drawn = keys[: max(1, room // (_ROWS[0] + 4))] if rows else keys
         points = view.max_points or screen.columns * 4
         for series in _read(client, run["id"], view, points, drawn)["series"]:
             _plot(screen, series, view, _height(len(drawn), room))
+
+
+def _own_first(series: Json) -> tuple[bool, str]:
+    return series["source"] == _SYSTEM, series["key"]
 
 
 def _height(plots: int, room: int) -> int:

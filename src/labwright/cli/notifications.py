@@ -78,7 +78,7 @@ def _channels(screen: Screen, channels: list[Json]) -> None:
 
 def _channel_row(channel: Json) -> list[Cell]:
     events = [
-        f"alerts from {channel['min_severity']}" if name == "alert" else name.replace("_", " ")
+        f"alerts ≥ {channel['min_severity']}" if name == "alert" else name.replace("_", " ")
         for name in channel["events"]
     ]
     state: Cell = (f"{channel['waiting']} waiting", "amber") if channel["waiting"] else ("ok", "green")

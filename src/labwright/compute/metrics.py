@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import queue
+import sqlite3
 import threading
 from array import array
 from collections.abc import Callable
@@ -31,8 +32,9 @@ from labwright.store.statements import METRICS
 
 log = logging.getLogger(__name__)
 MAX_KEYS = 100_000
-MAX_KEY_LENGTH = 300
+MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
+_LOOK_AGAIN_SECONDS = 0.25
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
 
@@ -43,6 +45,7 @@ class MetricIngest:
         self._lab = lab
         self._todo: queue.Queue[str | None] = queue.Queue()
         self._waiting: set[str] = set()
+        self._woken: set[str] = set()
         self._lock = threading.Lock()  # the engine drains a run that ends; nobody reads a file twice
         self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
 
@@ -60,13 +63,30 @@ class MetricIngest:
             self._todo.put(run_id)
 
     def _work(self) -> None:
-        while (run_id := self._todo.get()) is not None:
-            self._waiting.discard(run_id)
+        while True:
             try:
-                if self.take(run_id):
-                    self.soon(run_id)  # there is more; others have their turn first
-            except (LabwrightError, OSError) as error:
-                log.error("metrics of %s could not be read and will be tried again: %s", run_id, error)
+                run_id = self._todo.get(timeout=_LOOK_AGAIN_SECONDS if self._woken else None)
+            except queue.Empty:
+                self._look_again()
+                continue
+            if run_id is None:
+                return
+            self._waiting.discard(run_id)
+            self._woken.add(run_id)
+            self._take_and_go_on(run_id)
+
+    def _look_again(self) -> None:
+        """The last points of a burst come without a wake-up of their own."""
+        woken, self._woken = self._woken, set()
+        for run_id in woken:
+            self._take_and_go_on(run_id)
+
+    def _take_and_go_on(self, run_id: str) -> None:
+        try:
+            if self.take(run_id):
+                self.soon(run_id)  # there is more; others have their turn first
+        except (LabwrightError, OSError, sqlite3.Error) as error:
+            log.error("metrics of %s could not be read and will be tried again: %s", run_id, error)
 
     def drain(self, run_id: str) -> None:
         """Everything there is, now: what an ended run logged is there when its end is told."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import EXTERNAL
@@ -15,9 +16,10 @@ from labwright.files import create_exclusive
 from labwright.processes import ProcessIdentity
 from labwright.services.new_run import NewRun, plan_run
 from labwright.store import runs
+from labwright.store.idempotency import IdempotencyKey, recall, remember
 
 
-def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor) -> Run:
+def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor, key: IdempotencyKey | None) -> Run:
     """Tracked from here on: the process holds the claim, its end without a word is a loss."""
     run = plan_run(lab, wanted, actor).run.evolve(gpus=0, named_gpus=(), gpuwrap_config=None)
     folder = lab.paths.run(run.id).dir
@@ -29,5 +31,9 @@ def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor) -> 
     claim = json.dumps({**process.to_dict(), "attempt": 1, "external": True}).encode()
     create_exclusive(lab.paths.run(run.id).claim(1), claim)
     with lab.db.transaction() as tx:
+        if answer := recall(tx, key):
+            shutil.rmtree(folder)
+            return Run.from_dict(json.loads(answer))
         runs.insert(tx, run, str(actor))
+        remember(tx, key, run.to_dict())
     return run

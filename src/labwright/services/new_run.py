@@ -137,7 +137,7 @@ def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict
     if wanted.caller_env is None:
         return wanted.env_hash, {}
     cleaned = for_jobs(wanted.caller_env, lab.paths.project, sys.prefix, keep_keys=True)
-    plain, secrets = split_secrets(cleaned)
+    plain, secrets = split_secrets({name: cleaned[name] for name in cleaned.keys() - lab.private_variables})
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
     target = lab.paths.environment(digest)
     if not target.exists():

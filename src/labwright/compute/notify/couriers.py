@@ -42,8 +42,9 @@ class Couriers:
         self._lab = lab
         self.channels = channels
         self._couriers = [Courier(lab, channel) for channel in channels if not channel.sender.problem()]
-        for channel in channels:
-            lab.launcher.environment.pop(channel.url_env, None)  # no run's business
+        lab.private_variables = frozenset(channel.url_env for channel in channels if channel.url_env)
+        for name in lab.private_variables:
+            lab.launcher.environment.pop(name, None)
         lab.db.on_commit(self._on_commit)
 
     def start(self) -> None:

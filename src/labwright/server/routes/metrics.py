@@ -22,7 +22,7 @@ _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjso
 
 
 class PointIn(In):
-    key: Annotated[Text, Field(min_length=1, max_length=300)]
+    key: Annotated[Text, Field(min_length=1, max_length=1024)]
     step: int = Field(ge=-BIG, le=BIG)
     value: float | Literal["NaN", "Infinity", "-Infinity"]
     time: float | None = Field(None, ge=0, le=1e11, allow_inf_nan=False)
@@ -75,7 +75,7 @@ def export_metrics(
 def compare_metrics(
     request: Request,
     run_ids: Annotated[str, Query(max_length=20_000, description="comma-separated")],
-    key: Annotated[str, Query(max_length=300)],
+    key: Annotated[str, Query(max_length=1024)],
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
 ) -> dict[str, Any]:
     """One metric over several runs, with mean and std over runs that differ only in their seed."""

@@ -44,7 +44,7 @@ def _new_run(body: RunIn) -> NewRun:
 
 
 @router.post("/external", status_code=201, response_model=Run, dependencies=[WRITERS()])
-def create_external_run(body: ExternalRunIn, request: Request) -> Response:
+def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) -> Response:
     """Track a process that was started by hand and logs by the SDK."""
     process = ProcessIdentity(pid=body.pid, start_time=body.start_time, boot_id=body.boot_id, host=body.host)
     wanted = NewRun(
@@ -55,7 +55,8 @@ def create_external_run(body: ExternalRunIn, request: Request) -> Response:
         tags=tuple(body.tags),
         notes=body.notes,
     )
-    return _run(external.create(lab_of(request), wanted, process, actor_of(request)), 201)
+    once = idempotency_key(key, request, body)
+    return _run(external.create(lab_of(request), wanted, process, actor_of(request), once), 201)
 
 
 @router.post("/import", status_code=201, response_model=Run, dependencies=[PERSON()])

@@ -25,8 +25,8 @@ class Levels:
 
     @property
     def now(self) -> float:
-        """The middle of the last five points: two outliers do not move it."""
-        return median(self._last)
+        """The lowest of the last five points: outliers upwards do not move it, unless they stay."""
+        return min(self._last)
 
     def add(self, value: float) -> bool:
         """Answers whether a level was completed."""

@@ -1,0 +1,182 @@
+"""Every point that `log()` returned from is there once, whatever is killed; reading keeps extremes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labwright.processes import children_of, processes_of_run
+from tests.acceptance.test_crash import supervisor_of
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+PROCESSES = 4
+LOGGER = """
+import os, sys, labwright
+rank = int(sys.argv[1])
+labwright.init(log_all_ranks=True)
+done = os.open(f"done-{rank}", os.O_WRONLY | os.O_CREAT)
+for step in range(int(sys.argv[2])):
+    labwright.log({f"r{rank}/a": step * 0.5, f"r{rank}/b": -1.0 * step}, step=step)
+    os.pwrite(done, b"%10d" % step, 0)
+"""
+
+
+def start_loggers(server: LiveServer, steps: int) -> dict[str, Any]:
+    (server.project / "logger.py").write_text(LOGGER)
+    command = "".join(f"{sys.executable} logger.py {rank} {steps} & " for rank in range(PROCESSES)) + "wait"
+    return server.submit(command)
+
+
+def logged(server: LiveServer, rank: int) -> int:
+    """How many `log()` calls of a process returned, by its own count; -1 for none."""
+    path = server.project / f"done-{rank}"
+    return int(path.read_bytes() or b"-1") if path.exists() else -1
+
+
+def points_of(server: LiveServer, run_id: str, key: str) -> list[int]:
+    found = server.get(f"/runs/{run_id}/metrics?keys={key}&max_points=100000")["series"]
+    return found[0]["steps"] if found else []
+
+
+def check_all_there_once(server: LiveServer, run_id: str) -> None:
+    for rank in range(PROCESSES):
+        last = logged(server, rank)
+        for key in (f"r{rank}/a", f"r{rank}/b"):
+            series = server.get(f"/runs/{run_id}/metrics?keys={key}&max_points=2")["series"][0]
+            assert series["count"] in (last + 1, last + 2), (key, last)  # one may have been under way
+            assert series["last_step"] == series["count"] - 1  # each step once: no gap, no double
+
+
+def test_points_survive_a_server_killed_again_and_again(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    run = start_loggers(server, 20_000)
+    chance = random.Random(5)
+    while server.run(run["id"])["status"] not in ("finished", "failed"):
+        time.sleep(chance.uniform(0.1, 0.6))  # the moment of the kill is what is random here
+        server.restart()
+    assert server.run(run["id"])["status"] == "finished"
+    check_all_there_once(server, run["id"])
+    assert sum(logged(server, rank) + 1 for rank in range(PROCESSES)) == PROCESSES * 20_000
+
+
+def test_points_survive_a_killed_job_and_a_killed_sidecar(server: LiveServer) -> None:
+    killed_job = start_loggers(server, 10_000_000)
+    wait_until(lambda: all(logged(server, rank) > 500 for rank in range(PROCESSES)), "the loggers to be under way")
+    for pid in processes_of_run(killed_job["id"]):
+        os.kill(pid, signal.SIGKILL)
+    assert server.wait_for_end(killed_job["id"])["status"] == "failed"
+    check_all_there_once(server, killed_job["id"])
+    for rank in range(PROCESSES):
+        (server.project / f"done-{rank}").unlink()
+    killed_sidecar = start_loggers(server, 10_000_000)
+    wait_until(lambda: all(logged(server, rank) > 500 for rank in range(PROCESSES)), "the loggers to be under way")
+    supervisor = supervisor_of(server, killed_sidecar["id"])
+    for pid in [*children_of(supervisor), supervisor, *processes_of_run(killed_sidecar["id"])]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it went with the one before
+    server.wait_for_status(killed_sidecar["id"], "lost")
+    wait_until(lambda: server.get(f"/runs/{killed_sidecar['id']}/metrics")["series"], "the points")
+    check_all_there_once(server, killed_sidecar["id"])
+
+
+def test_a_series_is_thinned_with_its_extremes_kept(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true"})
+    values = [math.sin(i / 50) for i in range(9000)]
+    values[4321], values[7654] = 99.0, -99.0
+    for start in range(0, 9000, 3000):
+        points = [{"key": "x", "step": i, "value": values[i]} for i in range(start, start + 3000)]
+        assert server.call("POST", f"/runs/{run['id']}/metrics", {"points": points}).status == 202
+    wait_until(lambda: server.run(run["id"])["summary"].get("x", {}).get("step") == 8999, "all points")
+    shown = server.get(f"/runs/{run['id']}/metrics?keys=x&max_points=200")["series"][0]
+    assert len(shown["steps"]) <= 200 and shown["steps"] == sorted(shown["steps"])
+    assert 99.0 in shown["values"] and -99.0 in shown["values"]
+    assert shown["count"] == 9000 and (shown["min"], shown["max"]) == (-99.0, 99.0)
+
+
+def test_repeated_and_unordered_steps_have_a_defined_result(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true"})
+    for step, value in ((3, 1.0), (1, 2.0), (3, 5.0), (2, 4.0)):
+        server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "x", "step": step, "value": value}]})
+    wait_until(lambda: server.run(run["id"])["summary"].get("x", {}).get("last") == 4.0, "all points")
+    shown = server.get(f"/runs/{run['id']}/metrics")["series"][0]
+    assert (shown["steps"], shown["values"]) == ([1, 2, 3], [2.0, 4.0, 5.0])
+
+
+def test_not_a_number_survives(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true"})
+    points = [{"key": "x", "step": i, "value": v} for i, v in enumerate([1.0, "NaN", "Infinity", "-Infinity"])]
+    server.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
+    wait_until(lambda: server.get(f"/runs/{run['id']}/metrics")["series"], "the series")
+    shown = server.get(f"/runs/{run['id']}/metrics")["series"][0]
+    assert shown["values"] == [1.0, "NaN", "Infinity", "-Infinity"]
+    assert server.run(run["id"])["summary"]["x"] == {
+        "last": "-Infinity", "min": 1.0, "max": 1.0, "mean": 1.0, "step": 3, "source": "http",
+    }  # fmt: skip
+
+
+def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")
+    server.wait_for_status(run["id"], "running")
+    folder = server.state / "runs" / run["id"] / "metrics"
+    folder.mkdir(exist_ok=True)
+    lines = [
+        {"s": 1, "t": 1.0, "m": {"good": 1.0, "text": "no number"}},
+        {"s": "two", "t": 1.0, "m": {"good": 2.0}},
+        {"s": 3, "t": 1.0, "m": {"k" * 2000: 1.0}},
+        {"s": 4, "t": 1.0, "m": {"good": 4.0}},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "sdk-1-x.jsonl").write_bytes(b"\x00\xff not json\n[1]\n" + text.encode() + b'{"s": 5, "t": 1')
+    wait_until(lambda: server.run(run["id"])["summary"].get("good", {}).get("step") == 4, "the good points")
+    assert points_of(server, run["id"], "good") == [1, 4]
+    notices = [e["data"]["text"] for e in server.get(f"/events?run_id={run['id']}&types=run.notice")]
+    assert any("Not taken" in text and "text: not a number" in text for text in notices)
+
+
+def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
+    ids = []
+    for seed, offset in enumerate((0.0, 2.0)):
+        run = server.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})
+        points = [{"key": "loss", "step": i, "value": i + offset} for i in range(10)]
+        server.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
+        ids.append(run["id"])
+    wait_until(lambda: all(server.run(i)["summary"].get("loss", {}).get("step") == 9 for i in ids), "all points")
+    compared = server.get(f"/metrics/compare?run_ids={','.join(ids)}&key=loss")
+    (group,) = compared["groups"]
+    assert group["n"] == 2 and group["mean"] == [i + 1.0 for i in range(10)]
+    assert all(abs(std - math.sqrt(2)) < 1e-9 for std in group["std"])
+
+
+def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveServer) -> None:
+    run = server.submit(f"{sys.executable} -c \"import labwright; [labwright.log({{'x': i}}) for i in range(50)]\"")
+    server.wait_for_end(run["id"])
+    server.kill()
+    for path in Path(server.state).glob("labwright.db*"):
+        path.unlink()
+    server.start()
+    assert len(points_of(server, run["id"], "x")) == 50
+
+
+def test_an_artifact_is_an_attachment_and_stays_in_its_folder(server: LiveServer) -> None:
+    run = server.wait_for_end(
+        server.submit("mkdir -p $LABWRIGHT_RUN_DIR/artifacts; echo '<script>' > $LABWRIGHT_RUN_DIR/artifacts/a.html")[
+            "id"
+        ]
+    )
+    answer = server.call("GET", f"/runs/{run['id']}/artifacts/a.html")
+    assert answer.status == 200
+    assert "attachment" in answer.headers["content-disposition"]
+    assert "sandbox" in answer.headers["content-security-policy"]
+    for path in ("../spec.json", "%2e%2e/spec.json", "..%2f..%2f..%2ftoken", "/etc/passwd"):
+        assert server.call("GET", f"/runs/{run['id']}/artifacts/{path}").status in (404, 401, 422)

@@ -1,0 +1,270 @@
+"""News reaches people: retried, once, across a kill; nothing waits for it; and the address is told to nobody."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_cli import answer, labwright
+from tests.support.live_server import LiveServer
+from tests.support.receiver import receiver
+from tests.support.waiting import wait_until
+
+MakeServer = Callable[..., LiveServer]
+SECRET = "T0123-very-secret-path"
+FAST = {"LABWRIGHT_NOTIFY_RETRY_SECONDS": "0.05", "LABWRIGHT_NOTIFY_TIMEOUT_SECONDS": "1"}
+
+
+def channel(kind: str = "webhook", variable: str = "LAB_HOOK", **more: object) -> str:
+    fields = {"kind": kind, "url_env": variable, **more}
+    return "[[notify]]\n" + "".join(f"{name} = {_toml(value)}\n" for name, value in fields.items() if value)
+
+
+def _toml(value: object) -> str:
+    return str([*value]).replace("'", '"') if isinstance(value, list) else f'"{value}"'
+
+
+def start(make_server: MakeServer, config: str, **environment: str) -> LiveServer:
+    server = make_server(**FAST, **environment)
+    (server.project / "labwright.toml").write_text(config)
+    return server.start()
+
+
+def raise_alert(server: LiveServer, severity: str = "critical", message: str = "it diverged") -> dict[str, Any]:
+    run = server.post("/runs", {"command": "true", "name": "lr-0.1"})
+    alert: dict[str, Any] = server.post(
+        f"/runs/{run['id']}/alerts", {"message": message, "severity": severity, "choices": ["ignore", "stop"]}
+    )
+    return alert
+
+
+def delivered(server: LiveServer, status: str = "delivered") -> list[dict[str, Any]]:
+    """The deliveries, once all of them are so."""
+
+    def all_there() -> list[dict[str, Any]]:
+        found = server.get("/notifications")["deliveries"]
+        return found if found and all(one["status"] == status for one in found) else []
+
+    return wait_until(all_there, f"deliveries to be {status}")
+
+
+def files_with(server: LiveServer, secret: str) -> list[str]:
+    found = subprocess.run(["grep", "-rlaF", secret, str(server.project)], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+def test_an_alert_arrives_with_what_is_needed_to_answer_it(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
+        alert = raise_alert(server)
+        wait_until(lambda: hook.got, "the message")
+        path, headers, body = hook.got[0]
+        assert path == f"/{SECRET}" and headers["Idempotency-Key"] == body["id"]
+        assert (body["kind"], body["severity"], body["text"]) == ("alert", "critical", "it diverged")
+        assert body["alert"]["id"] == alert["id"] and body["run"]["name"] == "lr-0.1"
+        assert f"labwright alerts answer {alert['id']} ignore|stop" == body["how_to_answer"]
+        assert delivered(server)[0]["attempts"] == 1
+
+
+def test_slack_gets_its_own_form_with_nothing_that_it_would_read_as_markup(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        server = start(make_server, channel("slack"), LAB_HOOK=hook.url(SECRET))
+        raise_alert(server, message="loss > 5 & <!channel>")
+        wait_until(lambda: hook.got, "the message")
+        body = hook.got[0][2]
+        assert body["text"] == "Critical: lr-0.1: loss &gt; 5 &amp; &lt;!channel&gt;"
+        assert body["blocks"][0]["text"]["text"].endswith("*Critical: lr-0.1*\nloss &gt; 5 &amp; &lt;!channel&gt;")
+
+
+def test_a_receiver_that_fails_twice_is_tried_a_third_time_with_the_same_key(make_server: MakeServer) -> None:
+    with receiver(lambda count: (503 if count < 3 else 204, {})) as hook:
+        server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
+        raise_alert(server)
+        assert delivered(server)[0]["attempts"] == 3
+        assert len({headers["Idempotency-Key"] for _, headers, _ in hook.got}) == 1
+
+
+def test_after_five_tries_it_is_given_up_and_said(make_server: MakeServer) -> None:
+    with receiver(lambda _count: (404, {})) as hook:
+        config = channel()
+        server = start(make_server, config, LAB_HOOK=hook.url(SECRET), LABWRIGHT_NOTIFY_RETRY_SECONDS="0.001")
+        alert = raise_alert(server)
+        found = delivered(server, "given_up")[0]
+        assert (found["attempts"], found["error"]) == (5, "answered with status 404")
+        notices = server.get(f"/events?run_id={alert['run_id']}&types=run.notice")
+        assert notices[-1]["data"]["text"].startswith("The notification to webhook was given up after 5 tries")
+
+
+def test_one_that_hangs_holds_up_neither_the_other_channel_nor_the_runs(make_server: MakeServer) -> None:
+    with receiver(lambda _count: (0, {})) as hanging, receiver() as hook:
+        config = channel(variable="SLOW_HOOK", name="slow") + channel(variable="LAB_HOOK", name="quick")
+        server = start(make_server, config, SLOW_HOOK=hanging.url(SECRET), LAB_HOOK=hook.url(SECRET))
+        raise_alert(server)
+        wait_until(lambda: hanging.got and hook.got, "both to be asked", 2)
+        began = time.monotonic()
+        server.wait_for_end(server.submit("true")["id"])
+        assert time.monotonic() - began < 1
+        tried = wait_until(lambda: [d for d in server.get("/notifications")["deliveries"] if d["error"]], "a time-out")
+        assert tried[0]["error"] == "no answer within 1 s" and tried[0]["channel"] == "slow"
+
+
+def test_a_kill_between_the_alert_and_its_delivery_loses_and_doubles_nothing(make_server: MakeServer) -> None:
+    with receiver(lambda count: (0 if count == 1 else 200, {})) as hook:
+        server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
+        first = raise_alert(server)
+        wait_until(lambda: hook.got, "the first try")  # it hangs there
+        server.kill()
+        server.start()
+        delivered(server)
+        server.restart()
+        second = raise_alert(server)
+        wait_until(lambda: len(hook.got) >= 3, "the second alert")
+        assert [body["alert"]["id"] for _, _, body in hook.got] == [first["id"], first["id"], second["id"]]
+        assert hook.got[0][1]["Idempotency-Key"] == hook.got[1][1]["Idempotency-Key"]
+        assert len(delivered(server)) == 2
+
+
+def test_what_a_channel_did_not_ask_for_is_not_sent_to_it(make_server: MakeServer) -> None:
+    with receiver() as alerts, receiver() as ends:
+        config = channel(variable="A_HOOK", name="a", min_severity="critical")
+        config += channel(variable="B_HOOK", name="b", events=["run_failed", "run_finished"])
+        server = start(make_server, config, A_HOOK=alerts.url(SECRET), B_HOOK=ends.url(SECRET))
+        raise_alert(server, "warning", "not so bad")
+        raise_alert(server, "critical", "bad")
+        server.wait_for_end(server.submit("exit 3", name="breaks")["id"])
+        server.wait_for_end(server.submit("true", name="works")["id"])
+        wait_until(lambda: len(ends.got) == 2 and alerts.got, "the news")
+        assert [
+            body["text"] for _, _, body in alerts.got if body["kind"] == "alert" and body["run"]["name"] != "breaks"
+        ] == ["bad"]
+        assert [(body["kind"], body["run"]["name"]) for _, _, body in ends.got] == [
+            ("run_failed", "breaks"),
+            ("run_finished", "works"),
+        ]
+
+
+def test_a_redirect_is_not_followed(make_server: MakeServer) -> None:
+    with receiver() as other, receiver(lambda _count: (307, {"Location": other.url("elsewhere")})) as hook:
+        server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
+        raise_alert(server)
+        wait_until(lambda: len(hook.got) >= 2, "a second try")
+        assert not other.got
+        assert "redirect" in server.get("/notifications")["deliveries"][0]["error"]
+
+
+def test_the_address_is_in_no_file_and_no_answer(make_server: MakeServer) -> None:
+    with receiver(lambda count: (500 if count < 4 else 200, {})) as hook:
+        server = start(
+            make_server,
+            channel() + channel("slack", "OTHER"),
+            LAB_HOOK=hook.url(SECRET),
+            OTHER=f"http://127.0.0.1:1/{SECRET}",
+        )
+        raise_alert(server)
+        run = answer(server, "run", "--wait", "--json", "--", "env")  # from a shell that has the variables too
+        server.wait_for_end(server.submit("env")["id"])
+        wait_until(lambda: "delivered" in {d["status"] for d in server.get("/notifications")["deliveries"]}, "the end")
+        assert files_with(server, SECRET) == []
+        told = [server.call("GET", path).body.decode() for path in ("/notifications", "/events", f"/runs/{run['id']}")]
+        assert SECRET not in "".join(told)
+        shown = server.get("/notifications")["channels"][0]["target"]
+        assert shown == hook.url("…")
+        server.stop()
+        assert files_with(server, SECRET) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('[[notify]]\nkind = "pigeon"', "`kind`"),
+        (channel(variable="NOT_THERE"), "NOT_THERE is not set"),
+        ('[[notify]]\nkind = "slack"\nurl = "https://hooks.slack.com/x"', "does not belong into this file"),
+        ('[[notify]]\nkind = "slack"\nurl_file = "hook"', "others may read"),
+        (channel(min_severity="loud"), "`min_severity`"),
+        (channel(events=["everything"]), "`events`"),
+        (channel(colour="red"), "unknown colour"),
+        (channel() + channel(name="webhook"), "has the name 'webhook'"),
+        (channel(variable="BAD_HOOK"), "not an http or https address"),
+        ('notify = ["x"]', "notify"),
+    ],
+)
+def test_a_wrong_configuration_is_said_at_start_without_the_address(
+    make_server: MakeServer, config: str, says: str
+) -> None:
+    server = make_server(LAB_HOOK=f"http://127.0.0.1:1/{SECRET}", BAD_HOOK=f"ftp://x/{SECRET}")
+    (server.project / "labwright.toml").write_text(config)
+    (server.project / "hook").write_text(f"https://hooks.slack.com/{SECRET}")
+    os.chmod(server.project / "hook", 0o644)
+    ended = subprocess.run(
+        server.command, env=server.environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: ") and says in ended.stderr and SECRET not in ended.stderr
+
+
+def test_a_private_file_may_hold_the_address(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        server = make_server(**FAST)
+        (server.project / "labwright.toml").write_text('[[notify]]\nkind = "webhook"\nurl_file = "hook"')
+        (server.project / "hook").write_text(hook.url(SECRET) + "\n")
+        os.chmod(server.project / "hook", 0o600)
+        server.start()
+        raise_alert(server)
+        wait_until(lambda: hook.got, "the message")
+
+
+def test_the_command_tests_the_channels_and_tells_how_it_went(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        config = channel() + channel("slack", "DEAD_HOOK") + channel("desktop", "")
+        server = start(make_server, config, LAB_HOOK=hook.url(SECRET), DEAD_HOOK="http://127.0.0.1:1/x", DISPLAY="")
+        called = labwright(server, "notifications", "--test")
+        assert called.returncode == 1
+        assert hook.got[0][2]["kind"] == "test"
+        lines = {line.split()[2] if "ago" in line else line.split()[2]: line for line in called.stdout.splitlines()[1:]}
+        assert "delivered" in lines["webhook"] and "Connection refused" in lines["slack"]
+        listed = labwright(server, "notifications").stdout
+        assert "http://127.0.0.1:1/…" in listed and "desktop" in listed
+
+
+def test_a_desktop_is_told_by_notify_send(make_server: MakeServer, tmp_path: Any) -> None:
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "notify-send").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/said\n')
+    (fake / "notify-send").chmod(0o755)
+    path = f"{fake}:{os.environ['PATH']}"
+    server = start(make_server, channel("desktop", ""), DISPLAY=":9", PATH=path)
+    raise_alert(server, message="--help <b>")
+    said = wait_until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text(), "notify-send")
+    assert said.splitlines() == [
+        "--urgency=critical",
+        "--app-name=Labwright",
+        "--",
+        "Critical: lr-0.1",
+        "--help &lt;b&gt;",
+    ]
+
+
+def test_without_a_channel_nothing_is_kept_and_a_test_says_what_to_do(server: LiveServer) -> None:
+    raise_alert(server)
+    assert server.get("/notifications") == {"channels": [], "deliveries": []}
+    assert server.call("POST", "/notifications/test").status == 409
+
+
+def test_a_new_channel_is_not_told_of_the_past(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
+        server.stop()
+        (server.project / "labwright.toml").write_text("")
+        server.start()
+        raise_alert(server, message="old")
+        server.stop()
+        (server.project / "labwright.toml").write_text(channel())
+        server.start()
+        raise_alert(server, message="new")
+        wait_until(lambda: hook.got, "the message")
+        assert [body["text"] for _, _, body in hook.got] == ["new"]
