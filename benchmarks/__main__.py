@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, peers, report, submit
+from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -15,6 +15,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "drain": drain.measure,
     "list": listing.measure,
     "logs": logs.measure,
+    "sdk": sdk.measure,
+    "metrics": metrics.measure,
     "idle": idle.measure,
     "help": command.measure,
 }

@@ -1,4 +1,4 @@
-"""Other systems, installed only when asked: queues as Debian packages, MLflow in an environment of its own."""
+"""Other systems, installed only when asked: queues as Debian packages, the rest each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 BUILD = Path("build")
 MLFLOW = BUILD / "peers" / "mlflow" / "bin" / "mlflow"
 NOT_INSTALLED = "not installed (--peers installs it)"
+LOGGERS = {"wandb": "wandb", "trackio": "trackio", "Aim": "aim"}  # their packages
 
 _why_missing: dict[str, str] = {}
 
@@ -18,11 +19,24 @@ def install() -> None:
     """What cannot be installed is noted and shown beside the figures; nothing fails because of it."""
     _install_package("task-spooler", "tsp")
     _install_package("parallel", "parallel")
-    if not MLFLOW.exists():
-        folder = MLFLOW.parents[1]
-        made = _attempt("MLflow", [sys.executable, "-m", "venv", str(folder)])
-        if made:
-            _attempt("MLflow", [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "mlflow"])
+    for peer, package in {"MLflow": "mlflow", **LOGGERS}.items():
+        if not _command(package).exists():
+            made = _attempt(peer, [sys.executable, "-m", "venv", str(python_of(package).parents[1])])
+            if made:
+                _attempt(peer, [str(python_of(package)), "-m", "pip", "install", "--quiet", package])
+
+
+def python_of(package: str) -> Path:
+    return BUILD / "peers" / package / "bin" / "python"
+
+
+def is_installed(package: str) -> bool:
+    return _command(package).exists()
+
+
+def _command(package: str) -> Path:
+    """Each of them brings a command of its own name, which pip makes last."""
+    return python_of(package).with_name(package)
 
 
 def _install_package(package: str, command: str) -> None:

@@ -51,8 +51,9 @@ def waves(period: int, low: float, high: float) -> Curve:
 def game(period: int, swing: float, drift: float) -> Curve:
     """Two networks against each other: swings of changing height, and a slow rise."""
     return lambda chance, step: (
-        1.0 + drift * step / STEPS + swing * abs(math.sin(step / period) + 0.4 * math.sin(step / period / 3.7))
-    ) * math.exp(chance.gauss(0, 0.3))
+        (1.0 + drift * step / STEPS + swing * abs(math.sin(step / period) + 0.4 * math.sin(step / period / 3.7)))
+        * math.exp(chance.gauss(0, 0.3))
+    )
 
 
 def heavy_tailed(curve: Curve) -> Curve:
@@ -119,9 +120,19 @@ SICK: list[tuple[str, str, int, Curve]] = [
     ("back to chance", "loss", 1200, instead(1200, FALLING, noisy(lambda _c, _s: 2.303, 0.02))),
     ("back to chance early", "loss", 300, instead(300, FALLING, noisy(lambda _c, _s: 2.303, 0.02))),
     ("language model falls back", "train/loss", 1500, instead(1500, MODEL, noisy(lambda _c, _s: 7.6, 0.02))),
-    ("language model falls back and creeps", "loss", 900, instead(900, MODEL, noisy(lambda _c, s: 7.4 + s / 2000, 0.02))),
+    (
+        "language model falls back and creeps",
+        "loss",
+        900,
+        instead(900, MODEL, noisy(lambda _c, s: 7.4 + s / 2000, 0.02)),
+    ),
     ("perplexity explodes", "ppl", 700, after(700, noisy(decay(40, 12, 200), 0.05), lambda s: 1.03 ** min(s, 2000))),
-    ("gradient norm explodes", "grad_norm", 500, after(500, noisy(lambda _c, _s: 1.0, 0.5), lambda s: 1.1 ** min(s, 500))),
+    (
+        "gradient norm explodes",
+        "grad_norm",
+        500,
+        after(500, noisy(lambda _c, _s: 1.0, 0.5), lambda s: 1.1 ** min(s, 500)),
+    ),
     ("error explodes", "val/error", 400, after(400, FALLING, lambda s: 1.08 ** min(s, 900))),
     ("generator lost for good", "g_loss", 1500, after(1500, game(30, 1.0, 1.0), lambda s: 1.03 ** min(s, 1000))),
     ("a flat loss takes off", "loss", 600, after(600, noisy(lambda _c, _s: 0.693, 0.02), lambda s: 1.2 ** min(s, 300))),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.metrics import Log, MaxPoints, print_lines, values_of
+from labwright.cli.metrics import SYSTEM, Log, MaxPoints, print_lines, values_of
 from labwright.cli.options import AsJson, Project, RunRefs, connect
 from labwright.cli.plot import MARKS, STYLES, Curve, count_words
 from labwright.cli.screen import Cell, Column, Screen
@@ -126,7 +126,8 @@ def _differing(configs: list[Json]) -> list[str]:
 
 def _all_keys(screen: Screen, runs: list[Json]) -> None:
     """The last value of every metric, a column a run."""
-    keys = sorted({key for run in runs for key in run["summary"]})
+    sources = {key: known.get("source") for run in runs for key, known in run["summary"].items()}
+    keys = sorted(sources, key=lambda key: (sources[key] == SYSTEM, key))
     if screen.as_json:
         last = {key: {run["id"]: run["summary"].get(key, {}).get("last") for run in runs} for key in keys}
         screen.json(last)

@@ -18,17 +18,18 @@ from labwright.cli.options import AsJson, LastRun, Project, connect
 from labwright.cli.plot import STYLES, Curve, count_words, draw, spark
 from labwright.cli.screen import Cell, Column, Screen, note
 from labwright.cli.show import status_cell
-from labwright.cli.words import counted, number, one_line
+from labwright.cli.words import counted, number, one_line, shorten, width
 from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
 from labwright.domain.errors import NotFound
 from labwright.domain.event import EventType
 
 Json = dict[str, Any]
-_SYSTEM = "system"  # the source of what the machine itself tells; a run's own metrics come first
+SYSTEM = "system"  # the source of what the machine itself tells; a run's own metrics come first
 _FEW_KEYS = 3
 _LISTED = 40
-_TREND = 16
+_TREND = 16  # columns of the line of blocks
+_NARROW = 70  # columns that the numbers take
 _DEFAULT_POINTS = 1000
 _HINT_SECONDS = 0.15
 _ROWS = (6, 16)  # of one plot
@@ -107,7 +108,7 @@ def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int
         screen.say("No metrics yet. A line of JSON in its output is one, and so is labwright.log() in its code.")
         return
     _table(screen, listed)
-    keys = [series["key"] for series in listed if view.keys or series["source"] != _SYSTEM]
+    keys = [series["key"] for series in listed if view.keys or series["source"] != SYSTEM]
     if view.keys or (screen.is_terminal and 0 < len(keys) <= _FEW_KEYS):
         room = (rows or screen.rows) - min(len(listed), _LISTED) - 4
         drawn = keys[: max(1, room // (_ROWS[0] + 4))] if rows else keys
@@ -117,7 +118,7 @@ def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int
 
 
 def _own_first(series: Json) -> tuple[bool, str]:
-    return series["source"] == _SYSTEM, series["key"]
+    return series["source"] == SYSTEM, series["key"]
 
 
 def _height(plots: int, room: int) -> int:
@@ -126,23 +127,25 @@ def _height(plots: int, room: int) -> int:
 
 
 def _table(screen: Screen, listed: list[Json]) -> None:
-    names = ("last", "min", "max", "mean")
+    room = screen.columns - _NARROW if screen.is_terminal else 0
+    trend = min(_TREND, room)
+    names = ("last", "min", "max") if room < 0 else ("last", "min", "max", "mean")
     columns = [
         Column(title="metric", shrinks=True),
         *(Column(title=name, right=True) for name in (*names, "step")),
         Column(title="source"),
-        *([Column(title="trend")] if screen.is_terminal else []),
+        *([Column(title="trend")] if trend >= len("trend") else []),
     ]
     shown = listed[:_LISTED] if screen.is_terminal else listed
-    screen.table(columns, [_row(series, names, screen.is_terminal) for series in shown])
+    screen.table(columns, [_row(series, names, trend) for series in shown])
     if len(listed) > len(shown):
         screen.say((f"… and {counted(len(listed) - len(shown), 'more')[:-1]}; name them with --key", "dim"))
 
 
-def _row(series: Json, names: tuple[str, ...], with_trend: bool) -> list[Cell]:
+def _row(series: Json, names: tuple[str, ...], trend: int) -> list[Cell]:
     numbers = [_number_cell(series[name]) for name in names]
-    trend: list[Cell] = [(spark(values_of(series["values"]), _TREND), "blue")] if with_trend else []
-    return [series["key"], *numbers, count_words(series["last_step"] or 0), (series["source"], "dim"), *trend]
+    blocks: list[Cell] = [(spark(values_of(series["values"]), trend), "blue")] if trend >= len("trend") else []
+    return [series["key"], *numbers, count_words(series["last_step"] or 0), (series["source"], "dim"), *blocks]
 
 
 def _number_cell(value: object) -> Cell:
@@ -154,7 +157,8 @@ def _number_cell(value: object) -> Cell:
 def _plot(screen: Screen, series: Json, view: View, rows: int) -> None:
     values = values_of(series["values"])
     screen.say("")
-    screen.say((one_line(series["key"]), "bold"), (f"  {_about(series, values, view)}", "dim"))
+    name = shorten(one_line(series["key"]), screen.columns)
+    screen.say((name, "bold"), (shorten(f"  {_about(series, values, view)}", screen.columns - width(name)), "dim"))
     xs: list[float] = series["steps"]
     words: Callable[[float], str] | None = None
     if view.x is Axis.TIME:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from labwright.cli.screen import Cell
-from labwright.cli.words import number
 
 STYLES = ("blue", "amber", "purple", "cyan", "green", "red")
 MARKS = "●▲■◆○△□◇"
@@ -90,7 +89,7 @@ def draw(
     if not ys:
         return [[("(no number that could be drawn)", "dim")]]
     low, high, ticks = _log_axis(min(ys), max(ys)) if log else _linear_axis(min(ys), max(ys), rows // _TICK_ROWS)
-    labels = [number(tick) for tick in ticks]
+    labels = _labels(ticks)
     margin = max(len(label) for label in labels)
     room = max(10, columns - margin - 2)
     canvas = Canvas(room, rows)
@@ -101,6 +100,15 @@ def draw(
     at_row = {_row_of(y_axis, tick, rows): label for tick, label in zip(ticks, labels, strict=True)}
     lines = [_with_axis(canvas, row, at_row, margin) for row in range(rows)]
     return [*lines, *_x_axis(x_axis, margin, room, x_words)]
+
+
+def _labels(ticks: list[float]) -> list[str]:
+    """Four digits that count, or as many as it takes to tell neighbours apart."""
+    for digits in range(4, 17):
+        labels = [f"{tick:.{digits}g}" for tick in ticks]
+        if len(set(labels)) == len(labels):
+            break
+    return labels
 
 
 def _row_of(axis: Scale, tick: float, rows: int) -> int:
@@ -158,9 +166,15 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 def _linear_axis(low: float, high: float, count: int) -> tuple[float, float, list[float]]:
     """The range of the values, and the round numbers in it."""
     low, high = _apart(low, high)
-    step = _nice_step((high - low) / max(2, count))
+    return low, high, _ticks(low, high, max(2, count))
+
+
+def _ticks(low: float, high: float, count: int) -> list[float]:
+    """About so many; more where a range has too few round numbers to be read."""
+    step = _nice_step((high - low) / count)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return low, high, [index * step for index in range(first, last + 1)]
+    found = [index * step for index in range(first, last + 1)]
+    return found if len(found) > 1 or count > 9 else _ticks(low, high, count + 1)
 
 
 def _nice_step(least: float) -> float:
@@ -170,7 +184,7 @@ def _nice_step(least: float) -> float:
 
 def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
     """Powers of ten: some where there are many, halves and fifths of them where there are few."""
-    if high <= low:
+    if math.log10(high) - math.log10(low) < 1e-9:
         low, high = low / 2, high * 2
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first) / 6))

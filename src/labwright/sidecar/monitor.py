@@ -25,6 +25,7 @@ from labwright.sidecar.sources.start import Start
 
 _TICK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 2.0
+_FULL_DISK_SECONDS = 20.0
 _START_SLACK_SECONDS = 0.5
 
 
@@ -81,9 +82,12 @@ class Monitor:
         self._look_at_cards()
 
     def _last_look(self) -> None:
-        """The last words of the job, however many."""
-        while self._metrics.look(last=True):
+        """The last words of the job, however many; a full disk gets some time to be less full."""
+        patience = time.monotonic() + _FULL_DISK_SECONDS
+        while self._metrics.look(last=True) or (self._metrics.is_behind and time.monotonic() < patience):
             self._beat()
+            if self._metrics.is_behind:
+                time.sleep(_TICK_SECONDS)
         self._rules.look()
         self._notice_output()
 

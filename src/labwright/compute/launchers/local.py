@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from labwright.compute.claims import read_claim
@@ -31,6 +32,12 @@ class LocalLauncher:
         self._log = log
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None
+
+    def withhold(self, names: Iterable[str]) -> None:
+        """Variables that no run is to have, nor any file to name."""
+        for name in names:
+            self.environment.pop(name, None)
+            self.plain_environment.pop(name, None)
 
     def launch(self, run: Run, variables: dict[str, str]) -> None:
         line = json.dumps({"run_dir": run.run_dir, "variables": variables}).encode() + b"\n"

@@ -45,7 +45,7 @@ export async function loadRows(wanted) {
       page.items.forEach(putRun);
       rows.value = page.items.map((run) => run.id);
       waitingRows.value = [];
-      columns.value = [];
+      columns.value = commonMetrics(page.items);
       took(page);
       state.value = "ready";
       problem.value = null;
@@ -82,10 +82,19 @@ function took(page) {
   page.items.forEach(noticeMetrics);
 }
 
-// Columns are added as keys show up and never swapped, for the same reason as rows.
+const metricsOf = (run) => Object.keys(run.summary).filter((key) => !key.startsWith("system/"));
+
+// What most of these runs have in common is what they are compared by.
+function commonMetrics(found) {
+  const counts = new Map();
+  for (const key of found.flatMap(metricsOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, METRIC_COLUMNS);
+}
+
+// Columns are added as keys show up and not swapped, for the same reason as rows.
 export function noticeMetrics(run) {
   if (columns.value.length >= METRIC_COLUMNS) return;
-  const fresh = Object.keys(run.summary ?? {}).filter((key) => !columns.value.includes(key));
+  const fresh = metricsOf(run).filter((key) => !columns.value.includes(key));
   if (fresh.length) columns.value = [...columns.value, ...fresh].slice(0, METRIC_COLUMNS);
 }
 

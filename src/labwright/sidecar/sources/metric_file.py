@@ -32,14 +32,11 @@ class MetricFile:
         self.refused: set[str] = set()
         self._keys: set[str] = set()
         self._fd: int | None = None
-        self._owed = b""
+        self._lines: list[bytes] = []  # to be written next
+        self._owed = b""  # what a full disk did not take
+        self.is_behind = False  # something is owed: take no more until it is written
         if os.path.exists(self.path):
             self._resume()
-
-    @property
-    def is_behind(self) -> bool:
-        """The disk is full: read no more until this is written."""
-        return bool(self._owed)
 
     def add(self, step: int, time: float, numbers: Mapping[str, float], mark: Mark) -> None:
         fit = {key: value for key, value in numbers.items() if self._fits(key)}
@@ -72,49 +69,51 @@ class MetricFile:
 
     def _write(self, entry: dict[str, Any]) -> None:
         self.mark = entry["at"]
-        self._owed += json.dumps(entry).encode() + b"\n"
+        self._lines.append(json.dumps(entry).encode() + b"\n")
 
     def flush(self) -> bool:
         """Answers whether something new can be read."""
-        if not self._owed or not self._open():
+        if not self._lines and not self._owed:
             return False
-        assert self._fd is not None
+        fd = self._open()
+        self._owed += b"".join(self._lines)
+        self._lines.clear()
+        written = self._write_owed(fd)
+        self._owed = self._owed[written:]
+        self.is_behind = bool(self._owed)
+        return written > 0
+
+    def _write_owed(self, fd: int) -> int:
         try:
-            written = os.write(self._fd, self._owed)
+            return os.write(fd, self._owed)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            return False
-        self._owed = self._owed[written:]
-        return True
+            return 0
 
-    def _open(self) -> bool:
-        """False while another process writes it: a monitor that was taken for dead."""
-        if self._fd is not None:
-            return True
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return False
-        self._fd = fd
-        if os.fstat(fd).st_size == 0:
-            self._owed = json.dumps(self.header).encode() + b"\n" + self._owed
-        return True
+    def _open(self) -> int:
+        """Raises BlockingIOError if another process writes it: a monitor was taken for dead, we are one too many."""
+        if self._fd is None:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._fd).st_size == 0:
+                self._lines.insert(0, self._header_line)
+        return self._fd
+
+    @property
+    def _header_line(self) -> bytes:
+        return json.dumps(self.header).encode() + b"\n"
 
     def _resume(self) -> None:
-        if not self._open():
-            return
-        assert self._fd is not None
-        size = os.fstat(self._fd).st_size
+        fd = self._open()
+        size = os.fstat(fd).st_size
         start = max(0, size - _LONGEST_LINE)
-        block = os.pread(self._fd, size - start, start)
+        block = os.pread(fd, size - start, start)
         whole = block.rfind(b"\n") + 1
         if whole < len(block):
-            os.ftruncate(self._fd, start + whole)
-        self._owed = b"" if start + whole else json.dumps(self.header).encode() + b"\n"
+            os.ftruncate(fd, start + whole)
+        self._lines = [] if start + whole else [self._header_line]
         for line in block[:whole].splitlines():
             with contextlib.suppress(ValueError):  # the first may be cut by the window
                 self._recall(json.loads(line))

@@ -51,8 +51,16 @@ class RunMetrics:
         self._system.add_cards(cards)
         self._flush()
 
+    @property
+    def is_behind(self) -> bool:
+        """Something could not be written yet: the disk is full."""
+        return any(file.is_behind for file in self._all_files())
+
+    def _all_files(self) -> list[MetricFile]:
+        return [self._output_file, self._system_file, *self._files.files()]
+
     def _flush(self) -> None:
-        written = [file.flush() for file in (self._output_file, self._system_file, *self._files.files())]
+        written = [file.flush() for file in self._all_files()]
         if any(written):
             self._record.wake_server("metrics")
 

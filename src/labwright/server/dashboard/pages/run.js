@@ -106,7 +106,7 @@ function Details({ run }) {
     <div class="card"><h2>Parameters</h2>
       ${params.length ? html`<${Pairs} pairs=${params} />` : html`<p class="muted">None given. <code>labwright run --param lr=0.1 -- …</code> records one.</p>`}</div>
     <div class="card"><h2>Environment</h2>
-      ${names.length ? html`<p class="names">${names.map((name) => html`<code key=${name}>${name}</code> `)}</p>` : html`<p class="muted">Nothing added to the server's.</p>`}</div>
+      ${names.length ? html`<p class="names">${names.map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>` : html`<p class="muted">Nothing added to the server's.</p>`}</div>
     <div class="card"><h2>Facts</h2><${Pairs} pairs=${factsOf(run)} /></div>
     ${run.notes && html`<div class="card"><h2>Notes</h2><p class="notes">${run.notes}</p></div>`}
   </section>`;

@@ -90,7 +90,7 @@ function Nothing({ filter }) {
 
 function Table() {
   const ids = list.rows.value;
-  const rowHeight = isPhone.value ? 60 : 36;
+  const [rowHeight, headHeight] = isPhone.value ? [60, 0] : [36, 30]; // as in style/pages.css
   const { ref, first, last, before, after } = useVirtual(ids.length, rowHeight);
   const [selected, setSelected] = useState(lastOpened);
   const pointerInside = useRef(false);
@@ -100,13 +100,13 @@ function Table() {
     if (last > ids.length - NEAR_END_ROWS) list.loadMoreRows();
   }, [last, ids.length]);
   useLayoutEffect(() => {
-    if (lastOpened && ids.includes(lastOpened)) scrollToRow(ref.current, ids.indexOf(lastOpened), rowHeight);
+    if (lastOpened && ids.includes(lastOpened)) scrollToRow(ref.current, ids.indexOf(lastOpened), rowHeight, headHeight);
   }, []);
 
   const select = (index) => {
     const id = ids[Math.max(0, Math.min(ids.length - 1, index))];
     setSelected(id);
-    scrollToRow(ref.current, ids.indexOf(id), rowHeight);
+    scrollToRow(ref.current, ids.indexOf(id), rowHeight, headHeight);
   };
   const at = ids.indexOf(selected);
   useKeys({
@@ -121,19 +121,18 @@ function Table() {
 
   const columns = list.columns.value;
   return html`<${Waiting} box=${ref} />
-    <div class="table" role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : ids.length + 1}
-      style=${{ "--metrics": columns.length }}>
-      <${Head} columns=${columns} />
-      <div class="table-body" role="rowgroup" ref=${ref} tabindex="-1"
-        onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
-        onPointerLeave=${() => (pointerInside.current = false)}>
+    <div class="table" ref=${ref} tabindex="-1" style=${{ "--metrics": columns.length }}
+      onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
+      onPointerLeave=${() => (pointerInside.current = false)}>
+      <div role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : ids.length + 1}>
+        <${Head} columns=${columns} />
         <div style=${{ height: `${before}px` }}></div>
         ${ids.slice(first, last).map(
           (id, offset) => html`<${Row} key=${id} id=${id} index=${first + offset} columns=${columns} selected=${id === selected} />`,
         )}
         <div style=${{ height: `${after}px` }}></div>
-        ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
       </div>
+      ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
     </div>`;
 }
 
@@ -180,7 +179,7 @@ function Row({ id, index, columns, selected }) {
     <span role="cell" class="cell-status"><${Status} run=${run} /></span>
     <span role="cell" class="cell-name">
       <a href=${runAddress(id)} onClick=${() => (lastOpened = id)} title=${run.name}>${run.name}</a>
-      ${run.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}
+      <span class="tags">${run.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}</span>
     </span>
     ${columns.map((key) => html`<${Metric} key=${key} name=${key} summary=${run.summary[key]} />`)}
     <span role="cell" class="num cell-duration"><${Duration} run=${run} /></span>

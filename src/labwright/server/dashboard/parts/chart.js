@@ -7,6 +7,7 @@ import uPlot from "../vendor/uplot.js";
 
 const HEIGHT = 190;
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 export const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6"];
 
 export function Chart({ name, series, look, color, zoom }) {
@@ -17,13 +18,18 @@ export function Chart({ name, series, look, color, zoom }) {
   const isEmpty = data.columns[1].every((value) => value === null);
 
   useEffect(() => {
+    const place = box.current;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(box.current, look, color, zoom, setHover), data.columns, box.current);
+      plot.current = new uPlot(options(place, look, color, zoom, setHover), data.columns, place);
     };
     make();
-    const watcher = new ResizeObserver(() => plot.current.setSize({ width: box.current.clientWidth, height: HEIGHT }));
-    watcher.observe(box.current);
+    const fit = () => {
+      const width = place.clientWidth; // 0 on the way out of the page, which uPlot cannot divide into ticks
+      if (width && plot.current) plot.current.setSize({ width, height: HEIGHT });
+    };
+    const watcher = new ResizeObserver(fit);
+    watcher.observe(place);
     dark.addEventListener("change", make); // a canvas does not follow the style sheet by itself
     return () => {
       watcher.disconnect();
@@ -36,8 +42,8 @@ export function Chart({ name, series, look, color, zoom }) {
   useEffect(() => plot.current?.setData(data.columns, !zoom.value), [data]);
   const range = zoom.value;
   useEffect(() => {
-    const xs = data.columns[0];
-    if (xs.length) plot.current?.setScale("x", range ?? { min: xs[0], max: xs[xs.length - 1] });
+    if (range) plot.current?.setScale("x", range);
+    else plot.current?.setData(data.columns);
   }, [range]);
 
   return html`<figure class="chart" aria-label="Chart of ${name}">
@@ -84,15 +90,15 @@ function options(box, { by, smoothing, log }, color, zoom, setHover) {
     legend: { show: false },
     padding: [8, 8, 0, 0],
     cursor: { sync: { key: "run" }, drag: { x: true, y: false, setScale: false }, y: false, points: { size: 7 } },
-    scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
+    scales: { x: { time: false, range: (_, min, max) => wide(min, max) }, y: log ? { distr: 3 } : { range: (_, min, max) => padded(min, max) } },
     axes: [
-      { ...axis, size: 28, gap: 4, values: (_, ticks) => ticks.map(by === "time" ? duration : shortNumber) },
+      { ...axis, size: 24, gap: 4, incrs: by === "step" ? WHOLE_STEPS : undefined, values: (_, ticks) => ticks.map(by === "time" ? duration : shortNumber) },
       { ...axis, size: 52, gap: 6, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : shortNumber(tick))) },
     ],
     series: [
       {},
       { stroke, width: 1, alpha: smoothing ? 0.25 : 0, points: { show: false } },
-      { stroke, width: 1.75 },
+      { stroke, width: 1.75, points: { size: 4, fill: stroke } },
     ],
     hooks: {
       setCursor: [(plot) => setHover(plot.cursor.idx ?? null)],
@@ -105,9 +111,23 @@ function options(box, { by, smoothing, log }, color, zoom, setHover) {
 // Dragging over one chart zooms them all; a double click shows everything again.
 function select(plot, zoom) {
   const { left, width } = plot.select;
-  if (width < 4) return;
-  zoom.value = { min: plot.posToVal(left, "x"), max: plot.posToVal(left + width, "x") };
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  const [min, max] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+  if (width >= 4 && max - min > Math.abs(max) * 1e-9) zoom.value = { min, max };
+}
+
+// Ticks that floating point cannot tell apart would be counted for ever, so no range is narrower than that.
+function wide(min, max) {
+  if (min === null) return [null, null];
+  const least = Math.max(Math.abs(min), Math.abs(max)) * 1e-9 || 1;
+  return max - min >= least ? [min, max] : [min - least, max + least];
+}
+
+function padded(min, max) {
+  if (min === null) return [null, null];
+  if (min === max) return [min - Math.abs(min) * 0.1 - (min ? 0 : 1), max + Math.abs(max) * 0.1 + (max ? 0 : 1)];
+  const [low, high] = wide(min, max);
+  return [low - (high - low) * 0.06, high + (high - low) * 0.06];
 }
 
 function shortNumber(value) {

@@ -26,7 +26,7 @@ export function Status({ run }) {
 // Why it ended or waits, in as few words as there are.
 export function reasonOf(run) {
   const parts = [];
-  if (run.status_reason) parts.push(run.status_reason.replaceAll("_", " "));
+  if (run.status_reason && run.status_reason !== "exit_code") parts.push(run.status_reason.replaceAll("_", " "));
   else if (run.error) parts.push(run.error);
   if (run.signal) parts.push(`signal ${run.signal}`);
   else if (run.exit_code) parts.push(`exit ${run.exit_code}`);

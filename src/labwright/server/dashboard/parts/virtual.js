@@ -26,8 +26,10 @@ export function useVirtual(count, rowHeight) {
   return { ref, first, last, before: first * rowHeight, after: Math.max(0, count - last) * rowHeight };
 }
 
-export function scrollToRow(box, index, rowHeight) {
+// `head` is the height of what stays at the top of the box and covers it.
+export function scrollToRow(box, index, rowHeight, head = 0) {
   const top = index * rowHeight;
+  const bottom = top + rowHeight + head;
   if (top < box.scrollTop) box.scrollTop = top;
-  else if (top + rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight - box.clientHeight;
+  else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
 }

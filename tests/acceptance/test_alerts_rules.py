@@ -1,0 +1,105 @@
+"""Alert rules on real runs: told soon, once, with choices; and a mistake in the rules is told at the start."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+
+def python(code: str) -> str:
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+
+
+def alerts(server: LiveServer, run_id: str) -> dict[str, dict[str, Any]]:
+    found: list[dict[str, Any]] = server.get(f"/alerts?run_id={run_id}")
+    assert len({alert["rule"] for alert in found}) == len(found), "one alert a rule"
+    return {alert["rule"]: alert for alert in found}
+
+
+def test_sick_curves_are_told_within_two_seconds_of_the_line(server: LiveServer) -> None:
+    code = (
+        "import json, math, time\n"
+        "for step in range(300): print(json.dumps({'step': step, 'loss': 0.3 + 2 * math.exp(-step / 50)}))\n"
+        "time.sleep(1)\n"
+        "print('sick at', time.time())\n"
+        "for step in range(300, 310): print(json.dumps({'step': step, 'loss': 50.0}))\n"
+        "print(json.dumps({'step': 310, 'acc': math.nan}))\n"
+        "time.sleep(1000)\n"
+    )
+    run = server.submit(python(code))
+    wait_until(lambda: {"divergence", "nan_or_inf"} <= set(alerts(server, run["id"])), "both alerts")
+    seen = time.time()
+    sick = float(server.output(run["id"]).split("sick at ")[1].split()[0])
+    assert seen - sick < 2
+    found = alerts(server, run["id"])
+    assert found["divergence"]["severity"] == "critical"
+    assert found["divergence"]["choices"] == ["ignore", "stop", "rerun"]
+    server.post(f"/alerts/{found['divergence']['id']}/respond", {"choice": "stop"})
+    server.wait_for_status(run["id"], "stopped")
+
+
+def test_a_traceback_and_an_exit_code_are_told_also_of_a_short_run(server: LiveServer) -> None:
+    run = server.wait_for_end(server.submit(python("raise ValueError('no data')"))["id"])
+    found = alerts(server, run["id"])
+    assert set(found) == {"traceback", "exit"}
+    assert found["traceback"]["message"] == "ValueError: no data"
+    assert (found["exit"]["message"], found["exit"]["choices"]) == ("Exit code 1", ["ignore", "rerun"])
+
+
+def test_a_healthy_run_and_a_stopped_one_raise_nothing(server: LiveServer) -> None:
+    healthy = server.wait_for_end(server.submit('echo \'{"step": 1, "loss": 0.5}\'')["id"])
+    stopped = server.submit("sleep 1000")
+    server.wait_for_status(stopped["id"], "running")
+    server.post(f"/runs/{stopped['id']}/stop")
+    server.wait_for_status(stopped["id"], "stopped")
+    assert alerts(server, healthy["id"]) == alerts(server, stopped["id"]) == {}
+
+
+CONFIG = """
+[alerts_builtin]
+stall_minutes = 0.01
+exit = false
+
+[[alerts]]
+metric = "val/acc"
+condition = "< 0.1 for 10 steps"
+name = "too bad"
+severity = "info"
+choices = ["ignore", "lower the rate"]
+"""
+
+
+def test_a_project_has_its_own_rules_and_switches(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    (server.project / "labwright.toml").write_text(CONFIG)
+    server.start()
+    lines = "".join(json.dumps({"step": step, "val": {"acc": 0.05}}) + "\n" for step in range(20))
+    run = server.submit(f"printf %s {shlex.quote(lines)}; sleep 1; while [ ! -e go ]; do sleep 0.1; done; exit 3")
+    wait_until(lambda: {"too bad", "stall"} <= set(alerts(server, run["id"])), "both alerts")
+    found = alerts(server, run["id"])["too bad"]
+    assert (found["severity"], found["choices"]) == ("info", ["ignore", "lower the rate"])
+    assert "val/acc < 0.1 for 10 steps: 0.05 at step 10" in found["message"]
+    (server.project / "go").touch()
+    assert server.wait_for_end(run["id"])["exit_code"] == 3
+    assert set(alerts(server, run["id"])) == {"too bad", "stall"}
+
+
+@pytest.mark.parametrize("condition", ["is big", "> one"])
+def test_a_server_refuses_to_start_with_rules_it_does_not_understand(
+    make_server: Callable[..., LiveServer], condition: str
+) -> None:
+    server = make_server()
+    (server.project / "labwright.toml").write_text(f'\n[[alerts]]\nmetric = "loss"\ncondition = "{condition}"\n')
+    tried = subprocess.run(server.command, env=server.environment, capture_output=True, text=True, timeout=30)
+    assert tried.returncode != 0
+    assert "line 4" in tried.stderr and repr(condition) in tried.stderr

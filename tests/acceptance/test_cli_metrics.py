@@ -1,0 +1,158 @@
+"""`metrics`, `compare` and `export` as people and programs use them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_cli import answer, begin, labwright
+from tests.acceptance.test_cli_terminal import COLOUR, at_terminal
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+POINTS = 3000
+
+
+def made(server: LiveServer, name: str, seed: int, lr: float) -> str:
+    run: str = server.post(
+        "/runs", {"command": "true", "name": name, "seed": seed, "params": {"lr": lr, "seed": seed}}
+    )["id"]
+    points = [
+        {"key": "train/loss", "step": s, "value": _loss(s, lr) + seed / 100, "time": 1e9 + s} for s in range(POINTS)
+    ]
+    points += [
+        {"key": 'odd, "key"\nhere', "step": 7, "value": word, "time": 1e9 + at}
+        for at, word in enumerate(("NaN", "Infinity", -0.1))
+    ]
+    send(server, run, points)
+    return run
+
+
+def _loss(step: int, lr: float) -> float:
+    return 2 * math.exp(-lr * step / 100)
+
+
+def send(server: LiveServer, run: str, points: list[dict[str, Any]]) -> None:
+    assert server.call("POST", f"/runs/{run}/metrics", {"points": points}).status == 202
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("metrics") / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def runs(lab: LiveServer) -> list[str]:
+    found = [made(lab, f"lr {lr} seed {seed}", seed, lr) for lr in (0.1, 0.5) for seed in (1, 2)]
+    for run in found:
+        wait_until(lambda run=run: len(lab.run(run)["summary"]) == 2, "the metrics to be read")
+    return found
+
+
+def test_a_pipe_gets_the_table_and_json_the_series(lab: LiveServer, runs: list[str]) -> None:
+    table = labwright(lab, "metrics", runs[0]).stdout
+    row = next(line.split() for line in table.splitlines() if line.startswith("train/loss"))
+    assert row == ["train/loss", "0.1097", "0.1097", "2.01", "0.6438", "2,999", "http"]
+    found = answer(lab, "metrics", runs[0], "--json", "--key", "train/*", "--max-points", "50")["series"]
+    assert [series["key"] for series in found] == ["train/loss"] and len(found[0]["steps"]) <= 50
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_curves_and_tables_fit_the_terminal(lab: LiveServer, runs: list[str], columns: int) -> None:
+    for command in (["metrics", runs[0]], ["metrics", runs[0], "--x", "time", "--log", "--key", "train/loss"]):
+        shown = COLOUR.sub("", at_terminal(lab, *command, columns=columns))
+        assert "┤" in shown and "⠀" not in shown
+        assert max(len(line) for line in shown.splitlines() if not line.startswith("Beside")) <= columns
+
+
+def test_an_unknown_metric_is_an_error_that_names_the_known_ones(lab: LiveServer, runs: list[str]) -> None:
+    for command in (["metrics", runs[0], "--key", "nope"], ["export", runs[0], "--key", "nope"]):
+        called = labwright(lab, *command)
+        assert called.returncode == 1 and "'nope'" in called.stderr and "train/loss" in called.stderr
+
+
+def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServer) -> None:
+    run = lab.submit("while ! test -e go; do sleep 0.05; done", name="follow me")["id"]
+    lab.wait_for_status(run, "running")
+    follower = begin(lab, "metrics", run, "-f", "--key", "live")
+    send(lab, run, [{"key": "live", "step": 1, "value": 0.5}])
+    follower.terminate()
+    follower.communicate(timeout=10)
+    wait_until(lambda: "live" in lab.run(run)["summary"], "the first point")
+    follower = begin(lab, "metrics", run, "-f", "--key", "live")
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "step 1  live 0.5\n"
+    send(lab, run, [{"key": "live", "step": 2, "value": "NaN"}])
+    assert follower.stdout.readline() == "step 2  live NaN\n"
+    (lab.project / "go").touch()
+    follower.communicate(timeout=20)
+    assert follower.returncode == 0
+
+
+def test_comparing_shows_each_run_with_a_mark_and_what_differs(lab: LiveServer, runs: list[str]) -> None:
+    shown = COLOUR.sub("", at_terminal(lab, "compare", runs[0], runs[2], "--key", "train/loss", columns=100))
+    assert "●" in shown and "▲" in shown
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("All")) <= 100
+    row = next(line for line in shown.splitlines() if runs[2] in line)
+    assert "lr=0.5" in row
+
+
+def test_runs_that_differ_only_in_their_seed_become_mean_and_deviation(lab: LiveServer, runs: list[str]) -> None:
+    shown = labwright(lab, "compare", *runs, "--key", "train/loss").stdout
+    assert "mean ± std over seeds" in shown
+    assert "2 runs" in shown and "0.1147 ± 0.007071" in shown
+
+
+def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, runs: list[str]) -> None:
+    shown = labwright(lab, "compare", *runs[:2]).stdout
+    assert next(line.split() for line in shown.splitlines() if line.startswith("train")) == [
+        "train/loss",
+        "0.1097",
+        "0.1197",
+    ]
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_an_export_has_every_point_once_in_order(lab: LiveServer, runs: list[str]) -> None:
+    rows = rows_of(labwright(lab, "export", runs[0]).stdout)
+    assert list(rows[0]) == ["key", "step", "time", "value", "source", "attempt"]
+    loss = [row for row in rows if row["key"] == "train/loss"]
+    assert [int(row["step"]) for row in loss] == list(range(POINTS))
+    assert [float(row["value"]) for row in loss] == [_loss(s, 0.1) + 0.01 for s in range(POINTS)]
+    assert {(row["source"], row["attempt"]) for row in rows} == {("http", "1")}
+    odd = [row["value"] for row in rows if row["key"] == 'odd, "key"\nhere']
+    assert odd == ["NaN", "Infinity", "-0.1"]  # all that came, though they share a step
+
+
+def test_several_runs_go_into_one_file_that_names_them(lab: LiveServer, runs: list[str]) -> None:
+    called = labwright(lab, "export", runs[0], runs[1], "--key", "train/loss", "-o", "all.csv")
+    rows = rows_of((lab.project / "all.csv").read_text())
+    assert called.stdout == "" and f"{2 * POINTS} lines" in called.stderr
+    assert [row["run_id"] for row in rows] == [runs[0]] * POINTS + [runs[1]] * POINTS
+    assert [path.name for path in lab.project.glob("*.new")] == []
+
+
+def test_json_lines_are_json_also_where_a_value_is_nan(lab: LiveServer, runs: list[str]) -> None:
+    lines = labwright(lab, "export", runs[0], "--format", "jsonl").stdout.splitlines()
+    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert len(found) == POINTS + 3
+    assert [point["value"] for point in found if point["key"] != "train/loss"] == ["NaN", "Infinity", -0.1]
+
+
+def test_a_run_without_metrics_says_where_they_come_from(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})["id"]
+    assert "labwright.log()" in labwright(lab, "metrics", run).stdout
+    assert labwright(lab, "export", run).stdout == "key,step,time,value,source,attempt\n"

@@ -1,0 +1,96 @@
+"""Curves as characters: they fit, they show gaps, their axes tell the truth."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from labwright.cli.plot import Curve, Line, count_words, draw, spark
+from labwright.cli.words import width
+
+NAN = math.nan
+
+
+def text(line: Line) -> str:
+    return "".join(cell if isinstance(cell, str) else cell[0] for cell in line)
+
+
+def drawn(*curves: Curve, columns: int = 60, rows: int = 10, log: bool = False) -> list[str]:
+    return [text(line) for line in draw(curves, columns, rows, log=log)]
+
+
+@pytest.mark.parametrize("columns", [30, 80, 140])
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(
+    "ys",
+    [
+        [1.0],
+        [2.0, 2.0, 2.0],
+        [0.0, -5.0, 1e-9],
+        [1e300, -1e300, 5.0],
+        [1e-300, 1e300],
+        [NAN, 1.0, math.inf, 2.0, -math.inf],
+        [float(i % 7) for i in range(5000)],
+        [1e15 + i for i in range(3)],
+    ],
+)
+def test_whatever_the_values_a_plot_fits_its_columns(ys: list[float], columns: int, log: bool) -> None:
+    lines = drawn(Curve(xs=list(range(len(ys))), ys=ys), columns=columns, log=log)
+    assert max(width(line) for line in lines) <= columns
+    assert len(lines) in (1, 12)
+
+
+def test_nothing_but_nan_is_said() -> None:
+    assert drawn(Curve(xs=[1, 2], ys=[NAN, math.inf])) == ["(no number that could be drawn)"]
+
+
+def test_a_gap_stays_empty_and_a_lone_point_is_seen() -> None:
+    ys = [1.0] * 40 + [NAN] * 20 + [1.0] + [NAN] * 20 + [1.0] * 19
+    row = next(
+        line for line in drawn(Curve(xs=list(range(100)), ys=ys), columns=106, rows=1) if "⠤" in line or "⠒" in line
+    )
+    body = row.split("┤" if "┤" in row else "│")[1]
+    groups = [part for part in body.split(" ") if part]
+    assert [len(part) > 2 for part in groups] == [True, False, True]
+
+
+def test_the_axis_names_round_numbers_where_they_are() -> None:
+    lines = drawn(Curve(xs=[0, 1000], ys=[0.0, 1.0]), rows=9)
+    assert lines[0].strip().startswith("1 ┤") and lines[8].strip().startswith("0 ┤")
+    assert lines[-1].split()[0] == "0" and lines[-1].split()[-1] == "1,000"
+
+
+def test_neighbouring_ticks_never_carry_the_same_number() -> None:
+    lines = drawn(Curve(xs=[0, 1], ys=[77.5, 77.51]), rows=9)
+    labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
+    assert labels == ["77.51", "77.505", "77.5"]
+
+
+def test_a_logarithmic_axis_is_one() -> None:
+    lines = drawn(Curve(xs=[0, 1, 2], ys=[0.001, 1.0, 1000.0]), rows=13, log=True)
+    labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
+    assert labels == ["1000", "100", "10", "1", "0.1", "0.01", "0.001"]
+
+
+def test_each_curve_has_a_mark_that_needs_no_colour() -> None:
+    curves = [Curve(xs=[0, 1, 2], ys=[0.0, 1.0, float(i)], mark=mark) for i, mark in enumerate("●▲")]
+    joined = "\n".join(drawn(*curves))
+    assert "●" in joined and "▲" in joined
+
+
+def test_counts_are_short() -> None:
+    assert [count_words(value) for value in (0, 999, 1200, 45_000, 1.5e6, 0.25)] == [
+        "0",
+        "999",
+        "1,200",
+        "45k",
+        "1.5M",
+        "0.25",
+    ]
+
+
+def test_a_line_of_blocks_rises_with_its_values() -> None:
+    assert spark([0.0, 1.0, 2.0, 3.0], 4) == "▁▃▆█"
+    assert spark([0.0, NAN, 1.0], 3) == "▁ █"
+    assert spark([NAN], 3) == ""

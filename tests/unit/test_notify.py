@@ -1,0 +1,101 @@
+"""Channels as they are written down, and what each event is made into."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute.notify import load_channels
+from labwright.compute.notify.message import Message, message_of
+from labwright.compute.notify.senders import Slack, Webhook
+from labwright.domain.errors import Invalid
+from labwright.domain.event import Event, EventType
+from labwright.domain.run import Run, RunStatus
+from labwright.paths import ProjectPaths
+
+SECRET = "very-secret"
+ENVIRONMENT = {"HOOK": f"https://hooks.example.org/{SECRET}", "BAD": f"ftp://x/{SECRET}", "ODD": f"http://x/{SECRET} y"}
+HOOK = '[[notify]]\nkind = "webhook"\nurl_env = "HOOK"\n'
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ('[[notify]]\nkind = "pigeon"', "`kind`"),
+        ('[[notify]]\nkind = "slack"', "one of `url_env` and `url_file`"),
+        ('[[notify]]\nkind = "slack"\nurl_env = "HOOK"\nurl_file = "hook"', "one of `url_env` and `url_file`"),
+        ('[[notify]]\nkind = "slack"\nurl_env = "NOT_THERE"', "NOT_THERE is not set"),
+        (f'[[notify]]\nkind = "slack"\nurl_env = "https://x/{SECRET}"', "the name of a variable"),
+        (f'[[notify]]\nkind = "slack"\nurl = "https://x/{SECRET}"', "does not belong into this file"),
+        ('[[notify]]\nkind = "slack"\nurl_file = "hook"', "others may read"),
+        ('[[notify]]\nkind = "slack"\nurl_file = "no-such-file"', "cannot be read"),
+        ('[[notify]]\nkind = "slack"\nurl_env = "BAD"', "not an http or https address"),
+        ('[[notify]]\nkind = "slack"\nurl_env = "ODD"', "not an http or https address"),
+        ('[[notify]]\nkind = "desktop"\nurl_env = "HOOK"', "has no address"),
+        (f'{HOOK}min_severity = "loud"', "`min_severity`"),
+        (f'{HOOK}events = ["everything"]', "`events`"),
+        (f"{HOOK}events = []", "`events`"),
+        (f"{HOOK}name = 3", "`name` must be text"),
+        (f'{HOOK}colour = "red"', "unknown colour"),
+        (f'{HOOK}[[notify]]\nkind = "desktop"\nname = "webhook"', "has the name 'webhook'"),
+        ('[notify]\nkind = "desktop"', "[[notify]] tables"),
+    ],
+)
+def test_what_is_wrong_is_said_and_never_with_the_address(tmp_path: Path, config: str, says: str) -> None:
+    (tmp_path / "labwright.toml").write_text(config)
+    (tmp_path / "hook").write_text(ENVIRONMENT["HOOK"])
+    os.chmod(tmp_path / "hook", 0o640)
+    with pytest.raises(Invalid) as refused:
+        load_channels(ProjectPaths(tmp_path), ENVIRONMENT)
+    assert says in refused.value.message
+    assert SECRET not in refused.value.message + refused.value.hint
+
+
+def test_channels_have_names_of_their_own_and_show_only_a_host(tmp_path: Path) -> None:
+    (tmp_path / "labwright.toml").write_text(f'{HOOK}{HOOK}{HOOK}name = "pager"\nevents = ["run_failed"]')
+    found = load_channels(ProjectPaths(tmp_path), ENVIRONMENT)
+    assert [channel.name for channel in found] == ["webhook", "webhook-2", "pager"]
+    assert found[0].sender.target == "https://hooks.example.org/…"
+    assert SECRET not in repr(found)
+
+
+def run(**facts: Any) -> Run:
+    return Run(id="run-1", name="n", command="c", workdir="/", created_at="t", created_by="person", **facts)
+
+
+def moved(to: RunStatus) -> Event:
+    data = {"from": "running", "to": to, "reason": "", "exit_code": 1}
+    return Event(type=EventType.RUN_STATUS, actor="system", time="t", run_id="run-1", data=data)
+
+
+@pytest.mark.parametrize(
+    ("to", "kind"),
+    [
+        ("failed", "run_failed"),
+        ("lost", "run_failed"),
+        ("finished", "run_finished"),
+        ("stopped", None),
+        ("running", None),
+    ],
+)
+def test_an_end_is_news_unless_somebody_brought_it_about(to: str, kind: str | None) -> None:
+    message = message_of(moved(RunStatus(to)), run(), "p")
+    assert (message and message.kind) == kind
+
+
+def test_an_imported_run_is_no_news() -> None:
+    assert message_of(moved(RunStatus.FAILED), run(tags=("imported",)), "p") is None
+
+
+def test_a_message_survives_being_stored() -> None:
+    message = message_of(moved(RunStatus.FAILED), run(error="it broke"), "p")
+    assert message is not None and Message.from_dict(message.to_dict()) == message
+    assert message.text == "exit code 1, it broke"
+
+
+def test_neither_sender_shows_its_address() -> None:
+    for sender in (Webhook(ENVIRONMENT["HOOK"]), Slack(ENVIRONMENT["HOOK"])):
+        assert SECRET not in repr(sender) and SECRET not in sender.target
