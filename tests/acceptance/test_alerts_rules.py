@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labwright.sim.gpus import SimulatedGpus
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -92,6 +95,24 @@ def test_a_project_has_its_own_rules_and_switches(make_server: Callable[..., Liv
     (server.project / "go").touch()
     assert server.wait_for_end(run["id"])["exit_code"] == 3
     assert set(alerts(server, run["id"])) == {"too bad", "stall"}
+
+
+@pytest.mark.slow
+def test_a_leased_card_that_idles_is_told_and_its_use_is_recorded(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    cards = SimulatedGpus.create(tmp_path / "sim", 2)
+    cards.set_card(0, memory_used_mb=300, utilization=0, processes=[])
+    server = make_server(**cards.environment(os.environ))
+    (server.project / "labwright.toml").write_text("[alerts_builtin]\ngpu_idle_minutes = 0.01\n")
+    server.start()
+    run = server.submit("sleep 1000")
+    wait_until(lambda: "gpu_idle" in alerts(server, run["id"]), "the alert", timeout=60)
+    keys = server.get(f"/runs/{run['id']}/metrics")["keys"]
+    assert {key for key in keys if "gpu" in key} in (
+        {"system/gpu0/utilization", "system/gpu0/memory_mb"},
+        {"system/gpu1/utilization", "system/gpu1/memory_mb"},
+    )
 
 
 @pytest.mark.parametrize("condition", ["is big", "> one"])

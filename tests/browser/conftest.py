@@ -106,7 +106,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """One server for all tests that bear the runs of others beside their own."""
     project = tmp_path_factory.mktemp("browser") / "project"
     project.mkdir()
-    server = LiveServer(project).start()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8").start()
     yield server
     for run in server.all_runs():
         if run["status"] not in ENDED:

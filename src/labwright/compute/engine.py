@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 
+from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
@@ -131,6 +132,13 @@ class Engine:
             if self._update(run.id) is None:
                 recover(self._lab, run)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
+        self._answer_due_alerts()
+
+    def _answer_due_alerts(self) -> None:
+        """What a project's own rule says is to be done, at once or when nobody answered in time."""
+        rules = project_rules(self._lab.paths.config)
+        for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
+            self._lab.answer_alert(alert.id, choice)
 
     def _start_queued(self) -> None:
         if time.monotonic() < self._launch_again_at:

@@ -30,4 +30,5 @@ class Lab:
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
     metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise
+    answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs

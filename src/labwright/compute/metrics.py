@@ -12,6 +12,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,7 @@ MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
 _LOOK_AGAIN_SECONDS = 0.25
+_PAUSE_SECONDS = 0.05  # small portions cost the most: what comes meanwhile is taken in one
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
 
@@ -74,6 +76,8 @@ class MetricIngest:
             self._waiting.discard(run_id)
             self._woken.add(run_id)
             self._take_and_go_on(run_id)
+            if self._todo.empty():
+                time.sleep(_PAUSE_SECONDS)
 
     def _look_again(self) -> None:
         """The last points of a burst come without a wake-up of their own."""
@@ -190,8 +194,8 @@ class Batch:
                     handle(self, entry[kind], entry)
 
     def _take_numbers(self, entry: dict[str, Any]) -> None:
-        step, time, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
-        if step is None or time is None or not isinstance(numbers, dict):
+        step, moment, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
+        if step is None or moment is None or not isinstance(numbers, dict):
             self._refused.setdefault("(a line)", "it needs a whole step, a time and numbers by key")
             return
         for key, value in numbers.items():
@@ -203,7 +207,7 @@ class Batch:
             if points is None:
                 points = self._points[key] = Points(array("q"), array("d"), array("d"))
             points.steps.append(step)
-            points.times.append(time)
+            points.times.append(moment)
             points.values.append(number)
 
     def _take_alert(self, alert: dict[str, Any], _entry: dict[str, Any]) -> None:

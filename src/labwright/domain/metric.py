@@ -11,6 +11,7 @@ import struct
 import sys
 import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -127,7 +128,7 @@ def unpack_times(data: bytes) -> array[float]:
     (moment,) = struct.unpack("<q", plain[:8])
     gaps = array("I")
     gaps.frombytes(plain[8:])
-    return array("d", (at / 1000 for at in accumulate(_native(gaps), initial=moment)))
+    return array("d", [at / 1000 for at in accumulate(_native(gaps), initial=moment)])
 
 
 _LEVEL = struct.Struct("<ddBB")
@@ -140,10 +141,6 @@ def _pack_levels(values: array[float]) -> bytes:
         low, high = extremes(values[start : start + BUCKET_POINTS])
         parts.append(_LEVEL.pack(values[start + low], values[start + high], low, high))
     return b"".join(parts)
-
-
-def unpack_levels(data: bytes) -> Iterator[tuple[float, float, int, int]]:
-    return _LEVEL.iter_unpack(data)
 
 
 def extremes(values: Sequence[float]) -> tuple[int, int]:
@@ -199,6 +196,48 @@ def _buckets(count: int, parts: int) -> Iterator[tuple[int, int]]:
         start, end = index * count // parts, (index + 1) * count // parts
         if start < end:
             yield start, end
+
+
+class Levels:
+    """The extremes of every 32 points of a long series, chunk by chunk: enough to draw it."""
+
+    def __init__(self) -> None:
+        self._lows = array("d")
+        self._highs = array("d")
+        self._low_at = bytearray()  # where in its 32 points
+        self._high_at = bytearray()
+        self._starts: list[int] = []  # the number of each chunk's first bucket
+        self._columns: list[tuple[Sequence[int], Sequence[float]]] = []
+
+    def add(self, levels: bytes, steps: Sequence[int], times: Sequence[float]) -> None:
+        """Those of the next chunk; without times, none are answered."""
+        lows, highs, low_at, high_at = zip(*_LEVEL.iter_unpack(levels), strict=True)
+        self._starts.append(len(self._lows))
+        self._columns.append((steps, times))
+        self._lows.extend(lows)
+        self._highs.extend(highs)
+        self._low_at.extend(low_at)
+        self._high_at.extend(high_at)
+
+    def thin(self, limit: int) -> Points:
+        """At most about `limit` points in order of arrival, every extreme among them."""
+        found = Points.empty()
+        for start, end in _buckets(len(self._lows), max(1, limit // 2)):
+            low = start + extremes(self._lows[start:end])[0]
+            high = start + extremes(self._highs[start:end])[1]
+            low_at = low * BUCKET_POINTS + self._low_at[low]
+            high_at = high * BUCKET_POINTS + self._high_at[high]
+            for at, value in sorted({low_at: self._lows[low], high_at: self._highs[high]}.items()):
+                self._put(found, at, value)
+        return found
+
+    def _put(self, found: Points, at: int, value: float) -> None:
+        chunk = bisect_right(self._starts, at // BUCKET_POINTS) - 1
+        steps, times = self._columns[chunk]
+        position = at - self._starts[chunk] * BUCKET_POINTS
+        found.steps.append(steps[position])
+        found.times.append(times[position] if times else 0.0)
+        found.values.append(value)
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
+from labwright.domain.actor import SYSTEM
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.models import ErrorOut
@@ -32,6 +33,7 @@ from labwright.server.routes import (
     sweeps,
 )
 from labwright.server.stream import Hub
+from labwright.services import alerts as alerts_verbs
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
@@ -39,6 +41,7 @@ _ERRORS = {status: {"model": ErrorOut} for status in (401, 403, 404, 409, 413, 4
 
 
 def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
+    lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
     engine = Engine(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
@@ -77,3 +80,8 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         bound_to=bound_to,
     )
     return app
+
+
+def _answer(lab: Lab, alert_id: str, choice: str) -> None:
+    """A rule's own answer goes through the same verb as a person's, and is recorded as the system's."""
+    alerts_verbs.respond(lab, alert_id, choice, SYSTEM)

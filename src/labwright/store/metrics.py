@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from array import array
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.domain.metric import (
-    BUCKET_POINTS,
     CHUNK_POINTS,
     SMALL_POINTS,
     Chunk,
+    Levels,
     Points,
     Statistics,
     as_json,
     pack,
     thin,
     unpack,
-    unpack_levels,
     unpack_steps,
     unpack_times,
 )
@@ -130,13 +127,11 @@ def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
 def read(connection: sqlite3.Connection, series: Series, max_points: int, *, with_times: bool = True) -> Points:
     """In step order, thinned with every extreme kept. Without times a long series is read faster."""
     if series.ascending and series.statistics.count > max_points * _THIN_FROM_LEVELS:
-        points = _read_levels(connection, series.id, with_times)
-    else:
-        points = Points.empty()
-        for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
-            points.extend(unpack(Chunk(*row)))
-        points = points.in_step_order()
-    return thin(points, max_points)
+        return _read_levels(connection, series.id, max_points, with_times)
+    points = Points.empty()
+    for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
+        points.extend(unpack(Chunk(*row)))
+    return thin(points.in_step_order(), max_points)
 
 
 def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> Points:
@@ -151,28 +146,11 @@ def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> 
     return points
 
 
-def _read_levels(connection: sqlite3.Connection, series_id: int, with_times: bool) -> Points:
-    """Two points for every 32 stored ones: their least and greatest, where they are."""
-    found = Points.empty()
+def _read_levels(connection: sqlite3.Connection, series_id: int, max_points: int, with_times: bool) -> Points:
+    found = Levels()
     for count, steps, times, levels in connection.execute(METRICS["levels"], {"series_id": series_id}):
-        moments = unpack_times(times) if with_times else array("d", bytes(8 * count))
-        _collect(found, unpack_steps(steps, count), moments, unpack_levels(levels))
-    return found
-
-
-def _collect(
-    found: Points,
-    steps: Sequence[int],
-    times: array[float],
-    levels: Iterator[tuple[float, float, int, int]],
-) -> None:
-    for number, (low, high, low_at, high_at) in enumerate(levels):
-        base = number * BUCKET_POINTS
-        pairs = ((low_at, low), (high_at, high)) if low_at <= high_at else ((high_at, high), (low_at, low))
-        for position, value in pairs if low_at != high_at else pairs[:1]:
-            found.steps.append(steps[base + position])
-            found.times.append(times[base + position])
-            found.values.append(value)
+        found.add(levels, unpack_steps(steps, count), unpack_times(times) if with_times else ())
+    return found.thin(max_points)
 
 
 def summary_of(found: list[Series]) -> dict[str, dict[str, Any]]:

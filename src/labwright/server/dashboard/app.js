@@ -41,7 +41,7 @@ class Guard extends Component {
 function App() {
   if (!token.value) return html`<${SignInPage} />`;
   const { page, id } = route.value;
-  return html`<${Shell} page=${page}><${Guard} key="${page}/${id}"><${Page} /></${Guard}></${Shell}>`;
+  return html`<${Shell} page=${page} id=${id}><${Guard} key="${page}/${id}"><${Page} /></${Guard}></${Shell}>`;
 }
 
 takeTokenFromAddress();

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
-from pydantic import Field
+from pydantic import Field, GetPydanticSchema, ValidatorFunctionWrapHandler
+from pydantic_core.core_schema import no_info_wrap_validator_function
 
 from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
@@ -18,25 +19,61 @@ from labwright.server.models import BIG, In, Text
 from labwright.services import export, metrics, runs
 
 router = APIRouter(tags=["metrics"])
+_MAX_POINTS = 10_000
+_MAX_KEY = 1024
+_MAX_TIME = 1e11
 _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 class PointIn(In):
-    key: Annotated[Text, Field(min_length=1, max_length=1024)]
+    key: Annotated[Text, Field(min_length=1, max_length=_MAX_KEY)]
     step: int = Field(ge=-BIG, le=BIG)
     value: float | Literal["NaN", "Infinity", "-Infinity"]
-    time: float | None = Field(None, ge=0, le=1e11, allow_inf_nan=False)
+    time: float | None = Field(None, ge=0, le=_MAX_TIME, allow_inf_nan=False)
+
+
+def _checked(given: Any, check: ValidatorFunctionWrapHandler) -> list[metrics.Point]:
+    """Models of thousands of points are slow, so they are made only if one is not plainly right, for the words."""
+    try:
+        return _plainly_right(given)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return [(point.key, point.step, point.value, point.time) for point in check(given)]
+
+
+def _plainly_right(given: Any) -> list[metrics.Point]:
+    if type(given) is not list or not 0 < len(given) <= _MAX_POINTS:
+        raise ValueError
+    points: list[metrics.Point] = []
+    keys: set[str] = set()
+    for point in given:
+        key, step, value, moment = point["key"], point["step"], point["value"], point.get("time", 0.0)
+        if key not in keys:
+            if not (type(key) is str and key.isascii() and 0 < len(key) <= _MAX_KEY and "\0" not in key):
+                raise ValueError
+            keys.add(key)
+        if type(step) is not int or type(value) is not float or type(moment) is not float:
+            raise ValueError
+        if len(point) != 3 + ("time" in point) or not (-BIG <= step <= BIG and 0.0 <= moment <= _MAX_TIME):
+            raise ValueError
+        points.append((key, step, value, moment))
+    return points
 
 
 class PointsIn(In):
-    points: list[PointIn] = Field(min_length=1, max_length=10_000)
+    points: Annotated[
+        list[metrics.Point],
+        GetPydanticSchema(
+            lambda _type, handler: no_info_wrap_validator_function(
+                _checked, handler.generate_schema(Annotated[list[PointIn], Field(min_length=1, max_length=_MAX_POINTS)])
+            )
+        ),
+    ]
 
 
 @router.post("/runs/{run_id}/metrics", status_code=202, dependencies=[allow(Scope.AGENT, Scope.RUN)])
 def add_metrics(run_id: str, body: PointsIn, request: Request) -> dict[str, int]:
     """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
-    points = [(point.key, point.step, point.value, point.time) for point in body.points]
-    return {"accepted": metrics.add_points(lab_of(request), run_id, points, time.time())}
+    return {"accepted": metrics.add_points(lab_of(request), run_id, body.points, time.time())}
 
 
 @router.get("/runs/{run_id}/metrics", dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])

@@ -1,8 +1,8 @@
 // Something a person should know, with its choices as buttons.
 
 import { runAddress } from "../router.js";
-import { answerAlert } from "../store.js";
-import { html, useState } from "../ui.js";
+import { answerAlert, knownRun, loadRun } from "../store.js";
+import { html, useEffect, useState } from "../ui.js";
 import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { Ago } from "./time.js";
@@ -17,7 +17,7 @@ export function Alert({ alert, withRun, onAnswered }) {
       <p class="alert-message">${alert.message}</p>
       <p class="muted small">
         ${alert.rule && html`<code>${alert.rule}</code> · `}
-        ${withRun && html`<a href=${runAddress(alert.run_id)}>${alert.run_id}</a> · `}
+        ${withRun && html`<${RunLink} id=${alert.run_id} /> · `}
         <${Ago} time=${alert.created_at} />
       </p>
     </div>
@@ -25,6 +25,14 @@ export function Alert({ alert, withRun, onAnswered }) {
       ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
       : html`<p class="muted small">${alert.answer} · ${alert.answered_by} · <${Ago} time=${alert.answered_at} /></p>`}
   </article>`;
+}
+
+function RunLink({ id }) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    if (!knownRun(id)) loadRun(id).then(() => draw(1), () => {}); // a deleted run keeps its id as name
+  }, [id]);
+  return html`<a href=${runAddress(id)}>${knownRun(id)?.value.name ?? id}</a>`;
 }
 
 function Choices({ alert, onAnswered }) {

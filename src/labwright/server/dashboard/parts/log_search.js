@@ -1,22 +1,14 @@
 // Search in the output: at once in the part that is loaded, on request in all of it.
 
-import { html, useRef, useState } from "../ui.js";
+import { html, useState } from "../ui.js";
 import { sayError } from "./toast.js";
-
-const TYPING_MS = 120;
 
 export function LogSearch({ reader, hits, search, onSearch, onShow }) {
   const [at, setAt] = useState(-1);
-  const timer = useRef(0);
   const { words, all } = search;
-
   const onInput = (event) => {
-    const { value } = event.currentTarget;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
-      setAt(-1);
-      onSearch({ words: value, all: null });
-    }, TYPING_MS);
+    setAt(-1);
+    onSearch({ words: event.currentTarget.value, all: null });
   };
   const step = (by) => {
     if (!hits.length) return;

@@ -3,7 +3,7 @@
 import { signOut } from "../session.js";
 import { pendingAlerts, tryConnecting } from "../store.js";
 import { connection } from "../stream.js";
-import { html } from "../ui.js";
+import { html, useLayoutEffect, useRef } from "../ui.js";
 import { Confirm } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { Toasts } from "./toast.js";
@@ -13,10 +13,12 @@ const PLACES = [
   { page: "alerts", label: "Alerts", icon: "bell", href: "#/alerts" },
 ];
 
-export function Shell({ page, children }) {
+export function Shell({ page, id, children }) {
+  const main = useRef(null);
+  useLayoutEffect(() => main.current.scrollTo(0, 0), [page, id]);
   return html`<div class="shell">
     <${Bar} page=${page} />
-    <div class="stage"><${Banner} /><main id="main" tabindex="-1">${children}</main></div>
+    <div class="stage"><${Banner} /><main ref=${main}>${children}</main></div>
     <${Toasts} /><${Confirm} />
   </div>`;
 }

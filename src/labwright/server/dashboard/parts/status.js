@@ -27,7 +27,7 @@ export function Status({ run }) {
 export function reasonOf(run) {
   const parts = [];
   if (run.status_reason && run.status_reason !== "exit_code") parts.push(run.status_reason.replaceAll("_", " "));
-  else if (run.error) parts.push(run.error);
+  else if (run.error && !/^exit code/i.test(run.error)) parts.push(run.error);
   if (run.signal) parts.push(`signal ${run.signal}`);
   else if (run.exit_code) parts.push(`exit ${run.exit_code}`);
   return parts.join(" · ");

@@ -1,0 +1,138 @@
+"""One run: charts and output that grow, and the verbs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.support.live_server import LiveServer
+
+
+def log_lines(page: Page) -> Any:
+    return page.get_by_role("log").locator(".line")
+
+
+def log_points(lab: LiveServer, run_id: str, key: str, values: list[Any], first: int = 0) -> None:
+    points = [{"key": key, "step": first + at, "value": value} for at, value in enumerate(values)]
+    answer = lab.call("POST", f"/runs/{run_id}/metrics", {"points": points})
+    assert answer.status == 202, answer.body
+
+
+def test_output_and_charts_grow_live(visitor: Visitor, lab: LiveServer) -> None:
+    gate = lab.project / "more-output"
+    run = lab.submit(f"echo one; until [ -e {gate} ]; do sleep 0.1; done; echo two; sleep 30", name="grows")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page)).to_have_text(["one"])
+    gate.touch()
+    expect(log_lines(page)).to_have_text(["one", "two"])
+
+    log_points(lab, run["id"], "train/loss", [1.0, 0.5])
+    chart = page.get_by_role("img", name="train/loss: last 0.5 at step 1")
+    expect(chart.locator("canvas")).to_be_visible()
+    before = chart.locator("canvas").evaluate("canvas => canvas.toDataURL()")
+    log_points(lab, run["id"], "train/loss", [0.25, 0.125], first=2)
+    chart = page.get_by_role("img", name="train/loss: last 0.125 at step 3")
+    assert chart.locator("canvas").evaluate("canvas => canvas.toDataURL()") != before
+    lab.post(f"/runs/{run['id']}/stop")
+    expect(page.get_by_role("banner").or_(page.locator(".run-head"))).to_contain_text("stopped")
+
+
+def test_stop_asks_first_and_then_stops(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("sleep 300", name="to-be-stopped")
+    lab.wait_for_status(run["id"], "running")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    page.get_by_role("button", name="Stop run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert lab.run(run["id"])["status"] == "running"
+    page.get_by_role("button", name="Stop run").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop run").click()
+    expect(page.locator(".run-head .status")).to_contain_text("stopped")
+    assert lab.wait_for_end(run["id"])["status"] == "stopped"
+
+
+def test_rerun_leads_to_the_new_run_and_archive_can_be_undone(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo again", name="once-more")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_role("button", name="Unarchive")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Archive")).to_be_visible()
+    page.get_by_role("button", name="Rerun").click()
+    expect(page.get_by_role("link", name=run["id"])).to_be_visible()
+    assert run["id"] not in page.url
+    expect(page.locator(".run-head .status")).to_contain_text("finished")
+
+
+def test_an_alert_is_answered_by_its_buttons(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("sleep 300", name="alarming")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(page.get_by_role("heading", name="alarming")).to_be_visible()
+    asked = {"message": "Loss went up.", "choices": ["ignore", "stop"], "severity": "critical"}
+    lab.post(f"/runs/{run['id']}/alerts", asked)
+    alert = page.get_by_role("article").filter(has_text="Loss went up.")
+    expect(alert).to_contain_text("critical")
+    visitor.open("#/alerts")
+    expect(alert.get_by_role("link", name="alarming")).to_be_visible()
+    alert.get_by_role("button", name="stop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop run").click()
+    expect(page.get_by_label("Answered")).to_contain_text("Loss went up.")
+    assert lab.wait_for_end(run["id"])["status"] == "stopped"
+
+
+def test_progress_bars_fold_and_colours_show(visitor: Visitor, lab: LiveServer) -> None:
+    said = r"\033[32mgreen\033[0m plain\n" + r"".join(rf"\r{n}%%" for n in range(0, 101, 10)) + r"\nend\r\n"
+    run = lab.wait_for_end(lab.submit(f"printf '{said}'", name="colours")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page)).to_have_text(["green plain", re.compile("^100%"), "end"])
+    expect(page.get_by_role("log").locator(".ansi-2")).to_have_text("green")
+
+
+def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visitor: Visitor, lab: LiveServer) -> None:
+    script = "for n in range(200000): print(f'line {n} ü')\nprint('RuntimeError: here it broke')\nfor n in range(40000): print('after', n)"
+    run = lab.wait_for_end(lab.submit(f'python3 -c "{script}"', name="long")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page).last).to_have_text("after 39999")
+    box = page.get_by_role("log")
+    for _ in range(30):
+        box.evaluate("box => box.scrollTop = 0")
+        page.wait_for_timeout(20)
+    expect(log_lines(page).first).not_to_have_text(re.compile(r"after 39\d{3}"))
+    assert log_lines(page).count() < 120
+    assert "\ufffd" not in box.inner_text()
+
+    page.get_by_role("button", name="First error").click()
+    expect(page.locator(".line-marked")).to_have_text("RuntimeError: here it broke")
+    page.get_by_label("Search output").fill("line 199998 ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".line-marked")).to_have_text("line 199998 ü")
+    page.get_by_role("button", name="End").click()
+    expect(log_lines(page).last).to_have_text("after 39999")
+    assert log_lines(page).count() < 120
+
+
+def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true", name="edge-numbers")["id"])
+    edge = {
+        "one": [3], "flat": [0, 0], "next": [1, 1 + 2.3e-16], "huge": [1e308, -1e308], "tiny": [5e-324, 1e-320],
+        "span": [1e-300, 1e300], "strange": ["NaN", "Infinity", "-Infinity"], "mixed": [1, "NaN", -2],
+    }  # fmt: skip
+    for key, values in edge.items():
+        log_points(lab, run["id"], key, values)
+    log_points(lab, run["id"], "far", [1, 2], first=2**53 - 2)
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    for verb in (lambda: None, page.get_by_label("Log axis").click, page.get_by_role("button", name="time").click):
+        verb()
+        expect(page.locator(".chart canvas")).to_have_count(len(edge) + 1)
+    page.get_by_label("Smoothing").fill("0.9")
+    expect(page.get_by_text("3 NaN or infinite")).to_be_visible()
+
+
+def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
+    visitor.allow("404")
+    page = visitor.sign_in("#/runs/run-zzzzzzzzzz")
+    expect(page.get_by_role("heading", name=re.compile("There is no run"))).to_be_visible()
+    visitor.open("#/nowhere")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
