@@ -52,9 +52,6 @@ class Followed:
         self.closed = True
         self.file.refuse(self.path, why, time.time(), (self._position, self._count))
 
-    def close(self) -> None:
-        self._claim.close()
-
     def _size(self) -> int | None:
         try:
             found = os.stat(self.path)
@@ -62,6 +59,7 @@ class Followed:
             return None
         if found.st_ino != self.file.header["inode"]:
             self.closed = True  # another file by that name; it has to be found to be ours anew
+            self._claim.close()
             return None
         return found.st_size
 

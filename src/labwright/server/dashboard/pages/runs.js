@@ -121,7 +121,7 @@ function Table() {
 
   const columns = list.columns.value;
   return html`<${Waiting} box=${ref} />
-    <div class="table" ref=${ref} tabindex="-1" style=${{ "--metrics": columns.length }}
+    <div class="table" ref=${ref} tabindex="-1" style=${{ "--metrics": "minmax(64px, 96px) ".repeat(columns.length) }}
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
       onPointerLeave=${() => (pointerInside.current = false)}>
       <div role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : ids.length + 1}>

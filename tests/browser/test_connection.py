@@ -1,0 +1,47 @@
+"""A server that goes away under an open page, and comes back."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import FAILED_REQUEST, Visitor
+from tests.support.live_server import LiveServer
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def test_the_page_outlives_its_server(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server(LABWRIGHT_PORT=free_port()).start()  # the same port again, as with `labwright up`
+    gate = server.project / "gate"
+    long = server.submit(f"echo before; until [ -e {gate} ]; do sleep 0.1; done; echo after", name="long")
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in(f"#/runs/{long['id']}")
+    page.evaluate("window.here = true")
+    expect(page.get_by_role("log")).to_contain_text("before")
+
+    server.kill()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    visitor.picture("server-gone")
+    gate.touch()  # the run goes on, and ends, without a server
+    visitor.open("#/runs")
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    visitor.open(f"#/runs/{long['id']}")
+
+    server.start()
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=15_000)
+    expect(page.locator(".run-head .status")).to_contain_text("finished", timeout=15_000)
+    expect(page.get_by_role("log")).to_contain_text("after")
+    server.submit("true", name="made later")
+    visitor.open("#/runs")
+    expect(page.get_by_role("row").filter(has_text="made later")).to_contain_text("finished")
+    assert page.evaluate("window.here"), "the page was loaded anew"
