@@ -15,8 +15,8 @@ from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 
 BATCH = 500
-READ_POINTS = 50_000
-_PAGE = 25_000
+READ_POINTS = 20_000
+_PAGE = 10_000
 _PATIENCE_SECONDS = 300.0
 
 _SCRIPT = """

@@ -181,7 +181,7 @@ def test_two_runs_with_files_of_one_name_get_their_own_numbers(lab: LiveServer) 
 def test_two_runs_in_one_file_get_nothing_and_say_so(lab: LiveServer) -> None:
     runs = [lab.submit(writer("shared/metrics.jsonl", "a", [1.0], "go-2"))["id"] for _ in range(2)]
     for run in runs:
-        wait_until(lambda run=run: "another run reads it too" in refusals(lab, run), "the refusal")
+        wait_until(lambda run=run: "nobody knows whose numbers" in refusals(lab, run), "the refusal")
     (lab.project / "go-2").touch()
     for run in runs:
         lab.wait_for_end(run)

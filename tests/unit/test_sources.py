@@ -333,12 +333,12 @@ def test_a_run_that_goes_on_from_a_checkpoint_does_not_repeat_its_history(tmp_pa
     header = {"file": str(new), "inode": 0, "from": before, "prefix": ""}
     file = MetricFile(str(tmp_path / "metrics"), "trainer_state", 1, "x", **header)
     followed = TrainerState(str(new), file, Claim(str(tmp_path / "claims"), os.stat(tmp_path)), begin)
-    followed.look()
-    followed.look()
+    assert not followed.look() and followed.look()
+    followed.take()
     new.write_text('{"log_history": [')  # half written
     os.utime(new, (begin + 5, begin + 5))
-    followed.look()
-    followed.look()
+    assert not followed.look() and followed.look()
+    followed.take()
     file.flush()
     assert [step for step, _ in points(read(file.path))] == [5, 6, 7, 8]
 

@@ -1,6 +1,6 @@
 // Keys that work anywhere but in a field. A page adds its own while it is shown.
 
-import { useEffect } from "./ui.js";
+import { useEffect, useRef } from "./ui.js";
 
 const SEQUENCE_MS = 1200;
 const layers = [];
@@ -17,10 +17,10 @@ function onKey(event) {
   }
   if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return; // does its own thing
   const name = prefix ? `${prefix} ${event.key}` : event.key;
-  const layer = layers.findLast((keys) => name in keys);
+  const layer = layers.findLast((keys) => name in keys.current);
   if (layer) {
     event.preventDefault();
-    layer[name](event);
+    layer.current[name](event);
   }
   remember(!layer && event.key === "g" && !prefix ? "g" : "");
 }
@@ -32,13 +32,16 @@ function remember(key) {
 }
 
 export function startKeyboard(keys) {
-  layers.unshift(keys);
+  layers.unshift({ current: keys });
   document.addEventListener("keydown", onKey);
 }
 
+// By reference, so that two keys in quick succession both meet what was drawn last.
 export function useKeys(keys) {
+  const layer = useRef(keys);
+  layer.current = keys;
   useEffect(() => {
-    layers.push(keys);
-    return () => layers.splice(layers.indexOf(keys), 1);
-  });
+    layers.push(layer);
+    return () => layers.splice(layers.indexOf(layer), 1);
+  }, []);
 }

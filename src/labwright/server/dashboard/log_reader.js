@@ -85,19 +85,19 @@ export class LogReader {
 
   search = (words) => get(runPath(this.runId, "/logs"), { grep: words }, this.#abort.signal);
 
-  // The line of the first error, brought into the buffer; -1 if there is none.
+  // The line of the first error, brought into the buffer.
   async firstError() {
     const digest = await get(runPath(this.runId, "/logs/digest"), {}, this.#abort.signal);
     const words = digest.first_error?.split("\n")[0].replace(/…$/, "").trim();
-    if (!words) return -1;
+    if (!words) return undefined;
     await this.#step(() => this.#bring(words));
     return this.#lineWith(words);
   }
 
-  #lineWith = (words) => this.buffer.lines.findIndex((line) => line.text.includes(words) || stripAnsi(line.text).includes(words));
+  #lineWith = (words) => this.buffer.lines.find((line) => line.text.includes(words) || stripAnsi(line.text).includes(words));
 
   async #bring(words) {
-    if (this.buffer.start === 0 && this.#lineWith(words) >= 0) return;
+    if (this.buffer.start === 0 && this.#lineWith(words)) return;
     const fromStart = [...Array(SEARCH_PIECES).keys()].map((n) => n * BIG_PIECE);
     const fromEnd = fromStart.map((n) => Math.max(0, this.total - BIG_PIECE * SEARCH_PIECES + n));
     for (const offset of [...fromStart, ...fromEnd].filter((from) => from < this.total)) {

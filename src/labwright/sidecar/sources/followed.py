@@ -21,7 +21,7 @@ TRAINER_STATE = "trainer_state.json"
 
 
 class Followed:
-    """What is there at one look is taken at the next, if by then still nobody else claims the file."""
+    """What is there at one look is taken at the next, if by then nobody else writes the file or claims it."""
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
         self.path = path
@@ -32,21 +32,24 @@ class Followed:
         self._prefix = file.header.get("prefix", "")
         mark: Mark = file.mark or (file.header["from"], 0)
         self._position, self._count = mark
-        self._seen = -1
+        self._seen = self._until = -1
         self._last = False  # nothing more will be written
 
-    def look(self, *, last: bool = False) -> None:
+    def look(self, *, last: bool = False) -> bool:
+        """Answers whether there is something to take."""
         if self.closed or self.file.is_behind or (size := self._size()) is None:
-            return
-        until = size if last else self._seen
-        self._seen = size
-        if until == -1 or not self._has_more(until):
-            return
-        if self._claim.is_sole():
-            self._last = last
-            self._read(until)
-        else:
+            return False
+        self._until = size if last else self._seen
+        self._seen, self._last = size, last
+        if self._until == -1:
+            return False
+        if not self._claim.is_sole():
             self.give_up("another run reads it too, so nobody knows whose numbers these are")
+            return False
+        return self._has_more(self._until)
+
+    def take(self) -> None:
+        self._read(self._until)
 
     def give_up(self, why: str) -> None:
         self.closed = True

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from labwright.paths import RunPaths
+from labwright.processes import all_pids
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
 from labwright.sidecar.sources.followed import (
     TRAINER_STATE,
@@ -72,11 +73,11 @@ class WorkdirFiles:
     def look(self, *, last: bool = False) -> None:
         if last or time.monotonic() >= self._search_at:
             began = time.monotonic()
-            self._search()
+            tree = self._tree()
+            self._search(tree)
+            self._take(tree, last)
             cost = time.monotonic() - began
             self._search_at = began + min(max(_LOOK_SECONDS, cost * _SHARE), _SLOWEST_LOOK_SECONDS)
-            for followed in self._followed.values():
-                followed.look(last=last)
         if last or time.monotonic() >= self._report_at:
             self._report_at = time.monotonic() + _REPORT_SECONDS
             self._report(last)
@@ -86,8 +87,7 @@ class WorkdirFiles:
 
     # -- whose is it
 
-    def _search(self) -> None:
-        tree = self._tree()
+    def _search(self, tree: set[int]) -> None:
         for opened in open_for_writing(tree, self._is_candidate):
             self._follow(opened.path, opened.truncated)
         declared = declared_files(self._spec)
@@ -95,6 +95,15 @@ class WorkdirFiles:
         for path in declared:
             if os.path.isfile(path):
                 self._follow(os.path.realpath(path), truncated=False)
+
+    def _take(self, tree: set[int], last: bool) -> None:
+        """Everybody on the machine is looked at first: another run may write before its monitor is up."""
+        grown = {followed.path: followed for followed in self._followed.values() if followed.look(last=last)}
+        others = set(all_pids()) - tree if grown else set()
+        for opened in open_for_writing(others, grown.__contains__):
+            grown.pop(opened.path).give_up("somebody else writes to it too, so nobody knows whose numbers these are")
+        for followed in grown.values():
+            followed.take()
 
     def _is_candidate(self, path: str) -> bool:
         ours = path.startswith(f"{self._paths.dir}/") and not path.startswith(f"{self._paths.code}/")

@@ -17,10 +17,12 @@ const NEAR = 30 * LINE_HEIGHT;
 
 export function Log({ run }) {
   const [, draw] = useState(0);
+  const changed = () => draw((count) => count + 1);
   const [follows, setFollows] = useState(true);
-  const [marked, setMarked] = useState(-1);
+  const [marked, setMarked] = useState(null); // a line, not its number: numbers shift as lines come in above
+  const goal = useRef(null);
   const [search, setSearch] = useState({ words: "", all: null });
-  const reader = useReader(run, follows, () => draw((count) => count + 1));
+  const reader = useReader(run, follows, changed);
   const { buffer } = reader;
   const lines = search.all ?? buffer.lines;
   const { ref, first, last, before, after } = useVirtual(lines.length, LINE_HEIGHT);
@@ -28,9 +30,11 @@ export function Log({ run }) {
 
   useLayoutEffect(() => {
     const box = ref.current;
-    if (follows && !search.all) box.scrollTop = box.scrollHeight;
+    if (goal.current) box.scrollTop = lines.indexOf(goal.current) * LINE_HEIGHT - box.clientHeight / 3;
+    else if (follows && !search.all) box.scrollTop = box.scrollHeight;
     else if (buffer.shifted) box.scrollTop += buffer.shifted * LINE_HEIGHT;
     buffer.shifted = 0;
+    goal.current = null;
   });
 
   const onScroll = () => {
@@ -41,13 +45,14 @@ export function Log({ run }) {
     if (box.scrollTop < NEAR && buffer.start > 0) reader.earlier();
     if (below < NEAR && !reader.isAtEnd) reader.later();
   };
-  const show = (index) => {
+  const show = (line) => {
+    goal.current = line;
     setFollows(false);
-    setMarked(index);
-    ref.current.scrollTop = Math.max(0, index * LINE_HEIGHT - ref.current.clientHeight / 3);
+    setMarked(line);
+    changed();
   };
   const toEnd = async () => {
-    setMarked(-1);
+    setMarked(null);
     setSearch({ words: search.words, all: null });
     if (!reader.isAtEnd) await reader.tail();
     setFollows(true);
@@ -56,8 +61,8 @@ export function Log({ run }) {
     setSearch({ words: "", all: null });
     setFollows(false);
     try {
-      const index = await reader.firstError();
-      if (index >= 0) requestAnimationFrame(() => show(index));
+      const line = await reader.firstError();
+      if (line) show(line);
       else sayError(new Error("No error was found in this output."));
     } catch (error) {
       sayError(error);
@@ -78,7 +83,7 @@ export function Log({ run }) {
     <div class="log-lines" ref=${ref} onScroll=${onScroll} tabindex="0" role="log" aria-live="off">
       <div style=${{ height: `${before}px` }}></div>
       ${lines.slice(first, last).map(
-        (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${first + offset === marked} />`,
+        (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
       )}
       <div style=${{ height: `${after}px` }}></div>
       ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search)}</p>`}
@@ -117,7 +122,7 @@ function useReader(run, follows, changed) {
 function hitsIn(lines, { words, all }) {
   if (!words || all) return [];
   const wanted = words.toLowerCase();
-  return lines.flatMap((line, index) => (stripAnsi(line.text).toLowerCase().includes(wanted) ? [index] : []));
+  return lines.filter((line) => stripAnsi(line.text).toLowerCase().includes(wanted));
 }
 
 function Line({ line, words, marked }) {
