@@ -80,12 +80,11 @@ def _batch(number: int) -> dict[str, object]:
 
 
 def _wait_for_points(server: LiveServer, run_id: str, prefix: str, keys: int, count: int) -> None:
-    """So many in each of the series: what is timed next must not be a series that is still short."""
+    """So many in each of these series: what is timed next must not be a series that is still short."""
 
     def arrived() -> bool:
-        found = server.get(f"/runs/{run_id}/metrics?max_points=2")["series"]
-        counts = {series["key"]: series["count"] for series in found}
-        return all(counts.get(f"{prefix}{key}") == count for key in range(keys))
+        summary = server.run(run_id)["summary"]
+        return all(summary.get(f"{prefix}{key}", {}).get("step") == count - 1 for key in range(keys))
 
     wait_until(arrived, f"{count} points of {run_id}", _PATIENCE_SECONDS)
 

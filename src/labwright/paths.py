@@ -45,6 +45,7 @@ class ProjectPaths:
         self.state = project / STATE_DIR
         self.config = project / CONFIG_FILE
         self.token = self.state / "token"
+        self.sign_in = self.state / "sign-in.html"
         self.server = self.state / "server.json"
         self.lock = self.state / "server.lock"
         self.database_pointer = self.state / "database.path"

@@ -78,12 +78,20 @@ def all_pids() -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Straight from the kernel where it offers the list; by a look at every process where it does not."""
+    """Straight from the kernel where it offers the list; by a look at every process where it does not.
+
+    A child belongs to the thread that forked it, so every thread is asked.
+    """
+    children: list[int] = []
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(text) for text in file.read().split()]
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                children.extend(int(text) for text in file.read().split())
     except FileNotFoundError:
         return [other for other in all_pids() if parent_of(other) == pid]
+    except ProcessLookupError:  # it ended while we read
+        return children
+    return children
 
 
 def descendants_of(pid: int) -> set[int]:
@@ -93,21 +101,8 @@ def descendants_of(pid: int) -> set[int]:
         child = todo.pop()
         if child not in found:
             found.add(child)
-            todo.extend(_children_of_all_threads(child))
+            todo.extend(children_of(child))
     return found
-
-
-def _children_of_all_threads(pid: int) -> list[int]:
-    """A child belongs to the thread that forked it, so every thread is asked."""
-    children: list[int] = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{thread}/children") as file:
-                    children.extend(int(text) for text in file.read().split())
-            except FileNotFoundError:
-                continue
-    return children
 
 
 def processes_of_run(run_id: str) -> set[int]:

@@ -97,6 +97,20 @@ def test_a_project_has_its_own_rules_and_switches(make_server: Callable[..., Liv
     assert set(alerts(server, run["id"])) == {"too bad", "stall"}
 
 
+@pytest.mark.parametrize("answer", ['action = "stop"', 'default_action = "stop"\ndefault_after_seconds = 1'])
+def test_a_rule_answers_by_itself_at_once_or_when_nobody_else_did(
+    make_server: Callable[..., LiveServer], answer: str
+) -> None:
+    server = make_server()
+    rule = '[[alerts]]\nname = "high"\nmetric = "loss"\ncondition = "> 5"\n'
+    (server.project / "labwright.toml").write_text(rule + answer + "\n")
+    server.start()
+    run = server.submit('echo \'{"step": 1, "loss": 9}\'; sleep 1000')
+    server.wait_for_status(run["id"], "stopped")
+    found = alerts(server, run["id"])["high"]
+    assert (found["status"], found["answer"]) == ("resolved", "stop") and found["answered_by"].startswith("system")
+
+
 @pytest.mark.slow
 def test_a_leased_card_that_idles_is_told_and_its_use_is_recorded(
     make_server: Callable[..., LiveServer], tmp_path: Path

@@ -189,3 +189,58 @@ def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
         subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)], check=True, timeout=20)
     assert server.wait_for_end(run["id"])["status"] == "finished"
     assert server.output(run["id"]) == "once\n"
+
+
+def test_a_run_that_is_under_way_cannot_be_started_again(server: LiveServer) -> None:
+    run = run_until_file(server, "go")
+    assert server.call("POST", f"/runs/{run['id']}/start").status == 409
+    (server.project / "go").touch()
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+
+
+def test_a_chain_of_any_length_fails_with_its_first_run(server: LiveServer) -> None:
+    first = server.submit("while [ ! -e go ]; do sleep 0.05; done; exit 3")
+    last = first
+    for _ in range(600):
+        last = server.submit("touch never", after=[last["id"]])
+    (server.project / "go").touch()
+    assert server.wait_for_end(last["id"])["status_reason"] == "dependency_failed"
+    assert server.run(first["id"])["exit_code"] == 3
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+def test_one_odd_run_folder_stops_nobody_else(server: LiveServer) -> None:
+    forger = server.submit(
+        'tail -n 1 "$LABWRIGHT_RUN_DIR/events.jsonl" > x; cat x >> "$LABWRIGHT_RUN_DIR/events.jsonl"'
+    )
+    assert server.wait_for_end(forger["id"])["status"] == "finished"
+    broken = run_until_file(server, "go")
+    (server.state / "runs" / broken["id"] / "claim").write_text("garbage")
+    server.restart()
+    assert server.call("POST", f"/runs/{broken['id']}/stop").status == 200
+    assert server.wait_for_end(server.submit("echo well")["id"])["status"] == "finished"
+    assert server.call("GET", "/health").json["status"] == "ok"
+    (server.project / "go").touch()
+    server.wait_for_end(broken["id"])
+
+
+def test_secrets_survive_a_kill_between_folder_and_claim(server: LiveServer) -> None:
+    server.wait_for_end(server.submit("true")["id"])
+    assert server.process is not None
+    (helper,) = children_of(server.process.pid)
+    os.kill(helper, signal.SIGSTOP)
+    run = server.submit('echo "it is $MY_TOKEN"', env={"MY_TOKEN": "kept"})
+    server.wait_for_status(run["id"], "launching")
+    server.kill()
+    os.kill(helper, signal.SIGKILL)
+    server.start()
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    assert server.output(run["id"]) == "it is kept\n"
+
+
+def test_a_terminal_run_ends_with_its_supervisor(server: LiveServer) -> None:
+    """Its terminal is gone, so it is told to hang up instead of writing to nobody for ever."""
+    run = server.submit("while :; do printf '%3000s\\n' x; sleep 0.05; done", tty=True)
+    server.wait_for_status(run["id"], "running")
+    os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    server.wait_for_status(run["id"], "lost")

@@ -179,3 +179,17 @@ def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: M
         assert server.get("/runs") == []
     finally:
         cards.hang(False)
+
+
+def test_a_gpu_run_does_not_wait_behind_runs_that_need_none(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(1)
+    for _ in range(40):
+        server.submit("sleep 30", gpus=0)
+    assert server.wait_for_status(server.submit("true", gpus=1)["id"], "finished")
+
+
+def test_only_the_cards_of_the_servers_own_choice_are_used(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(3, CUDA_VISIBLE_DEVICES="2")
+    assert server.get("/cluster")["cluster"]["gpu_count"] == 1
+    run = server.wait_for_end(server.submit('echo "$CUDA_VISIBLE_DEVICES"')["id"])
+    assert run["gpu_uuids"] == uuids(server)

@@ -188,6 +188,26 @@ def test_two_runs_in_one_file_get_nothing_and_say_so(lab: LiveServer) -> None:
         assert series(lab, run, "loss")["steps"] == []
 
 
+def test_a_file_that_children_inherit_stays_the_runs_and_one_that_a_stranger_opens_does_not(lab: LiveServer) -> None:
+    code = (
+        "import json, os, signal, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "file = open('kin/metrics.jsonl', 'a')\n"
+        "for step in range(10_000):\n"
+        "    file.write(json.dumps({'step': step, 'loss': 1}) + '\\n'); file.flush()\n"
+        "    child = os.fork()\n"
+        "    child or (time.sleep(0.03), os._exit(0))\n"
+        "    step % 5 or time.sleep(0.02)\n"
+    )
+    (lab.project / "kin").mkdir()
+    run = lab.submit(python(code))
+    wait_for_points(lab, run["id"], "loss", 150)
+    assert refusals(lab, run["id"]) == ""
+    with (lab.project / "kin/metrics.jsonl").open("a"):
+        wait_until(lambda: "somebody else writes to it too" in refusals(lab, run["id"]), "the refusal")
+    lab.post(f"/runs/{run['id']}/stop")
+
+
 def test_a_file_of_somebody_else_is_reported_and_not_taken(lab: LiveServer) -> None:
     run = lab.submit("mkdir -p else; touch else/ready; while [ ! -e go-3 ]; do sleep 0.05; done")
     wait_until((lab.project / "else/ready").exists, "the run")

@@ -27,6 +27,11 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 # A page cannot keep the browser from noting that a request failed; tests in which one has to say so.
 FAILED_REQUEST = "Failed to load resource"
 
+TELL_VIOLATIONS = """
+addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
+    console.error(`CSP: ${violatedDirective} ${blockedURI}`))
+"""
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
@@ -49,9 +54,7 @@ class Visitor:
         self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
         self.page.on("dialog", self._on_dialog)
         self.page.on("request", self._on_request)
-        self.page.add_init_script(
-            "addEventListener('securitypolicyviolation', (e) => console.error(`CSP: ${e.violatedDirective} ${e.blockedURI}`))"
-        )
+        self.page.add_init_script(TELL_VIOLATIONS)
 
     def allow(self, *texts: str) -> None:
         self.allowed += texts

@@ -58,7 +58,9 @@ def test_hostile_text_is_shown_as_text(visitor: Visitor, hostile_run: dict[str, 
     assert page.locator("script:not([src]), img, #app link, iframe").count() == 0
 
 
-@pytest.mark.parametrize("hash_", [f"#/runs/{SCRIPT}", f"#/{IMAGE}", f"#/runs?q={SCRIPT}", "#/runs/../../x", "#/%ff", "#//"])
+@pytest.mark.parametrize(
+    "hash_", [f"#/runs/{SCRIPT}", f"#/{IMAGE}", f"#/runs?q={SCRIPT}", "#/runs/../../x", "#/%ff", "#//"]
+)
 def test_an_address_is_text_too(visitor: Visitor, hash_: str) -> None:
     visitor.allow("404")
     page = visitor.sign_in(hash_)

@@ -107,7 +107,9 @@ def test_works_with_the_keyboard_alone(visitor: Visitor, lab: LiveServer) -> Non
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
 
 
-def test_ten_thousand_runs_stay_fast(make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]) -> None:
+def test_ten_thousand_runs_stay_fast(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
     server = make_server().start()
     made = server.wait_for_end(server.submit("true", name="pattern")["id"])
     server.stop()

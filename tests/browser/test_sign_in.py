@@ -59,7 +59,7 @@ def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
 
 def test_a_token_that_expires_leads_to_the_sign_in(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
-    short = mint(visitor.server.token, Scope.VIEWER, "guest", 6.0)
+    short = mint(visitor.server.token, Scope.VIEWER, "guest", 5.0)
     page = visitor.page
     page.goto(f"{visitor.server.url}/#token={short}")
     runs_are_shown(page)

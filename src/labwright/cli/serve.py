@@ -23,6 +23,7 @@ from labwright.client.address import RunningServer, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
+from labwright.files import write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import start_time
 from labwright.version import __version__
@@ -214,7 +215,7 @@ def _greet(
         screen.next("Ctrl-C ends the server; runs go on.")
     screen.next(_NEXT)
     if link and screen.is_terminal and not no_browser and _on_desktop():
-        _open_browser(link)
+        _open_browser(paths, link)
 
 
 def _sign_in_link(paths: ProjectPaths, server: RunningServer) -> str:
@@ -237,10 +238,14 @@ def _on_desktop() -> bool:
     return bool(has_display) and "SSH_CONNECTION" not in os.environ
 
 
-def _open_browser(link: str) -> None:
+def _open_browser(paths: ProjectPaths, link: str) -> None:
+    """By way of a file that only its owner can read: the link holds the token, and a process list is for everybody."""
+    import html
     import webbrowser
 
-    webbrowser.open(link)
+    page = f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">'
+    write_whole(paths.sign_in, page.encode())
+    webbrowser.open(paths.sign_in.as_uri())
 
 
 def _run_counts(project: Path) -> dict[str, int]:

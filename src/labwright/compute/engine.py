@@ -42,6 +42,7 @@ class Engine:
         self._dirty: set[str] = set()
         self._look_at = 0.0
         self._launch_again_at = 0.0
+        self._unanswerable: set[str] = set()
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab)
@@ -54,7 +55,7 @@ class Engine:
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE, RunStatus.LOST):
             self._update(run.id)
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
-            recover(self._lab, run, at_start=True)
+            self._recover(run, at_start=True)
         self._thread.start()
         self._metrics.start()
         self._viewers.start()
@@ -79,9 +80,16 @@ class Engine:
             self._listen()
             try:
                 self.tick()
+                self._lab.fault = ""
             except (LabwrightError, OSError, sqlite3.Error) as error:
-                log.error("the engine could not do its work and tries again: %s", error)
-                time.sleep(_RETRY_SECONDS)
+                self._say_fault(str(error))
+            except Exception as error:  # noqa: BLE001 - without this loop nothing runs; it is told in /health
+                self._say_fault(repr(error))
+
+    def _say_fault(self, words: str) -> None:
+        self._lab.fault = words
+        log.error("the engine could not do its work and tries again: %s", words, exc_info=True)
+        time.sleep(_RETRY_SECONDS)
 
     def tick(self) -> None:
         self._lab.db.heal_if_deleted()
@@ -118,9 +126,16 @@ class Engine:
             if os.path.exists(self._lab.paths.run(run_id).exit):
                 self._metrics.drain(run_id)
             return ingest(self._lab, run_id)
-        except (ValueError, KeyError, TypeError):  # what is in the folder is not ours; other runs must go on
+        except (LabwrightError, ValueError, KeyError, TypeError):  # what is in the folder may be anybody's
             log.exception("what the sidecar of %s wrote cannot be understood", run_id)
             return None
+
+    def _recover(self, run: Run, *, at_start: bool = False) -> None:
+        """One run that cannot be recovered must not keep the others from it."""
+        try:
+            recover(self._lab, run, at_start=at_start)
+        except (LabwrightError, ValueError, KeyError, TypeError):
+            log.exception("%s cannot be recovered", run.id)
 
     def _recover_lost(self) -> None:
         """Once a second look at every active run, for what no wake-up told."""
@@ -130,7 +145,7 @@ class Engine:
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             self._metrics.soon(run.id)
             if self._update(run.id) is None:
-                recover(self._lab, run)
+                self._recover(run)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
 
@@ -138,7 +153,15 @@ class Engine:
         """What a project's own rule says is to be done, at once or when nobody answered in time."""
         rules = project_rules(self._lab.paths.config)
         for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
-            self._lab.answer_alert(alert.id, choice)
+            if alert.id not in self._unanswerable:
+                self._answer(alert.id, choice)
+
+    def _answer(self, alert_id: str, choice: str) -> None:
+        try:
+            self._lab.answer_alert(alert_id, choice)
+        except LabwrightError:
+            self._unanswerable.add(alert_id)  # said once; a person still can
+            log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)
 
     def _start_queued(self) -> None:
         if time.monotonic() < self._launch_again_at:
@@ -185,7 +208,8 @@ class Engine:
 
     def _put_back(self, run: Run, reason: str) -> None:
         with self._lab.db.transaction() as tx:
-            runs.change(tx, run, run.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))
+            current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile
+            runs.change(tx, current, current.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))
 
 
 def _open_fifo(path: str) -> int:

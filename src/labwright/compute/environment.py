@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,10 +49,12 @@ def split_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[
 def for_jobs(environ: Mapping[str, str], project: Path, own_prefix: str, *, keep_keys: bool = False) -> dict[str, str]:
     """An environment without what is Labwright's own: its variables, its venv, its model keys."""
     kept = {name: value for name, value in environ.items() if _may_pass(name, keep_keys)}
-    if kept.get("VIRTUAL_ENV") == own_prefix and not Path(own_prefix).is_relative_to(project):
-        del kept["VIRTUAL_ENV"]
+    if own_prefix != sys.base_prefix and not Path(own_prefix).is_relative_to(project):
+        if kept.get("VIRTUAL_ENV") == own_prefix:
+            del kept["VIRTUAL_ENV"]
         own_bin = os.path.join(own_prefix, "bin")
-        kept["PATH"] = os.pathsep.join(part for part in kept.get("PATH", "").split(os.pathsep) if part != own_bin)
+        if "PATH" in kept:
+            kept["PATH"] = os.pathsep.join(part for part in kept["PATH"].split(os.pathsep) if part != own_bin)
     return kept
 
 

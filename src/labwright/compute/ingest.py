@@ -13,7 +13,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now, rfc3339
-from labwright.domain.errors import NotFound
+from labwright.domain.errors import IllegalMove, NotFound
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import MOVES, Run, RunStatus
 from labwright.files import complete_lines, read_json
@@ -23,6 +23,7 @@ from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
 GPU_WAIT_RULE = "gpu_wait"
+_EVENTS_BYTES = 64 << 20  # all of them at once: an end is told after everything else
 
 
 def ingest(lab: Lab, run_id: str) -> Run | None:
@@ -32,7 +33,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     if row is None:
         return None
     ended = _read_exit(paths.exit)  # before the events: those of an ended run are complete
-    lines, offset = complete_lines(paths.events, row[0])
+    lines, offset = complete_lines(paths.events, row[0], _EVENTS_BYTES)
     if not lines and ended is None:
         return None
     with lab.db.transaction() as tx:
@@ -59,10 +60,10 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
     try:
         event = json.loads(line)
         apply = _APPLY[event["event"]]
-    except (ValueError, KeyError, TypeError):
-        runs.notice(tx, run, _ACTOR, f"A line of its event log could not be read: {line[:200]!r}")
+        return apply(tx, run, event)
+    except (ValueError, KeyError, TypeError, IllegalMove):  # a job can write there too; one line must not stop the rest
+        runs.notice(tx, run, _ACTOR, f"A line of its event log could not be used: {line[:200]!r}")
         return run
-    return apply(tx, run, event)
 
 
 def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
@@ -100,7 +101,8 @@ def _stopping(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 
 def _foreign_use(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    runs.notice(tx, run, _ACTOR, f"Somebody else's processes are on this run's GPU: {event['processes']}.")
+    words = f"Somebody else's processes are on this run's GPU: {event['processes']}."
+    runs.notice(tx, run, _ACTOR, words if event["processes"] else "This run's GPU is its own again.")
     return run
 
 
@@ -137,11 +139,17 @@ def _apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
 
 
 def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
-    """The one way a run ends: its facts, its stale alerts, and what waited for it."""
-    moved = run.move(to, status_reason=reason, **{"ended_at": now(), **facts})
-    ended = runs.change(tx, run, moved, actor)
+    """The one way a run ends: its facts, its stale alerts, and what waited for it, however long the chain."""
+    ended = _end(tx, run, to, actor, status_reason=reason, **facts)
+    parents = [ended]
+    while parents:
+        parents += _release_children(tx, parents.pop())
+    return ended
+
+
+def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> Run:
+    ended = runs.change(tx, run, run.move(to, **{"ended_at": now(), **facts}), actor)
     clear_alerts(tx, run, GPU_WAIT_RULE)
-    _release_children(tx, ended)
     return ended
 
 
@@ -149,10 +157,10 @@ def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:
     return runs.change(tx, run, run.move(to, **facts), _ACTOR)
 
 
-def _release_children(tx: Transaction, parent: Run) -> None:
-    """A finished parent frees its children; any other end fails them, and theirs, with that reason."""
-    children = [row[0] for row in tx.execute(RUNS["children"], parent=parent.id)]
-    for child_id in children:
+def _release_children(tx: Transaction, parent: Run) -> list[Run]:
+    """A finished parent frees its children; any other end fails them with that reason. Answers those that failed."""
+    failed = []
+    for child_id in [row[0] for row in tx.execute(RUNS["children"], parent=parent.id)]:
         try:
             child = runs.get(tx.connection, child_id)
         except NotFound:
@@ -163,7 +171,8 @@ def _release_children(tx: Transaction, parent: Run) -> None:
                 runs.change(tx, child, child.evolve(status_reason=""), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
             words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
-            end_run(tx, child, RunStatus.FAILED, reason="dependency_failed", error=words)
+            failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=words))
+    return failed
 
 
 _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}

@@ -27,6 +27,7 @@ class Lab:
     token: str
     user: str
     url: str = ""
+    fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
     metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise

@@ -17,6 +17,8 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
 from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
@@ -36,7 +38,7 @@ MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
 _LOOK_AGAIN_SECONDS = 0.25
-_PAUSE_SECONDS = 0.05  # small portions cost the most: what comes meanwhile is taken in one
+_PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
 
@@ -148,7 +150,7 @@ def _source_of(name: str) -> str:
 
 def _attempt_in(line: bytes, otherwise: int) -> int:
     try:
-        found = json.loads(line).get("attempt", otherwise)
+        found = from_json(line).get("attempt", otherwise)
     except (ValueError, AttributeError):
         return otherwise
     return found if isinstance(found, int) else otherwise
@@ -168,7 +170,7 @@ class Batch:
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
             try:
-                entry = json.loads(line)
+                entry = from_json(line)
             except ValueError:
                 self._refused.setdefault("(a line)", "it is not JSON")
                 continue
@@ -267,7 +269,7 @@ def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> Non
     """Points sent over HTTP go through a file like all others, so that the folder stays the truth."""
     folder = lab.paths.run(run_id).metrics
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    block = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    block = b"".join(to_json(line) + b"\n" for line in lines)
     fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(fd, block)

@@ -49,7 +49,8 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     elif processes_of_run(run.id):
         _keep_watched(lab, current)
     else:
-        _lose(lab, run.id, _LAST_WORDS.get(run.launcher or "", _LAST_WORDS["local"]))
+        words = _LAST_WORDS.get(run.launcher or "", _LAST_WORDS["local"])
+        _lose(lab, run.id, words if current.started_at else "Its sidecar was killed before the command began.")
 
 
 def _keep_watched(lab: Lab, run: Run) -> None:

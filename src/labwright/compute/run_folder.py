@@ -28,8 +28,8 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
-    if run.secret_env:
-        write_new(paths.secrets, json.dumps(_kept_secrets(lab, run.id)).encode())
+    if secrets := _kept_secrets(lab, run.id) if run.secret_env else {}:  # none the second time: they lie there already
+        write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))

@@ -6,12 +6,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.store.statements import RUNS
 
-_LOOK_AHEAD = 16  # how many runs of a sweep are looked at behind one that does not fit
+_LOOK_AHEAD = 4  # a few more than fit, since some may be passed over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class Candidate:
     priority: int
     gpus: int
     queued_at: float
+
+    @property
+    def queue(self) -> str:
+        """Runs of one sweep that ask for the same number of GPUs: if one does not fit, none of them does."""
+        return f"{self.group}/{self.gpus}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +64,17 @@ def choose(
     load = Counter(group for group, _ in active)
     free_gpus = capacity.gpus - sum(gpus for _, gpus in active)
     free_slots = capacity.cpu_runs - sum(1 for _, gpus in active if gpus == 0)
-    waiting = {group: list(queue) for group, queue in queues.items()}
+    waiting: dict[str, list[Candidate]] = {}
+    for candidate in chain.from_iterable(queues.values()):
+        waiting.setdefault(candidate.queue, []).append(candidate)
     chosen: list[str] = []
     while True:
-        heads = [queue[0] for group, queue in waiting.items() if queue and load[group] < limits.get(group, 1 << 30)]
+        heads = [queue[0] for queue in waiting.values() if queue]
+        heads = [head for head in heads if load[head.group] < limits.get(head.group, 1 << 30)]
         if not heads or (free_gpus <= 0 and free_slots <= 0):
             return chosen
         head = min(heads, key=lambda c: (-c.priority, load[c.group], c.queued_at))
-        waiting[head.group].pop(0)
+        waiting[head.queue].pop(0)
         room = free_slots if head.gpus == 0 else free_gpus
         if max(1, head.gpus) <= room:
             chosen.append(head.run_id)
@@ -77,15 +86,25 @@ def choose(
 
 
 def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) -> dict[str, list[Candidate]]:
-    """The first few of each sweep's queue: enough to choose from, however long the queues are."""
-    groups = [row[0] for row in connection.execute(RUNS["queued_groups"])]
-    return {group: _queue_of(connection, group, limit + _LOOK_AHEAD) for group in groups if group not in closed}
+    """The first few of each queue: enough to choose from, however long the queues are."""
+    queues = [row[0] for row in connection.execute(RUNS["queued_groups"])]
+    return {
+        queue: _first_of(connection, queue, limit + _LOOK_AHEAD)
+        for queue in queues
+        if queue.partition("/")[0] not in closed
+    }
 
 
-def _queue_of(connection: sqlite3.Connection, group: str, limit: int) -> list[Candidate]:
-    rows = connection.execute(RUNS["queue_of_group"], {"queue_group": group, "limit": limit})
+def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Candidate]:
+    rows = connection.execute(RUNS["queue_of_group"], {"queue_group": queue, "limit": limit})
     return [
-        Candidate(run_id=row[0], group=group, priority=row[1], gpus=row[2], queued_at=epoch_seconds(row[3]))
+        Candidate(
+            run_id=row[0],
+            group=queue.partition("/")[0],
+            priority=row[1],
+            gpus=row[2],
+            queued_at=epoch_seconds(row[3]),
+        )
         for row in rows
     ]
 

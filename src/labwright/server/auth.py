@@ -66,7 +66,7 @@ class Door:
         _check_origin(headers)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.")
+            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.", hint="Send less at a time.")
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return
@@ -140,7 +140,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > MAX_BODY_BYTES:
-            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.")
+            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.", hint="Send less at a time.")
         return message
 
     return counted

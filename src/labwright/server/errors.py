@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from labwright.domain import errors
+from labwright.store.database import DatabaseDamaged, is_damage
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,8 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 def _storage(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s: %s", request.method, request.url.path, error)
+    if is_damage(str(error)):
+        return answer(DatabaseDamaged(f"The database is damaged: {error}."))
     return answer(errors.StorageFailed(f"The database does not answer: {error}."))
 
 

@@ -69,10 +69,6 @@ def _shown(lab: Lab, series: Series, max_points: int, x: str) -> dict[str, Any]:
     return shown
 
 
-def keys_of(lab: Lab, run_id: str) -> list[str]:
-    return sorted({series.key for series in metrics.series_of(lab.db.reader(), run_id)})
-
-
 def compare(lab: Lab, run_ids: Sequence[str], key: str, max_points: int) -> dict[str, Any]:
     """One metric over several runs, and its mean ± std over runs that differ only in their seed."""
     if not run_ids or len(run_ids) > MAX_RUNS:

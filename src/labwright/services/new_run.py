@@ -23,7 +23,10 @@ from labwright.domain.run import GpuwrapConfig, Run
 from labwright.files import read_json, write_json
 
 _NAME_LENGTH = 60
-_PICKS_CARDS = re.compile(r"(?:^|[\s;&|(])CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)")
+_PICKS_CARDS = re.compile(
+    r"(?:^|[;&|(])\s*(?:export\s+|env\s+)?(?:[A-Za-z_]\w*=\S*\s+)*CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
+    re.MULTILINE,
+)
 _NO_CARDS = {"", "-1", "NoDevFiles", "none", "void"}
 
 
@@ -52,6 +55,7 @@ class NewRun:
     priority: int = 0
     tty: bool = False
     use_snapshot: bool = False
+    snapshot: dict[str, Any] | None = None  # of an earlier run, to execute the same code again
     nodes: int | None = None
     slurm: dict[str, Any] | None = None
     notes: str = ""
@@ -110,7 +114,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
         priority=wanted.priority,
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
-        snapshot=_snapshot(lab, workdir),
+        snapshot=wanted.snapshot or _snapshot(lab, workdir),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
     return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
@@ -201,7 +205,7 @@ def _with_named_cards(wanted: NewRun, named: tuple[str, ...]) -> GpuPlan:
     warnings = []
     if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
         warnings.append(
-            "gpuwrap is off for this run: it sets CUDA_VISIBLE_DEVICES itself. The cards it names are leased."
+            "gpuwrap is off for this run: it sets CUDA_VISIBLE_DEVICES itself. Cards it names are leased, if any."
         )
     return GpuPlan(gpus=len(named), named=named, wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
 

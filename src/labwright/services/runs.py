@@ -87,7 +87,9 @@ def _with_idle_parents(tx: Transaction, run: Run) -> tuple[str, ...]:
 def start(lab: Lab, run_id: str, actor: Actor) -> Run:
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
-        started = run.move(RunStatus.QUEUED, queued_at=now())
+        if run.status is not RunStatus.READY:
+            raise Conflict(f"Run {run_id} is {run.status}; only a run that is ready can be started.", hint="Use rerun.")
+        started = run.move(RunStatus.QUEUED, queued_at=now(), status_reason=run.status_reason)
         runs.change(tx, run, started, str(actor))
         lab.journal.note([started])
     lab.wake()
@@ -144,6 +146,7 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         priority=old.priority,
         tty=old.tty,
         use_snapshot=old.use_snapshot,
+        snapshot=old.snapshot if old.use_snapshot else None,
         nodes=old.nodes,
         slurm=old.slurm,
         auto_start=True,

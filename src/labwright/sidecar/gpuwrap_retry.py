@@ -42,11 +42,19 @@ class ContentionJudge:
         return Outcome(facts={"reason": verdict.reason, "error": verdict.message})
 
     def _foreign_seen(self, lease: Lease) -> bool:
-        """Now, or at any time the monitor looked: the intruder may be gone by the time the job has died."""
-        if any(event["event"] == "foreign_use" for event in self._record.events()):
+        """Now, or when the monitor last looked: the intruder may be gone by the time the job has died."""
+        if self._was_there_at_the_last_look():
             return True
         detection = run_detector(timeout=10.0, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
         return bool(foreign_processes(detection, lease.uuids, own_pids={os.getpid()}))
+
+    def _was_there_at_the_last_look(self) -> bool:
+        """Of this try alone: what was on another card before says nothing."""
+        told = False
+        for event in self._record.events():
+            if event["event"] in ("started", "foreign_use"):
+                told = bool(event.get("processes"))
+        return told
 
     def _may_retry(self) -> bool:
         retries = self._options.get("retries", -1)

@@ -119,13 +119,13 @@ class Monitor:
             self._look_for_foreign_use(detection, cards)
 
     def _look_for_foreign_use(self, detection: Detection, cards: tuple[str, ...]) -> None:
-        """Said once; it stays in the record for the judge."""
-        if self._foreign_said or not self.options["gpu"].get("check_foreign"):
+        """Said when it begins and when it ends; the judge looks at the newest word."""
+        if not self.options["gpu"].get("check_foreign"):
             return
         foreign = foreign_processes(detection, cards, processes_of_run(self.run["id"]))
-        if foreign:
+        if bool(foreign) != self._foreign_said:
             self.record.event("foreign_use", processes=[process.pid for process in foreign])
-            self._foreign_said = True
+            self._foreign_said = bool(foreign)
 
     def _own_cards(self) -> tuple[str, ...]:
         started = [event for event in self.record.events() if event["event"] == "started"]

@@ -40,28 +40,30 @@ class RunRecord:
         """Append what is still owed. Supervisor and monitor share the file: one write each, so lines stay whole."""
         if not self._unwritten:
             return True
-        fd = os.open(self.paths.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            written = os.write(fd, self._unwritten)
+            fd = os.open(self.paths.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                written = os.write(fd, self._unwritten)
+            finally:
+                os.close(fd)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             written = 0
-        finally:
-            os.close(fd)
         self._unwritten = self._unwritten[written:]
         return not self._unwritten
 
     def reserve_exit(self) -> None:
         """Take the disk space for `exit.json` now, so that a disk filled by the job cannot hide how it ended."""
-        fd = os.open(self._exit_aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(fd, b" " * _EXIT_RESERVE)
+            fd = os.open(self._exit_aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(fd, b" " * _EXIT_RESERVE)
+            finally:
+                os.close(fd)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-        finally:
-            os.close(fd)
 
     def exit(self, facts: dict[str, Any]) -> None:
         """Written last and fsynced: from here on the run has ended, whatever is killed."""

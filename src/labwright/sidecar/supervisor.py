@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import select
@@ -29,6 +30,8 @@ from labwright.sidecar.sources.start import Start, note_start
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
+_TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
+_OWED_OUTPUT_BYTES = 1 << 20
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
 _MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
@@ -55,6 +58,7 @@ class Supervisor:
         self._monitor_failed = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
+        self._owed_output = b""
         self._stopping = ""
         self._terminated = False
 
@@ -62,10 +66,9 @@ class Supervisor:
         if not self.record.claim(self.run["attempt"]):
             return
         self._settle_in()
-        try:
-            self.record.exit(self._live())
-        finally:
-            self._let_go()
+        facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
+        self.record.exit(facts)
+        self._let_go()
 
     # -- the life of a run
 
@@ -127,6 +130,8 @@ class Supervisor:
                 self._sleep(gate.poll_seconds)
                 if self._stop_requested():
                     return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
+                if self._terminated:
+                    return dict(_TERMINATED)
         finally:
             gate.close()
 
@@ -170,27 +175,28 @@ class Supervisor:
         return None
 
     def _wait_for_job(self) -> None:
-        self._monitor_at = time.monotonic() + self.options["monitor_after_seconds"]
+        began = time.monotonic()
+        self._monitor_at = began + self.options["monitor_after_seconds"]
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
             if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
                 self._start_monitor()
-            if limit and time.time() - self._started >= limit:
+            if limit and time.monotonic() - began >= limit:
                 self._end_job("time_limit")
             elif self._stop_requested():
                 self._end_job("stop")
             elif self._terminated:
                 self._end_job("terminated")
             elif self._job_status is None:
-                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(limit)))
+                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(began + limit if limit else None)))
             self._reap()
 
-    def _until_next(self, limit: float | None) -> float:
+    def _until_next(self, deadline: float | None) -> float:
         waits = [_CONTROL_POLL_SECONDS]
         if self._monitor_pid is None:
             waits.append(self._monitor_at - time.monotonic())
-        if limit:
-            waits.append(self._started + limit - time.time())
+        if deadline:
+            waits.append(deadline - time.monotonic())
         return max(0.0, min(waits))
 
     def _stop_requested(self) -> bool:
@@ -245,6 +251,7 @@ class Supervisor:
                 os.read(self._wakeups, 4096)
         if terminal is not None:
             self._pump(terminal, ready)
+        self._flush_output()
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -273,9 +280,21 @@ class Supervisor:
             os.close(terminal)
             self._job = Job(pid=self._job.pid, terminal=None) if self._job else None
             return False
-        with open(self.paths.output, "ab", buffering=0) as output:
-            output.write(block)
+        self._owed_output += block
+        self._flush_output()
         return True
+
+    def _flush_output(self) -> None:
+        """A full disk delays what the terminal showed; of very much the newest part is kept."""
+        if self._owed_output:
+            try:
+                with open(self.paths.output, "ab", buffering=0) as output:
+                    written = output.write(self._owed_output) or 0
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                written = 0
+            self._owed_output = self._owed_output[written:][-_OWED_OUTPUT_BYTES:]
 
     def _drain_terminal(self) -> None:
         terminal = self._job.terminal if self._job else None
@@ -307,6 +326,8 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
             for fd in self._lease.fds if self._lease else ():
                 os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
+            if self._job and self._job.terminal is not None:
+                os.close(self._job.terminal)  # nor a terminal that nobody reads once the supervisor is gone
             Monitor(self.paths, self.spec, self.record, self._started, self._at_start).watch()
             os._exit(0)
         except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
@@ -360,11 +381,7 @@ class Supervisor:
         if self._stopping == "stop":
             return {"status": "stopped", "reason": "stopped on request"}
         if self._stopping == "terminated":
-            return {
-                "status": "failed",
-                "reason": "terminated",
-                "error": "The sidecar was told to end (SIGTERM).",
-            }
+            return dict(_TERMINATED)
         if self._stopping == "time_limit":
             seconds = self.run["time_limit_seconds"]
             return {

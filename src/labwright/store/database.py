@@ -158,6 +158,10 @@ class Database:
             self._writer.close()
 
 
+def is_damage(words: str) -> bool:
+    return "malformed" in words or "not a database" in words
+
+
 @contextlib.contextmanager
 def _clear_errors() -> Iterator[None]:
     try:
@@ -166,7 +170,7 @@ def _clear_errors() -> Iterator[None]:
         raise
     except sqlite3.DatabaseError as error:
         words = str(error)
-        if "malformed" in words or "not a database" in words:
+        if is_damage(words):
             raise DatabaseDamaged(f"The database is damaged: {words}.") from error
         if isinstance(error, sqlite3.OperationalError):
             raise StorageFailed(f"The database cannot be written: {words}.") from error

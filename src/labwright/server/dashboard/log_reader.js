@@ -9,6 +9,8 @@ const BIG_PIECE = 1024 * 1024;
 const TOO_FAR_BEHIND = 2 * 1024 * 1024; // a reader at the end skips to it rather than show all that went by
 const SEARCH_PIECES = 4; // as far as the server looks for the first error, from either end
 
+const encoder = new TextEncoder();
+
 export class LogReader {
   buffer = new LogBuffer();
   total = 0;
@@ -101,12 +103,18 @@ export class LogReader {
     const fromStart = [...Array(SEARCH_PIECES).keys()].map((n) => n * BIG_PIECE);
     const fromEnd = fromStart.map((n) => Math.max(0, this.total - BIG_PIECE * SEARCH_PIECES + n));
     for (const offset of [...fromStart, ...fromEnd].filter((from) => from < this.total)) {
-      const piece = await this.#read(offset, BIG_PIECE);
-      if (!piece.content.includes(words)) continue;
-      this.buffer.clear(piece.offset);
-      this.#append(piece);
-      return;
+      const { content } = await this.#read(offset, BIG_PIECE);
+      const at = content.indexOf(words);
+      if (at >= 0) return this.#around(offset + encoder.encode(content.slice(0, at)).length);
     }
+  }
+
+  async #around(position) {
+    const from = Math.max(0, position - PIECE / 2);
+    const piece = await this.#read(from, PIECE);
+    const { text, skipped } = fromWholeCharacter(piece.content, from);
+    this.buffer.clear(from + skipped);
+    this.#append({ ...piece, content: text });
   }
 }
 

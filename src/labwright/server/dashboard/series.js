@@ -2,7 +2,7 @@
 
 import { toNumber } from "./format.js";
 
-// "train/loss" belongs to the group "train"; a key without a slash to the group "". What the machine did comes last.
+// "train/loss" belongs to the group "train"; a key without a slash to the group "".
 export function grouped(keys) {
   const groups = new Map();
   for (const key of keys) {
@@ -10,8 +10,7 @@ export function grouped(keys) {
     const group = at > 0 ? key.slice(0, at) : "";
     groups.set(group, [...(groups.get(group) ?? []), key]);
   }
-  const rank = (group) => (group === "" ? 0 : group === "system" ? 2 : 1);
-  return [...groups].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 // Columns in ascending x: x, what was logged, what is drawn strong. Gaps are null. NaN and infinity cannot be drawn;

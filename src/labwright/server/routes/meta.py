@@ -6,10 +6,11 @@ import base64
 import hashlib
 import re
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
+from labwright.server.context import lab_of
 from labwright.server.models import HealthOut
 from labwright.version import __version__
 
@@ -18,8 +19,9 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 @router.get("/health")
-def health() -> HealthOut:
-    return HealthOut(status="ok", version=__version__)
+def health(request: Request) -> HealthOut:
+    """`degraded`: it answers, but cannot start runs at the moment; the server's log says why."""
+    return HealthOut(status="degraded" if lab_of(request).fault else "ok", version=__version__)
 
 
 @router.get("/docs", include_in_schema=False)

@@ -13,6 +13,7 @@ _MARK = f"{METRIC_FILES_VARIABLE}=".encode()
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
+    pid: int
     path: str
     truncated: bool  # opened so that what was in it went
 
@@ -40,7 +41,13 @@ def _opened(pid: int, number: str, path: str) -> OpenFile | None:
         return None
     if not os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), os.stat(path)):
         return None  # the path means another file by now, or in another mount namespace
-    return OpenFile(path, truncated=access == os.O_WRONLY and not flags & os.O_APPEND)
+    return OpenFile(pid, path, truncated=access == os.O_WRONLY and not flags & os.O_APPEND)
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """Raises OSError once it has ended."""
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read().split(b"\0")
 
 
 def declared_by(pids: Iterable[int]) -> set[tuple[str, str]]:
@@ -48,8 +55,7 @@ def declared_by(pids: Iterable[int]) -> set[tuple[str, str]]:
     found = set()
     for pid in pids:
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                entries = [entry for entry in file.read().split(b"\0") if entry.startswith(_MARK)]
+            entries = [entry for entry in environment_of(pid) if entry.startswith(_MARK)]
             folder = os.readlink(f"/proc/{pid}/cwd") if entries else ""
         except OSError:
             continue

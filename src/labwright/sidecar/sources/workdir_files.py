@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.processes import all_pids
+from labwright.processes import RUN_ID_VARIABLE, all_pids
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
 from labwright.sidecar.sources.followed import (
     TRAINER_STATE,
@@ -29,6 +29,7 @@ from labwright.sidecar.sources.open_files import (
     METRIC_FILES_VARIABLE,
     birth_time,
     declared_by,
+    environment_of,
     open_for_writing,
 )
 from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files, expand
@@ -101,9 +102,19 @@ class WorkdirFiles:
         grown = {followed.path: followed for followed in self._followed.values() if followed.look(last=last)}
         others = set(all_pids()) - tree if grown else set()
         for opened in open_for_writing(others, grown.__contains__):
-            grown.pop(opened.path).give_up("somebody else writes to it too, so nobody knows whose numbers these are")
+            if not self._is_ours(opened.pid):
+                followed = grown.pop(opened.path)
+                followed.give_up("somebody else writes to it too, so nobody knows whose numbers these are")
         for followed in grown.values():
             followed.take()
+
+    def _is_ours(self, pid: int) -> bool:
+        """A child that the run has made since, with its parent's files; likely also if it has ended already."""
+        try:
+            marked = f"{RUN_ID_VARIABLE}={self._spec['run']['id']}".encode() in environment_of(pid)
+        except OSError:
+            return True
+        return marked or pid in self._tree()
 
     def _is_candidate(self, path: str) -> bool:
         ours = path.startswith(f"{self._paths.dir}/") and not path.startswith(f"{self._paths.code}/")

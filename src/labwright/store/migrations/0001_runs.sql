@@ -10,7 +10,7 @@ CREATE TABLE runs (
     status TEXT GENERATED ALWAYS AS (record ->> 'status') VIRTUAL,
     name TEXT GENERATED ALWAYS AS (record ->> 'name') VIRTUAL,
     sweep_id TEXT GENERATED ALWAYS AS (record ->> 'sweep_id') VIRTUAL,
-    queue_group TEXT GENERATED ALWAYS AS (coalesce(record ->> 'sweep_id', '')) VIRTUAL,
+    queue_group TEXT GENERATED ALWAYS AS (coalesce(record ->> 'sweep_id', '') || '/' || (record ->> 'gpus')) VIRTUAL,
     priority INTEGER GENERATED ALWAYS AS (record ->> 'priority') VIRTUAL,
     queued_at TEXT GENERATED ALWAYS AS (record ->> 'queued_at') VIRTUAL,
     ended_at TEXT GENERATED ALWAYS AS (record ->> 'ended_at') VIRTUAL,

@@ -14,6 +14,7 @@ import { html, signal, useEffect, useLayoutEffect, useRef, useState } from "../u
 
 const TYPING_MS = 150;
 const NEAR_END_ROWS = 40;
+const NEW_MS = 3000;
 const phone = matchMedia("(max-width: 640px)");
 const isPhone = signal(phone.matches);
 phone.addEventListener("change", () => (isPhone.value = phone.matches));
@@ -164,7 +165,7 @@ function Row({ id, index, columns, selected }) {
   const ref = useRef(null);
   const run = knownRun(id)?.value;
   useEffect(() => watchRun(id), [id]);
-  useGlow(ref, run?.status);
+  useGlow(ref, run);
   useEffect(() => {
     if (run) list.noticeMetrics(run);
   }, [run?.summary]);
@@ -191,9 +192,11 @@ function Row({ id, index, columns, selected }) {
 const Metric = ({ name, summary }) => html`<span role="cell" class="num cell-metric" data-key=${name}
   title=${summary ? `${name} = ${summary.last}` : undefined}>${number(summary?.last)}</span>`;
 
-// Once, when the status became another while the row was there; a new row counts as changed if it has just been made.
-function useGlow(ref, status) {
-  const before = useRef(status);
+// Once for each change of status that happens before somebody's eyes; for a run that was just made, at once.
+function useGlow(ref, run) {
+  const status = run?.status;
+  const isNew = run && Date.now() - Date.parse(run.created_at) < NEW_MS;
+  const before = useRef(isNew ? "" : status);
   useEffect(() => {
     if (before.current === status) return;
     before.current = status;

@@ -125,9 +125,9 @@ function wide(min, max) {
 
 function padded(min, max) {
   if (min === null) return [null, null];
-  if (min === max) return [min - Math.abs(min) * 0.1 - (min ? 0 : 1), max + Math.abs(max) * 0.1 + (max ? 0 : 1)];
-  const [low, high] = wide(min, max);
-  return [low - (high - low) * 0.06, high + (high - low) * 0.06];
+  const size = Math.max(Math.abs(min), Math.abs(max));
+  const room = max - min > size * 1e-9 ? (max - min) * 0.06 : size * 0.1 || 1; // a flat line runs in the middle
+  return [min - room, max + room];
 }
 
 function shortNumber(value) {

@@ -11,7 +11,7 @@ import { Chart, PALETTE } from "./chart.js";
 const REFRESH_MS = 1000;
 const AT_ONCE = 30;
 const MAX_POINTS = 1000;
-const look = signal(recall("charts", { smoothing: 0, log: false, by: "step" }));
+const look = signal({ smoothing: 0, log: false, by: "step", system: false, ...recall("charts", {}) });
 
 function setLook(changes) {
   look.value = { ...look.value, ...changes };
@@ -23,28 +23,39 @@ export function Charts({ run }) {
   const [series, setSeries] = useState(null);
   const [filter, setFilter] = useState("");
   const all = Object.keys(run.summary).sort();
-  const keys = all.filter((key) => key.toLowerCase().includes(filter.toLowerCase())).slice(0, limit);
-  const { by } = look.value;
-  useSeries(run.id, keys, by, setSeries);
+  const own = all.filter((key) => !isSystem(key));
+  const system = all.filter(isSystem);
+  const found = own.filter((key) => key.toLowerCase().includes(filter.toLowerCase()));
+  const keys = found.slice(0, limit);
+  const { by, system: showsSystem } = look.value;
+  useSeries(run.id, showsSystem ? [...keys, ...system] : keys, by, setSeries);
   const zoom = useMemo(() => signal(null), [run.id, by]);
 
-  if (!all.length) return html`<${NoMetrics} />`;
+  const grid = (members) => html`<div class="chart-grid">${members.map(
+    (key) => html`<${Card} key=${key} name=${key} series=${series?.get(key)} zoom=${zoom} color=${PALETTE[all.indexOf(key) % PALETTE.length]} />`,
+  )}</div>`;
   return html`<section class="charts" aria-label="Charts">
     <header class="section-head">
       <h2>Charts</h2>
-      ${all.length > 8 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics"
+      ${own.length > 8 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics"
         onInput=${(event) => setFilter(event.currentTarget.value)} />`}
-      <${Controls} zoom=${zoom} />
+      ${all.length > 0 && html`<${Controls} zoom=${zoom} />`}
     </header>
+    ${!own.length && html`<${NoMetrics} />`}
     ${grouped(keys).map(([group, members]) => html`<div class="chart-group" key=${group}>
       ${group && html`<h3>${group}</h3>`}
-      <div class="chart-grid">${members.map((key) => html`<${Card} key=${key} name=${key} series=${series?.get(key)} zoom=${zoom}
-        color=${PALETTE[all.indexOf(key) % PALETTE.length]} />`)}</div>
+      ${grid(members)}
     </div>`)}
-    ${all.length > limit && !filter && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
-      Show ${Math.min(AT_ONCE, all.length - limit)} more of ${all.length - limit}</button>`}
+    ${found.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
+      Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}</button>`}
+    ${system.length > 0 && html`<details class="chart-group" open=${showsSystem} onToggle=${(event) => setLook({ system: event.currentTarget.open })}>
+      <summary>CPU, memory, disk and GPU</summary>
+      ${showsSystem && grid(system)}
+    </details>`}
   </section>`;
 }
+
+const isSystem = (key) => key.startsWith("system/"); // what the machine did, sampled for every run
 
 // Fetched again when the server hints that the run's series grew, at most once a second.
 function useSeries(runId, keys, by, setSeries) {
@@ -91,8 +102,5 @@ function Controls({ zoom }) {
   </div>`;
 }
 
-const NoMetrics = () => html`<section class="charts" aria-label="Charts">
-  <header class="section-head"><h2>Charts</h2></header>
-  <p class="hint-line">No metrics so far. Log them in the script:
-    <code>import labwright; labwright.log({"loss": loss}, step=step)</code></p>
-</section>`;
+const NoMetrics = () => html`<p class="hint-line">No metrics so far. Log them in the script: ${" "}
+  <code>import labwright; labwright.log({"loss": loss}, step=step)</code></p>`;

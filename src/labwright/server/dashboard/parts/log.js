@@ -30,8 +30,10 @@ export function Log({ run }) {
 
   useLayoutEffect(() => {
     const box = ref.current;
-    if (goal.current) box.scrollTop = lines.indexOf(goal.current) * LINE_HEIGHT - box.clientHeight / 3;
-    else if (follows && !search.all) box.scrollTop = box.scrollHeight;
+    if (goal.current) {
+      box.scrollTop = lines.indexOf(goal.current) * LINE_HEIGHT - box.clientHeight / 3;
+      box.scrollIntoView({ block: "nearest" });
+    } else if (follows && !search.all) box.scrollTop = box.scrollHeight;
     else if (buffer.shifted) box.scrollTop += buffer.shifted * LINE_HEIGHT;
     buffer.shifted = 0;
     goal.current = null;
