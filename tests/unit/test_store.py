@@ -219,7 +219,7 @@ def test_a_status_can_be_found_after_a_move(db: Database) -> None:
 
 def test_every_sweep_with_something_queued_is_seen_once_whatever_its_runs_are_called(db: Database) -> None:
     """The names sort before, between and after the sweeps' ids."""
-    wanted = ["", "sweep-b", "sweep-d"]
+    wanted = ["/0", "sweep-b/0", "sweep-d/0"]
     with db.transaction() as tx:
         for number, (sweep, name) in enumerate((s, n) for s in wanted for n in ("", "a", "sweep-c", "z", "true")):
             run = a_run(id=f"run-{number:010d}", name=name, sweep_id=sweep or None)
