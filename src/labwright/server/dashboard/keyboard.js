@@ -1,6 +1,6 @@
 // Keys that work anywhere but in a field. A page adds its own while it is shown.
 
-import { useEffect, useRef } from "./ui.js";
+import { useLayoutEffect, useRef } from "./ui.js";
 
 const SEQUENCE_MS = 1200;
 const layers = [];
@@ -36,11 +36,12 @@ export function startKeyboard(keys) {
   document.addEventListener("keydown", onKey);
 }
 
-// By reference, so that two keys in quick succession both meet what was drawn last.
+// By reference, so that two keys in quick succession both meet what was drawn last; before the page is painted, so that
+// a key pressed at the first sight of it is heard.
 export function useKeys(keys) {
   const layer = useRef(keys);
   layer.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     layers.push(layer);
     return () => layers.splice(layers.indexOf(layer), 1);
   }, []);

@@ -12,7 +12,6 @@ import * as list from "../run_list.js";
 import { knownRun, reloads, watchRun } from "../store.js";
 import { html, signal, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 
-const TYPING_MS = 150;
 const NEAR_END_ROWS = 40;
 const NEW_MS = 3000;
 const phone = matchMedia("(max-width: 640px)");
@@ -43,19 +42,13 @@ export function RunsPage() {
 
 function FilterBox({ q }) {
   const ref = useRef(null);
-  const timer = useRef(0);
-  const onInput = (event) => {
-    const { value } = event.currentTarget;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => setQuery({ q: value }), TYPING_MS);
-  };
   useKeys({ "/": () => ref.current.select() });
   useEffect(() => {
     if (document.activeElement !== ref.current) ref.current.value = q;
   }, [q]);
   return html`<label class="filter">
     <${Icon} name="search" />
-    <input ref=${ref} type="search" placeholder="Filter by name or command" aria-label="Filter runs" onInput=${onInput}
+    <input ref=${ref} type="search" placeholder="Filter by name or command" aria-label="Filter runs" onInput=${(event) => setQuery({ q: event.currentTarget.value })}
       spellcheck=${false} autocomplete="off" />
     <kbd>/</kbd>
   </label>`;
