@@ -30,8 +30,11 @@ from labwright.compute.environment import for_jobs
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import has_folder
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
@@ -210,6 +213,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
             token=load_or_make(paths.token),
             user=getpass.getuser(),
@@ -223,6 +227,11 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     cluster.restore(lab)
     return lab
+
+
+def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
+    commands = SlurmCommands.from_environment(os.environ)
+    return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
 
 
 def _is_missing(database: Path) -> bool:

@@ -21,15 +21,22 @@ _DROPPED = frozenset({"SBATCH_EXPORT", "SBATCH_GET_USER_ENV", "SBATCH_ARRAY_INX"
 _FOR_NOW = re.compile(
     r"Unable to contact slurm controller|Socket timed out|Connection (?:refused|reset)|Transport endpoint"
     r"|Zero Bytes were transmitted|Resource temporarily unavailable|temporarily unable|Protocol authentication error"
-    r"|Communication connection failure|in standby mode|Invalid authentication credential|Munge",
+    r"|Communication connection failure|in standby mode|Invalid authentication credential|Munge"
+    r"|Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|Configuration update|Slurm backup controller",  # room may come
     re.IGNORECASE,
 )
 
+_ASKED = re.compile(r"timed out|Zero Bytes|reset", re.IGNORECASE)
+
 
 class SlurmSilent(LabwrightError):
-    """Slurm does not answer now; it may later."""
+    """Slurm does not answer, or takes nothing more now; it may later."""
 
     code = "slurm_silent"
+
+    def __init__(self, message: str, *, in_doubt: bool = False) -> None:
+        super().__init__(message)
+        self.in_doubt = in_doubt  # what was asked for may have been done all the same
 
 
 class SlurmRefused(LabwrightError):
@@ -71,7 +78,7 @@ class SlurmCommands:
             out, err = child.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired as error:
             _abandon(child)
-            raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.") from error
+            raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True) from error
         if child.returncode:
             raise _refusal(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
         return out
@@ -79,7 +86,8 @@ class SlurmCommands:
 
 def client_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """sbatch sends its whole environment along, so it gets none of what is secret or of an allocation around us."""
-    return {name: value for name, value in environ.items() if _may_pass(name)}
+    kept = {name: value for name, value in environ.items() if _may_pass(name)}
+    return {**kept, "SLURM_BITSTR_LEN": "0"}  # else squeue cuts the tasks of an array off after 64 characters
 
 
 def _may_pass(name: str) -> bool:
@@ -90,7 +98,9 @@ def _may_pass(name: str) -> bool:
 
 def _refusal(program: str, words: str) -> LabwrightError:
     said = " ".join(line.removeprefix(f"{program}: ").removeprefix("error: ") for line in words.splitlines())
-    return SlurmSilent(said) if _FOR_NOW.search(words) else SlurmRefused(said)
+    if _FOR_NOW.search(words):
+        return SlurmSilent(said, in_doubt=_ASKED.search(words) is not None)
+    return SlurmRefused(said)
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
