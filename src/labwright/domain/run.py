@@ -38,6 +38,7 @@ MOVES: dict[RunStatus, frozenset[RunStatus]] = {
 }
 
 TERMINAL = _ENDS
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
 
 
@@ -138,7 +139,7 @@ class Run:
         return data
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        return _ENCODER.encode(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Run:

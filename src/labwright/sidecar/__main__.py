@@ -37,7 +37,9 @@ def run_on_node(target: str) -> int:
     attempt = attempt_of(run, environ)
     if not is_to_run(paths, run["id"], attempt):
         return 0
-    return Supervisor(paths.dir, {}, attempt).supervise()
+    supervisor = Supervisor(paths.dir, {}, attempt)
+    supervisor.supervise()
+    return supervisor.exit_code
 
 
 def main(arguments: list[str]) -> None:

@@ -15,6 +15,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from labwright.gpu.lease import Lease
@@ -33,6 +34,7 @@ _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
 _OWED_OUTPUT_BYTES = 1 << 20
+_MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
 _MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
@@ -60,24 +62,27 @@ class Supervisor:
         self._started = 0.0
         self._monitor_at = 0.0
         self._monitor_failed = False
+        self._was_watched = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
         self._owed_output = b""
         self._stopping = ""
         self._terminated = False
         self._warned: int | None = None
+        self.exit_code = 0  # for whoever started us and wants to know
 
-    def supervise(self) -> int:
-        """Answers the exit code, for whoever started us and wants to know."""
+    def supervise(self) -> bool:
+        """Answers whether this process is as good as new: nothing of the run is left in it, nor of any other."""
         if not self.record.claim(self.run["attempt"]):
-            return 0
+            return False
         self._settle_in()
         if self._slurm and self.run["attempt"] > 1:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self.record.exit(facts)
         self._let_go(facts)
-        return int(facts["exit_code"] or 0)
+        self.exit_code = int(facts["exit_code"] or 0)
+        return self._is_as_new()
 
     # -- the life of a run
 
@@ -103,13 +108,11 @@ class Supervisor:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakeup_pipe = self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         warning = {self._slurm["warning_signal"]} - {None} if self._slurm else set()
         for number in {signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP} | warning:
             signal.signal(number, self._on_signal)
-        with contextlib.suppress(FileExistsError):
-            os.mkfifo(self.paths.stdin, 0o600)
         self.record.reserve_exit()
 
     def _on_signal(self, number: int, _frame: object) -> None:
@@ -183,9 +186,17 @@ class Supervisor:
         self._job_status = None
         self._started = time.time()
         uuids = list(self._lease.uuids) if self._lease else []
-        where = facts_of(self._inherited) if self._slurm else {}
-        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, **where)
+        facts = facts_of(self._inherited) if self._slurm else {}
+        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False, **facts)
+        self._tell_of_start()
         return None
+
+    def _tell_of_start(self) -> None:
+        """Unless it is over in a moment: then its start and its end are news together."""
+        self._sleep(_MOMENT_SECONDS)
+        self._reap()
+        if self._job_status is None:
+            self.record.wake_server("events")
 
     def _wait_for_job(self) -> None:
         began = time.monotonic()
@@ -193,6 +204,7 @@ class Supervisor:
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
             if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
+                self._offer_input()
                 self._start_monitor()
             if limit and time.monotonic() - began >= limit:
                 self._end_job("time_limit")
@@ -263,14 +275,14 @@ class Supervisor:
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal, a key, terminal output or the time."""
-        terminal = self._job.terminal if self._job else None
-        sources = [self._wakeups] + ([terminal, self._keys()] if terminal is not None else [])
+        terminal, keys = (self._job.terminal, self._job.keys) if self._job else (None, None)
+        sources = [fd for fd in (self._wakeups, terminal, keys) if fd is not None]
         ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
         if self._wakeups in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeups, 4096)
-        if terminal is not None:
-            self._pump(terminal, ready)
+        if terminal is not None and keys is not None:
+            self._pump(terminal, keys, ready)
         self._flush_output()
 
     def _pause(self, seconds: float) -> None:
@@ -280,14 +292,9 @@ class Supervisor:
 
     # -- the terminal of a tty run
 
-    def _keys(self) -> int:
-        if not hasattr(self, "_key_fd"):
-            self._key_fd = os.open(self.paths.stdin, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        return self._key_fd
-
-    def _pump(self, terminal: int, ready: list[int]) -> None:
-        if self._keys() in ready:
-            os.write(terminal, os.read(self._keys(), 4096))
+    def _pump(self, terminal: int, keys: int, ready: list[int]) -> None:
+        if keys in ready:
+            os.write(terminal, os.read(keys, 4096))
         if terminal in ready:
             self._copy_output(terminal)
 
@@ -297,12 +304,17 @@ class Supervisor:
         except OSError:  # the last process closed its end
             block = b""
         if not block:
-            os.close(terminal)
-            self._job = Job(pid=self._job.pid, terminal=None) if self._job else None
+            self._close_terminal()
             return False
         self._owed_output += block
         self._flush_output()
         return True
+
+    def _close_terminal(self) -> None:
+        assert self._job is not None and self._job.terminal is not None and self._job.keys is not None
+        os.close(self._job.terminal)
+        os.close(self._job.keys)
+        self._job = replace(self._job, terminal=None, keys=None)
 
     def _flush_output(self) -> None:
         """A full disk delays what the terminal showed; of very much the newest part is kept."""
@@ -330,6 +342,13 @@ class Supervisor:
 
     # -- the monitor
 
+    def _offer_input(self) -> None:
+        """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
+        assert self._job is not None
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.paths.stdin)
+        os.symlink(self._job.input_path, self.paths.stdin)
+
     def _start_monitor(self) -> None:
         """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -338,6 +357,7 @@ class Supervisor:
             self._become_monitor()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._monitor_pid = pid
+        self._was_watched = True
 
     def _become_monitor(self) -> None:
         try:
@@ -437,12 +457,22 @@ class Supervisor:
             "usage": {name: round(value, 3) for name, value in usage.items()},
         }
 
+    def _is_as_new(self) -> bool:
+        """Only after a plain command that was over before anybody watched it."""
+        plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._terminated)
+        return plain and not self._was_watched and not children_of(os.getpid())
+
     def _let_go(self, facts: dict[str, Any]) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in self._wakeup_pipe:
+            os.close(fd)
         self._release_gpus()
-        over = [self.paths.stdin] if facts["reason"] == "terminated" else [self.paths.stdin, self.paths.secrets]
-        for path in over:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.paths.stdin)
+        if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+                os.unlink(self.paths.secrets)
 
 
 def _is_by_term(status: int) -> bool:

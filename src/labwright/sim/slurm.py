@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labwright.domain.errors import Invalid, LabwrightError
-from labwright.processes import all_pids, send_signal, start_time
+from labwright.processes import all_pids, parent_of, send_signal, start_time
 from labwright.sim.slurm_config import Layout, Timers, free_ports, slurm_conf
 
 _PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sinfo": "slurm-wlm", "munged": "munge"}
@@ -101,7 +101,9 @@ class SimulatedSlurm:
     def lose_node(self, name: str) -> None:
         """As if the machine were switched off: slurmd and everything that it started."""
         self.kill_node(name)
-        for pid in self._processes(f"SLURMD_NODENAME={name}"):
+        jobs = self._processes(f"SLURMD_NODENAME={name}")
+        steps = {parent for pid in jobs if (parent := parent_of(pid)) and _name_of(parent) == "slurmstepd"}
+        for pid in (*steps, *jobs):  # the steps first: they would still tell the controller
             send_signal(pid, signal.SIGKILL)
 
     def stop(self) -> None:
