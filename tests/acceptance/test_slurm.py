@@ -13,10 +13,16 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.launchers.slurm import SlurmLauncher
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.domain.run import Run
+from labwright.paths import ProjectPaths
 from labwright.processes import processes_of_run
-from labwright.sim.slurm import SimulatedSlurm
+from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
+from labwright.sim.slurm_config import Timers
 from tests.support.live_server import LiveServer
-from tests.support.slurm import jobs_named
+from tests.support.slurm import call_times, counting_path, jobs_named
 from tests.support.waiting import wait_until
 
 MakeServer = Callable[..., LiveServer]
@@ -291,6 +297,16 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     assert not (server.project / "never").exists()
 
 
+def give_up(slurm: SimulatedSlurm, node: str) -> None:
+    """What the controller does by itself once a node was silent for long enough."""
+    slurm.client("scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
+
+
+def start_again_now(slurm: SimulatedSlurm, job_id: str) -> None:
+    """Slurm lets a requeued job wait for two minutes."""
+    slurm.client("scontrol", "update", f"jobid={job_id}", "starttime=now")
+
+
 def test_a_run_whose_node_is_gone_starts_again_elsewhere(
     own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
@@ -298,7 +314,10 @@ def test_a_run_whose_node_is_gone_starts_again_elsewhere(
     command = f"echo $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}"
     run = started(server, command)
     own_slurm.lose_node(run["node"])
-    ended = server.wait_for_end(run["id"], timeout=150)
+    give_up(own_slurm, run["node"])
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again", timeout=60)
+    start_again_now(own_slurm, run["slurm_job_id"])
+    ended = server.wait_for_end(run["id"], timeout=90)
     assert (ended["status"], ended["attempt"]) == ("finished", 2)
     assert ended["node"] != run["node"]
     assert server.output(run["id"]) == "1\n2\n"
@@ -309,8 +328,12 @@ def test_a_run_whose_node_is_gone_and_that_may_not_start_again_is_lost(
 ) -> None:
     server = make_slurm_server(own_slurm).start()
     run = started(server, "sleep 1000", slurm={"extra": ["--no-requeue"]})
+    heartbeat = server.state / "runs" / run["id"] / "heartbeat"
+    wait_until(heartbeat.exists, "the heartbeat")
     own_slurm.lose_node(run["node"])
-    ended = server.wait_for_end(run["id"], timeout=150)
+    os.utime(heartbeat, (0, 0))  # as if half a minute had gone by
+    give_up(own_slurm, run["node"])
+    ended = server.wait_for_end(run["id"], timeout=90)
     assert (ended["status"], ended["status_reason"]) == ("lost", "node_fail")
 
 
@@ -321,9 +344,73 @@ def test_a_slurmd_that_dies_alone_does_not_make_its_runs_run_twice(
     server = make_slurm_server(own_slurm).start()
     run = started(server, f"echo once; {until_file(server, 'go')}; exit 6")
     own_slurm.kill_node(run["node"])
-    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "Slurm to give the node up", timeout=120)
-    wait_until(lambda: jobs_named(own_slurm, run["id"]) == ["RUNNING"], "the second attempt to wait", timeout=120)
+    give_up(own_slurm, run["node"])
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "Slurm to give the node up", timeout=60)
+    start_again_now(own_slurm, run["slurm_job_id"])
+    wait_until(lambda: jobs_named(own_slurm, run["id"]) == ["RUNNING"], "the second attempt to wait", timeout=60)
     (server.project / "go").touch()
     ended = server.wait_for_end(run["id"])
     assert (ended["status"], ended["exit_code"]) == ("failed", 6)
     assert server.output(run["id"]) == "once\n"
+
+
+@pytest.mark.slow
+def test_a_job_at_slurms_own_time_limit_fails_with_that_reason(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    run = started(server, "sleep 1000")
+    slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "timelimit=1")
+    ended = server.wait_for_end(run["id"], timeout=150)
+    assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
+
+
+def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
+    """Without control groups Slurm kills it with a plain signal, and that is what is told."""
+    code = "x = bytearray(600 << 20)\nimport time\ntime.sleep(100)"
+    run = server.submit(f'python3 -c "{code}"', memory_mb=100)
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert ended["status"] in ("failed", "stopped", "lost"), ended
+    assert ended["error"] or ended["signal"], ended
+
+
+def test_pending_jobs_can_be_held_and_let_go(server: LiveServer, slurm: SimulatedSlurm, tmp_path: Path) -> None:
+    launcher = SlurmLauncher(
+        SlurmCommands.from_environment(slurm.environment(os.environ)), SlurmDefaults(), ProjectPaths(server.project), 1
+    )
+    waiting = server.submit("true", slurm={"extra": ["--begin=now+1hour"]})
+    wait_until(lambda: _with_reason(server, waiting["id"], "BeginTime"), "the job to be known")
+    run = Run.from_dict(server.run(waiting["id"]))
+    launcher.hold([run])
+    assert wait_until(lambda: _with_reason(server, run.id, "JobHeld"), "the hold to be shown")["status"] == "launching"
+    launcher.release([run])
+    slurm.client("scontrol", "update", f"jobid={run.slurm_job_id}", "starttime=now")
+    assert server.wait_for_end(run.id)["status"] == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
+    tmp_path: Path, make_slurm_server: MakeServer
+) -> None:
+    """Every one ends with its true state, none twice, and Slurm is not asked more than once in five seconds."""
+    calls = tmp_path / "calls"
+    path = counting_path(calls, "squeue", "sinfo", "sacct", "scontrol")
+    with simulated_slurm(SlurmSize(nodes=3, gpus=2), Timers(node_silence_seconds=5)) as cluster:
+        server = make_slurm_server(cluster, PATH=path)
+        (server.project / "labwright.toml").unlink()  # the usual five seconds
+        server.start()
+        parent = started(server, until_file(server, "go"))
+        command = "echo $N >> ran; sleep 0.5; exit $((N % 3))"
+        made = [server.submit(command, env={"N": str(n)}, after=[parent["id"]])["id"] for n in range(300)]
+        (server.project / "go").touch()
+        wait_until(lambda: server.get("/cluster")["run_summary"]["failed"] >= 20, "some to have ended", timeout=120)
+        cluster.kill_controller()
+        cluster.kill_node("node2")
+        cluster.start_controller()
+        ended = [server.wait_for_end(run_id, timeout=600) for run_id in made]
+        wait_until(lambda: len(call_times(calls)) > 2, "some questions to Slurm")
+        server.stop()
+    assert [run["exit_code"] for run in ended] == [n % 3 for n in range(300)]
+    assert [run["status"] for run in ended] == ["failed" if n % 3 else "finished" for n in range(300)]
+    assert sorted(map(int, (server.project / "ran").read_text().split())) == list(range(300))
+    assert len({run["slurm_job_id"].partition("_")[0] for run in ended}) == 1
+    times = call_times(calls)
+    assert len(times) <= 3 + (times[-1] - times[0]) / 5, "two at the start, one for the size of arrays"
