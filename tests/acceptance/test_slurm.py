@@ -398,7 +398,7 @@ def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
         (server.project / "labwright.toml").unlink()  # the usual five seconds
         server.start()
         parent = started(server, until_file(server, "go"))
-        command = "echo $N >> ran; sleep 0.5; exit $((N % 3))"
+        command = "echo $N >> ran; sleep 0.2; exit $((N % 3))"
         made = [server.submit(command, env={"N": str(n)}, after=[parent["id"]])["id"] for n in range(300)]
         (server.project / "go").touch()
         wait_until(lambda: server.get("/cluster")["run_summary"]["failed"] >= 20, "some to have ended", timeout=120)

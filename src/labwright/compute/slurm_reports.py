@@ -20,7 +20,8 @@ from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import rfc3339
 from labwright.domain.cluster import ClusterType
-from labwright.domain.ids import ARRAY
+from labwright.domain.errors import NotFound
+from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs
 from labwright.store.database import Transaction
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 _ACTOR = str(SYSTEM)
 _EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another node wrote
 _HEARTBEAT_PATIENCE_SECONDS = 30.0
+_LEFTOVER_SECONDS = 20.0
 _LOG_TAIL_BYTES = 500
 
 
@@ -45,6 +47,7 @@ class SlurmReports:
         self._lab = lab
         self._update = update
         self._over_since: dict[str, float] = {}  # runs whose job is over and who have not said so themselves
+        self._left_since: dict[str, float] = {}  # runs that have ended, and whose job has not
         self._arrays: dict[str, list[str] | None] = {}
 
     def apply(self) -> None:
@@ -114,9 +117,29 @@ class SlurmReports:
 
     def _seen(self, seen: Seen) -> None:
         jobs = self._by_run(seen.rows)
-        for run in self._active():
+        active = self._active()
+        for run in active:
             if not self._lab.slurm.was_sent_after(run.id, seen.asked_at):
                 self._compare(run, jobs.get(run.id), seen)
+        self._cancel_leftovers(jobs, {run.id for run in active})
+
+    def _cancel_leftovers(self, jobs: dict[str, RunJob], active: set[str]) -> None:
+        """A controller that crashed comes back with a state some seconds old, and holds nodes for what has ended."""
+        for run_id, job in jobs.items():
+            if run_id in active or job.row.phase is Phase.ENDED or not is_id(run_id, RUN):
+                self._left_since.pop(run_id, None)
+            elif time.monotonic() - self._left_since.setdefault(run_id, time.monotonic()) > _LEFTOVER_SECONDS:
+                self._cancel_leftover(run_id, job.job_id)
+
+    def _cancel_leftover(self, run_id: str, job_id: str) -> None:
+        self._left_since.pop(run_id)
+        try:
+            run = runs.get(self._lab.db.reader(), run_id)
+        except NotFound:
+            return  # another project's
+        if run.is_terminal:
+            log.warning("%s has ended (%s), yet Slurm still has job %s of it", run_id, run.status, job_id)
+            self._lab.slurm.cancel(job_id)
 
     def _active(self) -> list[Run]:
         return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.launcher == SLURM]

@@ -6,6 +6,7 @@ of them, and what Slurm says of the jobs, is kept as reports until the engine ta
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -22,6 +23,7 @@ from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 
+log = logging.getLogger(__name__)
 SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
 _TRY_AGAIN_SECONDS = 5.0
@@ -80,6 +82,7 @@ class SlurmLauncher:
         self._job_ids: dict[str, str] = {}  # by run, also before the database has them
         self._sent_at: dict[str, float] = {}
         self._to_cancel: list[_Cancel] = []
+        self._unneeded: list[str] = []
         self._max_array_size: int | None = None
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -106,6 +109,12 @@ class SlurmLauncher:
 
     def release(self, runs: Iterable[Run]) -> None:
         self._for_each_job("release", runs)
+
+    def cancel(self, job_id: str) -> None:
+        """A job that no run needs any more."""
+        with self._orders:
+            self._unneeded.append(job_id)
+            self._start_thread()
 
     def watch(self, active: Iterable[Run]) -> None:
         """Which runs there are to ask Slurm about; called every second, answers come as reports."""
@@ -141,15 +150,21 @@ class SlurmLauncher:
     def _work(self) -> None:
         while True:
             with self._orders:
-                self._orders.wait_for(lambda: self._closing or self._to_send or self._due(), timeout=1.0)
+                has_orders = self._orders.wait_for(
+                    lambda: self._closing or self._to_send or self._unneeded or self._due(), 1.0
+                )
                 if self._closing:
                     return
+            if not has_orders:
+                continue
             time.sleep(_GATHER_SECONDS)
             with self._orders:
                 runs, self._to_send = self._to_send, []
+                unneeded, self._unneeded = self._unneeded, []
                 cancels = self._due()
                 self._to_cancel = [order for order in self._to_cancel if order not in cancels]
             self._cancel_all(cancels)
+            self._cancel_unneeded(unneeded)
             self._send_all(runs)
 
     def _due(self) -> list[_Cancel]:
@@ -218,6 +233,13 @@ class SlurmLauncher:
 
     def _has_begun(self, run: Run) -> bool:
         return os.path.exists(self._paths.run(run.id).claim(run.attempt))
+
+    def _cancel_unneeded(self, job_ids: list[str]) -> None:
+        for first in range(0, len(job_ids), _IDS_AT_ONCE):
+            try:
+                self._commands.call("scancel", *job_ids[first : first + _IDS_AT_ONCE])
+            except (SlurmSilent, SlurmRefused) as error:
+                log.warning("jobs that no run needs could not be cancelled: %s", error)
 
     def _cancel_pending(self, runs: list[Run]) -> None:
         on_their_way = [run for run in runs if self.is_sending(run.id)]
