@@ -32,6 +32,7 @@ class Lab:
     token: str
     user: str
     url: str = ""
+    node_url: str = ""  # the same for other machines; none where they could not reach it
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs

@@ -6,10 +6,8 @@ import contextlib
 import json
 import os
 import shutil
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.environment import split_secrets
@@ -65,17 +63,10 @@ def address_for(lab: Lab, run: Run) -> dict[str, str]:
 
     In no file here; and not for a node of Slurm, unless the address means something there.
     """
-    if run.launcher == SLURM and _is_loopback(lab.url):
+    url = lab.node_url if run.launcher == SLURM else lab.url
+    if not url:
         return {}
-    return {"LABWRIGHT_SERVER_URL": lab.url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a name
-        return host == "localhost" or host.endswith(".localhost")
+    return {"LABWRIGHT_SERVER_URL": url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
 
 
 def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:

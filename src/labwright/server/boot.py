@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ _OTHER_HOST_PATIENCE_SECONDS = 60.0
 class Listener:
     socket: socket.socket
     url: str
+    node_url: str = ""  # the same for other machines, if they can reach it
 
 
 def serve(project: Path, host: str | None, port: int | None) -> None:
@@ -72,6 +74,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
         raise _unusable(paths, error) from error
     listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
     lab = open_lab(paths, settings, listener.url)
+    lab.node_url = listener.node_url
     try:
         _run(lab, listener)
     finally:
@@ -176,9 +179,12 @@ def listen(host: str, port: int, *, chosen: bool) -> Listener:
     except (OSError, OverflowError) as error:
         listener.close()
         raise _cannot_listen(host, port, error) from error
+    address, port = listener.getsockname()[:2]
     shown = f"[{host}]" if family == socket.AF_INET6 else host
-    shown = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
-    return Listener(socket=listener, url=f"http://{shown}:{listener.getsockname()[1]}")
+    everywhere = ip_address(address).is_unspecified
+    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
+    there = socket.gethostname() if everywhere else "" if ip_address(address).is_loopback else shown
+    return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
 
 
 def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
