@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,3 +72,11 @@ def make_slurm_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
     for server in made:
         stop_all(server)
         server.stop()
+
+
+@pytest.fixture
+def stage() -> Iterator[Path]:
+    """A place that everybody can enter; pytest's own folders are for one user."""
+    with tempfile.TemporaryDirectory(prefix="labwright-users-") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
