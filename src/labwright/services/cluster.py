@@ -30,7 +30,9 @@ def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, A
     """
     before = lab.cluster.current
     if before.source is ClusterSource.MANUAL and actor.scope is Scope.AGENT:
-        found = lab.cluster.set_by_hand(before.type, before.max_parallel, before.shared_machine)
+        found = lab.cluster.set_by_hand(
+            before.type, before.max_parallel, before.shared_machine, must_answer=before.type is not ClusterType.SLURM
+        )
     else:
         found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
     _store(lab, found, actor)
