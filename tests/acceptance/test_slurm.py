@@ -45,7 +45,7 @@ def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: Sim
     found = server.get("/cluster")["cluster"]
     assert (found["type"], found["status"], found["source"]) == ("slurm", "healthy", "detected")
     assert (found["node_count"], found["gpu_count"], found["recommended"]["gpuwrap"]) == (3, 6, "disabled")
-    main, debug = found["partitions"]
+    main, debug, _urgent = found["partitions"]
     assert (main["name"], main["default"], main["nodes"], main["gpus"], main["time_limit_seconds"]) == (
         "main", True, 3, 6, None,
     )  # fmt: skip
@@ -172,6 +172,20 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     assert server.output(run["id"]) == "attempt 1 kept\nattempt 2 kept\n"
     moves = [e["data"]["to"] for e in server.get(f"/events?run_id={run['id']}") if "to" in e["data"]]
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
+
+
+def test_a_preempted_run_may_save_and_goes_on_later(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+    server = make_slurm_server(own_slurm).start()
+    first = "trap 'echo saved; exit 0' TERM; sleep 1000 & wait"
+    command = f"echo attempt $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {{ {first}; }}"
+    run = started(server, command, nodes=2, gpus=2)
+    urgent = server.submit("true", nodes=2, gpus=2, slurm={"partition": "urgent"})
+    assert server.wait_for_end(urgent["id"], timeout=60)["status"] == "finished"
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
+    start_again_now(own_slurm, run["slurm_job_id"])
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert (ended["status"], ended["attempt"]) == ("finished", 2)
+    assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
 
 
 def test_a_signal_before_the_time_limit_reaches_the_job(server: LiveServer) -> None:

@@ -410,15 +410,21 @@ class Supervisor:
 
     def _exit_facts(self) -> dict[str, Any]:
         status = self._job_status or 0
-        if self._slurm and not self._stopping and _is_by_term(status):
-            self._sleep(_TERM_SPREAD_SECONDS)  # Slurm tells everybody to end, and the job may have heard it first
-            self._stopping = "terminated" if self._terminated else ""
+        if self._slurm and not self._stopping:
+            self._notice_termination(status)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             facts: dict[str, Any] = {"exit_code": 128 + number, "signal": number, "error": _signal_words(number)}
         else:
             facts = _exit_code_facts(os.WEXITSTATUS(status))
         return {**facts, **self._status_facts(facts["exit_code"])}
+
+    def _notice_termination(self, status: int) -> None:
+        """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""
+        if _is_by_term(status):
+            self._sleep(_TERM_SPREAD_SECONDS)
+        if self._terminated:
+            self._stopping = "terminated"
 
     def _status_facts(self, exit_code: int) -> dict[str, Any]:
         if self._stopping == "stop":

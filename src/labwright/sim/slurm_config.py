@@ -92,8 +92,10 @@ def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[
     for name, port in zip(names, ports[1:], strict=True):
         size = f"CPUs={_CPUS_A_NODE} RealMemory={_MEMORY_A_NODE_MB}{gres}"
         lines.append(f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} {size} State=UNKNOWN")
-    lines.append(f"PartitionName=main Nodes={','.join(names)} Default=YES MaxTime=INFINITE State=UP")
+    everywhere = f"Nodes={','.join(names)} MaxTime=INFINITE State=UP"
+    lines.append(f"PartitionName=main Default=YES {everywhere} GraceTime={timers.kill_wait_seconds}")
     lines.append(f"PartitionName=debug Nodes={names[0]} MaxTime=10 State=UP")
+    lines.append(f"PartitionName=urgent {everywhere} PriorityTier=10 PreemptMode=off")  # takes what others have
     return "\n".join(lines) + "\n"
 
 
@@ -122,6 +124,8 @@ def _behaviour(timers: Timers) -> dict[str, object]:
     return {
         "SchedulerType": "sched/backfill",
         "SchedulerParameters": "bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": "REQUEUE",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
         "DefMemPerCPU": 64,

@@ -14,7 +14,7 @@ from labwright.domain.errors import LabwrightError
 
 TIMEOUT_SECONDS = 15.0  # Slurm's own patience with its controller is 10
 _REAP_SECONDS = 1.0
-_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "TMPDIR", "LD_LIBRARY_PATH", "KRB5CCNAME"})
+_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "LD_LIBRARY_PATH", "KRB5CCNAME"})
 _KEPT_BEGINNINGS = ("LC_", "SBATCH_")
 _OF_SLURM = frozenset({"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CONF_SERVER"})
 _DROPPED = frozenset({"SBATCH_EXPORT", "SBATCH_GET_USER_ENV", "SBATCH_ARRAY_INX", "SBATCH_JOB_NAME", "SBATCH_WAIT"})
