@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,19 @@ def test_runs_that_are_launched_together_go_in_as_an_array(server: LiveServer) -
     (listed,) = (server.state / "arrays").glob("*/runs.json")
     by_task = sorted(ended, key=lambda run: int(run["slurm_job_id"].partition("_")[2]))
     assert json.loads(listed.read_text())["run_ids"] == [run["id"] for run in by_task]
+
+
+def test_an_array_is_no_larger_than_the_cluster_bears(make_slurm_server: MakeServer) -> None:
+    with simulated_slurm(SlurmSize(nodes=1, gpus=0), Timers(max_array_size=5)) as cluster:
+        server = make_slurm_server(cluster).start()
+        parent = started(server, until_file(server, "go"))
+        made = [server.submit(f"echo {n}", after=[parent["id"]])["id"] for n in range(12)]
+        (server.project / "go").touch()
+        ended = [server.wait_for_end(run_id, timeout=60) for run_id in made]
+        server.stop()
+    assert {run["status"] for run in ended} == {"finished"}
+    sizes = Counter(run["slurm_job_id"].partition("_")[0] for run in ended)
+    assert sorted(sizes.values()) == [2, 5, 5]
 
 
 def test_a_job_cancelled_by_somebody_else_is_stopped_and_says_so(server: LiveServer, slurm: SimulatedSlurm) -> None:

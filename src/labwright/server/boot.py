@@ -181,10 +181,16 @@ def listen(host: str, port: int, *, chosen: bool) -> Listener:
         raise _cannot_listen(host, port, error) from error
     address, port = listener.getsockname()[:2]
     shown = f"[{host}]" if family == socket.AF_INET6 else host
-    everywhere = ip_address(address).is_unspecified
     here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
-    there = socket.gethostname() if everywhere else "" if ip_address(address).is_loopback else shown
+    there = name_for_others(shown, address)
     return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
+
+
+def name_for_others(shown: str, address: str) -> str:
+    """What another machine calls us; nothing if we listen to this one alone."""
+    if ip_address(address).is_unspecified:
+        return socket.gethostname()
+    return "" if ip_address(address).is_loopback else shown
 
 
 def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:

@@ -66,10 +66,12 @@ class SlurmProbe:
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
+        """The default one first; sinfo's own order changes with the state of the nodes."""
         by_name: dict[str, list[NodeRow]] = {}
         for row in self.rows:
             by_name.setdefault(row.partition, []).append(row)
-        return tuple(_partition(rows) for rows in by_name.values())
+        found = [_partition(by_name[name]) for name in sorted(by_name)]
+        return tuple(sorted(found, key=lambda partition: not partition.default))
 
 
 def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
