@@ -87,7 +87,7 @@ def test_the_sdk_is_there_and_metrics_arrive(server: LiveServer) -> None:
 
 
 def test_stop_ends_the_whole_tree_with_grace(server: LiveServer) -> None:
-    run = started(server, "trap 'echo bye; exit 0' TERM; (setsid sleep 1000 &); sleep 1000 & echo up; wait")
+    run = started(server, "trap 'echo bye; exit 0' TERM; (setsid sleep 1000 &); echo up; while :; do sleep 0.05; done")
     wait_until(lambda: "up" in server.output(run["id"]), "the tree to stand")
     server.post(f"/runs/{run['id']}/stop")
     ended = server.wait_for_end(run["id"])
