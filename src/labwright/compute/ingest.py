@@ -168,11 +168,17 @@ def _release_children(tx: Transaction, parent: Run) -> list[Run]:
         if parent.status is RunStatus.FINISHED:
             tx.execute(RUNS["unblock"], id=child_id)
             if child.status_reason:
-                runs.change(tx, child, child.evolve(status_reason=""), _ACTOR)
+                runs.change(tx, child, child.evolve(status_reason=waits_for(tx, child)), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
             words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
             failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=words))
     return failed
+
+
+def waits_for(tx: Transaction, run: Run) -> str:
+    """The parents it still has to wait for, in words; empty if there is none."""
+    rows = tx.execute(RUNS["unfinished"], ids=json.dumps(run.after)).fetchall()
+    return f"waits for {', '.join(row[0] for row in rows)}" if rows else ""
 
 
 _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}
