@@ -85,7 +85,7 @@ class ProjectRules:
                 continue
             for (record,) in connection.execute(REST["pending_alerts_of_rule"], {"rule": rule.name}):
                 alert = Alert.from_dict(json.loads(record))
-                if epoch_seconds(alert.created_at) + after <= now:
+                if choice in alert.choices and epoch_seconds(alert.created_at) + after <= now:
                     due.append((alert, choice))
         return due
 

@@ -149,8 +149,17 @@ def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str
 
 def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> Run:
     ended = runs.change(tx, run, run.move(to, **{"ended_at": now(), **facts}), actor)
-    clear_alerts(tx, run, GPU_WAIT_RULE)
+    _settle_alerts(tx, run)
     return ended
+
+
+def _settle_alerts(tx: Transaction, run: Run) -> None:
+    """Its wait is over, and nobody is offered to stop what has ended."""
+    for alert in alerts.pending_of_run(tx.connection, run.id):
+        if alert.rule == GPU_WAIT_RULE:
+            _clear(tx, alert)
+        elif (changed := alert.after_end()) != alert:
+            alerts.change(tx, changed, _ACTOR)
 
 
 def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:
@@ -202,12 +211,15 @@ def raise_alert(
         choices=choices,
         created_at=now(),
     )
-    alerts.insert(tx, alert, by)
+    alerts.insert(tx, alert.after_end() if run.is_terminal else alert, by)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
     """What the alert told of is over; nobody needs to answer it any more."""
     row = tx.execute(REST["open_alert"], run_id=run.id, rule=rule).fetchone()
     if row:
-        alert = Alert.from_dict(json.loads(row[0]))
-        alerts.resolve(tx, alert.answered("cleared", _ACTOR, now()), _ACTOR)
+        _clear(tx, Alert.from_dict(json.loads(row[0])))
+
+
+def _clear(tx: Transaction, alert: Alert) -> None:
+    alerts.resolve(tx, alert.answered("cleared", _ACTOR, now()), _ACTOR)
