@@ -16,14 +16,13 @@ from labwright.domain.clock import now, rfc3339
 from labwright.domain.errors import IllegalMove, NotFound
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import MOVES, Run, RunStatus
-from labwright.files import complete_lines, read_json
+from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json
 from labwright.store import alerts, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
 GPU_WAIT_RULE = "gpu_wait"
-_EVENTS_BYTES = 64 << 20  # all of them at once: an end is told after everything else
 
 
 def ingest(lab: Lab, run_id: str) -> Run | None:
@@ -33,7 +32,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     if row is None:
         return None
     ended = _read_exit(paths.exit)  # before the events: those of an ended run are complete
-    lines, offset = complete_lines(paths.events, row[0], _EVENTS_BYTES)
+    lines, offset = all_lines(paths.events, row[0])  # all of them: an end is told after everything else
     if not lines and ended is None:
         return None
     with lab.db.transaction() as tx:
@@ -62,7 +61,8 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
         apply = _APPLY[event["event"]]
         return apply(tx, run, event)
     except (ValueError, KeyError, TypeError, IllegalMove):  # a job can write there too; one line must not stop the rest
-        runs.notice(tx, run, _ACTOR, f"A line of its event log could not be used: {line[:200]!r}")
+        why = f"is longer than {LONGEST_LINE >> 20} MB" if isinstance(line, TooLong) else "could not be used"
+        runs.notice(tx, run, _ACTOR, f"A line of its event log {why}: {line[:200]!r}")
         return run
 
 
