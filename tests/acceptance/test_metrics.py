@@ -144,6 +144,42 @@ def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(server: LiveServe
     assert any("Not taken" in text and "text: not a number" in text for text in notices)
 
 
+def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")["id"]
+    server.wait_for_status(run, "running")
+    folder = server.state / "runs" / run
+    (folder / "metrics").mkdir(exist_ok=True)
+    with open(folder / "metrics" / "sdk-1-x.jsonl", "w") as file:
+        for step, pad in ((1, 0), (2, 5_000_000), (3, 20_000_000), (4, 0)):
+            point = {"s": step, "t": time.time(), "m": {"loss": float(step)}, "pad": "x" * pad}
+            file.write(json.dumps(point) + "\n")
+    wait_until(lambda: points_of(server, run, "loss") == [1, 2, 4], "what stands behind the huge line")
+    with open(folder / "events.jsonl", "a") as file:
+        file.write("x" * 20_000_000 + "\n")
+        file.write(json.dumps({"event": "warning", "time": time.time(), "text": "behind it"}) + "\n")
+    wait_until(lambda: "behind it" in server.run(run)["warnings"], "the event behind the huge line")
+    notices = [e["data"]["text"] for e in server.get(f"/events?run_id={run}") if e["type"] == "run.notice"]
+    assert any("Not taken as metrics from sdk: (a long line): it is longer than 16 MB" in text for text in notices)
+    assert any(text.startswith("A line of its event log is longer than 16 MB: b'xxx") for text in notices)
+
+
+def test_points_repeated_in_one_request_count_as_if_they_had_come_one_by_one(server: LiveServer) -> None:
+    values = [1.0, 5.0, 3.0]
+    repeated = [{"key": "a", "step": 7, "value": value, "time": 1e9} for value in values]
+    together, apart = (server.post("/runs", {"command": "true"})["id"] for _ in range(2))
+    others = [{"key": "b", "step": 7, "value": 0.5, "time": 1e9}]
+    assert server.call("POST", f"/runs/{together}/metrics", {"points": [*repeated, *others]}).json["accepted"] == 4
+    for point in [*repeated, *others]:
+        server.call("POST", f"/runs/{apart}/metrics", {"points": [point]})
+
+    def shown(run_id: str) -> Any:
+        return server.get(f"/runs/{run_id}/metrics?keys=a&keys=b")["series"]
+
+    wait_until(lambda: len(shown(together)) == 2 and shown(together) == shown(apart), "the same series")
+    (first, _) = shown(together)
+    assert (first["count"], first["max"], first["last"], first["values"]) == (3, 5.0, 3.0, [3.0])
+
+
 def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
     ids = []
     for seed, offset in enumerate((0.0, 2.0)):

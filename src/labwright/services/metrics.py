@@ -25,10 +25,16 @@ Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 def add_points(lab: Lab, run_id: str, points: Sequence[Point], received_at: float) -> int:
     """Durable once this returns; the series show it moments later."""
     run_verbs.get(lab, run_id)
-    lines: dict[tuple[int, float], dict[str, Any]] = {}
+    lines: list[dict[str, Any]] = []
+    newest: dict[tuple[int, float], dict[str, float | str]] = {}
     for key, step, value, moment in points:
-        lines.setdefault((step, moment or received_at), {})[key] = value
-    write_http_points(lab, run_id, [{"s": step, "t": at, "m": numbers} for (step, at), numbers in lines.items()])
+        at = (step, moment or received_at)
+        numbers = newest.get(at)
+        if numbers is None or key in numbers:  # a repeated point gets a line of its own: it too arrived
+            numbers = newest[at] = {}
+            lines.append({"s": step, "t": at[1], "m": numbers})
+        numbers[key] = value
+    write_http_points(lab, run_id, lines)
     lab.metrics_arrived(run_id)
     return len(points)
 
