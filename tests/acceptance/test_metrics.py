@@ -194,6 +194,36 @@ def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
     assert all(abs(std - math.sqrt(2)) < 1e-9 for std in group["std"])
 
 
+def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(server: LiveServer) -> None:
+    ids = []
+    for seed, (start, pace) in enumerate(((1e9, 10.0), (2e9, 20.0))):
+        run = server.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})["id"]
+        points = [{"key": "loss", "step": i, "value": float(i), "time": start + i * pace} for i in range(1, 9)]
+        points += [{"key": "epoch", "step": i, "value": i / 2, "time": start + i * pace} for i in range(2, 9, 2)]
+        server.call("POST", f"/runs/{run}/metrics", {"points": points})
+        ids.append(run)
+    wait_until(lambda: all(len(server.run(i)["summary"]) == 2 for i in ids), "all points")
+    asked = f"/metrics/compare?run_ids={','.join(ids)}&key=loss"
+    by_time = server.get(f"{asked}&x=time")
+    assert [run["times"][:3] for run in by_time["runs"]] == [[0, 10, 20], [0, 20, 40]]
+    (group,) = by_time["groups"]
+    assert (group["times"][:3], group["mean"][:3]) == ([0, 10, 20], [1.0, 1.5, 2.5])
+    by_epoch = server.get(f"{asked}&x=epoch")
+    assert by_epoch["runs"][0]["epochs"] == [1, 1, 2, 2, 3, 3, 4]
+    assert by_epoch["runs"][0]["steps"][0] == 2, "before the first epoch there is no place for a point"
+    assert by_epoch["groups"][0]["std"] == [0.0] * 7
+    shown = server.get(f"/runs/{ids[0]}/metrics?keys=loss&x=epoch")["series"][0]
+    assert shown["epochs"] == ["NaN", 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true"})["id"]
+    server.call("POST", f"/runs/{run}/metrics", {"points": [{"key": "loss", "step": 1, "value": 1.0}]})
+    wait_until(lambda: server.run(run)["summary"], "the point")
+    answer = server.call("GET", f"/metrics/compare?run_ids={run}&key=loss&x=epoch")
+    assert answer.status == 404 and "epoch" in answer.json["error"]["hint"]
+
+
 def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveServer) -> None:
     run = server.submit(f"{sys.executable} -c \"import labwright; [labwright.log({{'x': i}}) for i in range(50)]\"")
     server.wait_for_end(run["id"])
