@@ -10,6 +10,7 @@ import errno
 import fcntl
 import getpass
 import hashlib
+import json
 import logging
 import logging.handlers
 import os
@@ -39,7 +40,7 @@ from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
-from labwright.processes import identity
+from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
 from labwright.services import cluster
 from labwright.settings import Settings, load_settings
@@ -136,13 +137,16 @@ def take_lock(paths: ProjectPaths) -> int:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise _already_running(_last_server(paths)) from None
+        holder = read_identity(paths.lock)
+        raise _already_running({**(holder.to_dict() if holder else {}), **_last_server(paths)}) from None
     other = _last_server(paths)
     elsewhere = other.get("host") not in (None, socket.gethostname())
     beat = other.get("heartbeat")
     if elsewhere and isinstance(beat, int | float) and time.time() - beat < _OTHER_HOST_PATIENCE_SECONDS:
         os.close(fd)
         raise _already_running(other)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(identity(os.getpid()).to_dict()).encode(), 0)  # for who misses server.json
     return fd
 
 
