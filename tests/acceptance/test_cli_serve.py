@@ -149,3 +149,19 @@ def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+def test_a_mistyped_table_is_told_by_doctor_and_in_the_servers_log(place: LiveServer) -> None:
+    (place.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
+    up(place)
+    words = "[alert] has no effect: did you mean [[alerts]]?"
+    assert words in (place.state / "logs" / "server.log").read_text()
+    assert words in labwright(place, "doctor").stdout
+
+
+def test_secrets_that_a_kill_left_are_gone_after_the_next_start(place: LiveServer) -> None:
+    secrets = place.state / "secrets"
+    secrets.mkdir(parents=True, mode=0o700)
+    (secrets / "run-0000000000.json").write_text('{"HF_TOKEN": "x"}')
+    up(place)
+    assert list(secrets.iterdir()) == []

@@ -109,6 +109,7 @@ def test_a_parent_that_does_not_finish_fails_the_whole_chain_with_the_reason(two
         assert above["id"] in ended["error"]
         assert ended["started_at"] is None
     assert not (two.project / "never").exists()
+    assert not (two.state / "secrets" / f"{child['id']}.json").exists()
 
 
 def test_nothing_can_be_put_behind_a_run_that_failed(two: LiveServer) -> None:

@@ -107,8 +107,6 @@ def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
             lab.journal.note([stopped])
     if stopped.is_active:
         request_stop(lab, stopped, actor)
-    else:
-        forget_secrets(lab, run_id)
     lab.wake()
     return stopped
 

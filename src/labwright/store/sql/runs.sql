@@ -28,6 +28,12 @@ SELECT record FROM runs WHERE status = :status ORDER BY seq;
 -- name: ids
 SELECT id FROM runs;
 
+-- name: before_launch
+SELECT id FROM runs WHERE status IN ('ready', 'queued', 'launching');
+
+-- name: first_active_launch
+SELECT min(record ->> 'launched_at') FROM runs WHERE status IN ('launching', 'waiting', 'running');
+
 -- name: count_by_status
 SELECT status, count(*) FROM runs GROUP BY status;
 
