@@ -168,6 +168,7 @@ class ErrorDetail(BaseModel):
     code: str
     message: str
     hint: str
+    field: list[str | int] | None = Field(None, description="where in the request it is, where that is known")
 
 
 class ErrorOut(BaseModel):
