@@ -22,7 +22,7 @@ CONDITIONAL = {
 
 def test_a_grid_has_every_combination_once() -> None:
     found = list(grid(parse_space({"a": [1, 2], "b": ["x", "y", "z"], "c": 7})))
-    assert found == [{"c": 7, "a": a, "b": b} for a in (1, 2) for b in "xyz"] or len(found) == 6
+    assert found == [{"a": a, "b": b, "c": 7} for a in (1, 2) for b in "xyz"]
     assert len({config_hash(config) for config in found}) == 6
 
 

@@ -80,6 +80,8 @@ class Run:
     env_hash: str | None = None  # the caller's environment, where one was sent
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
+    config_hash: str | None = None  # of the params without the seed
+    trial: int | None = None  # which configuration of its sweep, where the sweep itself made it
     tags: tuple[str, ...] = ()
     notes: str = ""
     after: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from labwright.server.routes import (
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
+from labwright.services.sweep_keeper import SweepKeeper
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
@@ -44,6 +45,7 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
     engine = Engine(lab)
+    keeper = SweepKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
 
     @contextlib.asynccontextmanager
@@ -52,8 +54,10 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
+        await anyio.to_thread.run_sync(keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
 

@@ -8,7 +8,8 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,8 +45,19 @@ class Transaction:
             sweep_id=event.sweep_id,
             data=json.dumps(event.data, ensure_ascii=False),
         )
-        numbered = {name: getattr(event, name) for name in Event.__dataclass_fields__}
-        self.events.append(Event(**{**numbered, "seq": cursor.lastrowid or 0}))
+        self.events.append(replace(event, seq=cursor.lastrowid or 0))
+
+    def emit_many(self, events: Iterable[Event]) -> None:
+        """Thousands at once: numbered here, since nobody else writes while this transaction is open."""
+        first = int(self.connection.execute(REST["last_event_number"]).fetchone()[0]) + 1
+        numbered = [replace(event, seq=first + index) for index, event in enumerate(events)]
+        self.connection.executemany(REST["insert_numbered_event"], (_event_values(event) for event in numbered))
+        self.events.extend(numbered)
+
+
+def _event_values(event: Event) -> dict[str, object]:
+    values: dict[str, object] = {name: getattr(event, name) for name in Event.__dataclass_fields__}
+    return {**values, "data": json.dumps(event.data, ensure_ascii=False)}
 
 
 class Database:
