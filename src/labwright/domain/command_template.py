@@ -58,6 +58,8 @@ class CommandTemplate:
 def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if type(value) in (int, float):
+        return repr(value)
     return json.dumps(value, ensure_ascii=False)
 
 

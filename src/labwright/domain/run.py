@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from labwright.domain.errors import IllegalMove
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class RunStatus(StrEnum):
@@ -140,7 +143,7 @@ class Run:
         return data
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        return _encode(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Run:
@@ -151,3 +154,26 @@ class Run:
         for name in ("tags", "after", "named_gpus", "secret_env", "gpu_uuids", "warnings"):
             known[name] = tuple(known.get(name, ()))
         return cls(**known)
+
+
+class RunRecord(NamedTuple):
+    """A new run as it is stored, and what is told of it."""
+
+    id: str
+    name: str
+    status: RunStatus
+    sweep_id: str | None
+    text: str  # JSON
+
+
+def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]:
+    """Runs that have most in common, by the thousand: what they share is made into JSON once.
+
+    Every variant has the same fields, `id`, `name` and `status` among them.
+    """
+    common: str | None = None
+    for variant in variants:
+        if common is None:
+            common = _encode({name: value for name, value in base.to_dict().items() if name not in variant})[:-1]
+        text = f"{common},{_encode(variant)[1:]}"
+        yield RunRecord(variant["id"], variant["name"], variant["status"], base.sweep_id, text)

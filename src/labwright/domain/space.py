@@ -21,6 +21,8 @@ _LIST_FIELDS = {"values", "when"}
 _FORMS = "Write a list of values, a fixed value, or a range like {min: 0.001, max: 0.1, log: true}."
 _PLAIN_NUMBER = 2**53
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+
 Config = dict[str, Any]
 Condition = tuple[tuple[str, tuple[Any, ...]], ...]  # every named parameter has one of these values
 
@@ -294,7 +296,7 @@ def _parents_first(found: Mapping[str, Parameter]) -> list[Parameter]:
 
 def canonical(value: Any) -> str:
     """One spelling for one value: 1 and 1.0 are the same number."""
-    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _encode(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -194,7 +194,7 @@ class SweepIn(RunSettings):
     parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
     seeds: Seeds | None = Field(None, description="how many, or which")
     early_stop: EarlyStopIn | None = None
-    budget: BudgetIn = BudgetIn()
+    budget: BudgetIn | None = None
     sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same one draws the same configurations")
 
 
@@ -202,12 +202,12 @@ class SweepExtension(In):
     parameters: PlainJson = Field(default_factory=dict, description="values to add to a list; a range replaces its own")
     seeds: Seeds | None = None
     max_runs: int | None = Field(None, ge=1, le=1_000_000)
-    budget: BudgetIn = BudgetIn()
+    budget: BudgetIn | None = None
     parallel: int | None = Field(None, ge=1, le=100_000)
 
 
 class SweepResume(In):
-    budget: BudgetIn = BudgetIn()
+    budget: BudgetIn | None = None
 
 
 class AlertIn(In):

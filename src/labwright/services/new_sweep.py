@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from labwright.domain.command_template import CommandTemplate, as_text, parse_co
 from labwright.domain.configurations import SEED, config_hash, count_grid, draw_many, grid
 from labwright.domain.errors import Invalid
 from labwright.domain.ids import RUN, SWEEP, id_of, new_id
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import Run, RunRecord, RunStatus, copies
 from labwright.domain.space import Config, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.new_run import NewRun, plan_run, take_snapshot
@@ -46,7 +46,7 @@ class NewSweep:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSweep:
     sweep: Sweep
-    runs: list[Run]
+    runs: list[RunRecord]
     secrets: dict[str, str]
 
 
@@ -182,34 +182,33 @@ def runs_for(
     space: Space,
     configs: Iterable[tuple[int, Config]],
     known: frozenset[tuple[str, int | None]] = frozenset(),
-) -> list[Run]:
+) -> list[RunRecord]:
     """One run a seed for each numbered configuration; what is `known` by hash and seed is left out."""
     template = command_of(sweep.base_command, space, sweep.seeds)
-    base, at = Run.from_dict(sweep.template), now()
+    at = now()
     status, queued_at = _first_status(sweep, at)
-    made = []
-    for trial, config in configs:
-        label = config_hash(config)
-        for seed in sweep.seeds or (None,):
-            if (label, seed) in known:
-                continue
-            values = config if seed is None else {**config, SEED: seed}
-            made.append(
-                replace(
-                    base,
-                    id=id_of(RUN, f"{sweep.id} {label} {seed}".encode()),  # the same if a crash makes us ask again
-                    name=_name(values),
-                    command=template.fill(values),
-                    params=config,
-                    seed=seed,
-                    config_hash=label,
-                    trial=trial,
-                    status=status,
-                    created_at=at,
-                    queued_at=queued_at,
-                )
-            )
-    return made
+
+    def variants() -> Iterator[dict[str, Any]]:
+        for trial, config in configs:
+            label = config_hash(config)
+            for seed in sweep.seeds or (None,):
+                if (label, seed) in known:
+                    continue
+                values = config if seed is None else {**config, SEED: seed}
+                yield {
+                    "id": id_of(RUN, f"{sweep.id} {label} {seed}".encode()),  # the same if a crash makes us ask again
+                    "name": _name(values),
+                    "command": template.fill(values),
+                    "params": config,
+                    "seed": seed,
+                    "config_hash": label,
+                    "trial": trial,
+                    "status": status,
+                    "created_at": at,
+                    "queued_at": queued_at,
+                }
+
+    return list(copies(Run.from_dict(sweep.template), variants()))
 
 
 def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:
@@ -224,29 +223,25 @@ def _name(values: Config) -> str:
     return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"
 
 
-def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[Run]:
+def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
     """Failed runs of a sweep once more, with the code as it is now: somebody may have mended it."""
     at = now()
     status, queued_at = _first_status(sweep, at)
     base = Run.from_dict(sweep.template)
     base = replace(base, snapshot=take_snapshot(lab, Path(base.workdir)), warnings=_without_secrets(lab, sweep, base))
-    return [
-        replace(
-            base,
-            id=id_of(RUN, f"again {old.id}".encode()),
-            name=old.name,
-            command=old.command,
-            params=old.params,
-            seed=old.seed,
-            config_hash=old.config_hash,
-            trial=old.trial,
-            parent_run_id=old.id,
-            status=status,
-            created_at=at,
-            queued_at=queued_at,
-        )
+    same = ("name", "command", "params", "seed", "config_hash", "trial")
+    variants = (
+        {
+            **{name: getattr(old, name) for name in same},
+            "id": id_of(RUN, f"again {old.id}".encode()),
+            "parent_run_id": old.id,
+            "status": status,
+            "created_at": at,
+            "queued_at": queued_at,
+        }
         for old in failed
-    ]
+    )
+    return list(copies(base, variants))
 
 
 def _without_secrets(lab: Lab, sweep: Sweep, base: Run) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.domain.configurations import config_hash, draw_many
 from labwright.domain.errors import Invalid
-from labwright.domain.run import Run
+from labwright.domain.run import RunRecord
 from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services.new_sweep import MAX_RUNS, checked_grid, runs_for
@@ -28,7 +28,7 @@ class Extension:
 
 def extended(
     connection: sqlite3.Connection, sweep: Sweep, wanted: Extension, open_again: Callable[[Sweep], Sweep]
-) -> tuple[Sweep, list[Run], int]:
+) -> tuple[Sweep, list[RunRecord], int]:
     """The sweep as it is then, its new runs, and how many of what was asked for were there already."""
     parameters = {**sweep.parameters, **_merged(sweep.parameters, wanted.parameters)}
     grown = sweep.evolve(

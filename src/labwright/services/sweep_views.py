@@ -73,34 +73,35 @@ def _best(found: Configuration) -> dict[str, Any]:
 def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[Configuration]:
     """Grouped by what they are; only runs that finished have a value that counts."""
     values = sweeps.metric_values(connection, sweep.id, metric)
+    rows = sweeps.runs_of(connection, sweep.id)
+    every = json.loads(f"[{','.join(row.params for row in rows)}]")  # all at once: thousands of calls cost more
     found: dict[str, Configuration] = {}
-    for row in sweeps.runs_of(connection, sweep.id):
-        _put(found, sweep, row, values.get(row.id))
+    for row, params in zip(rows, every, strict=True):
+        label = row.config_hash or row.params
+        known = found.get(label)
+        if known is None:
+            known = found[label] = Configuration(label=label, trial=row.trial, params=_params(sweep, row, params))
+        _count(known, row, values.get(row.id))
     for configuration in found.values():
         configuration.settle()
     return list(found.values())
 
 
-def _put(found: dict[str, Configuration], sweep: Sweep, row: SweepRun, value: float | None) -> None:
-    label = row.config_hash or row.params
-    known = found.get(label)
-    if known is None:
-        known = found[label] = Configuration(label=label, trial=row.trial, params=_params(sweep, row))
+def _params(sweep: Sweep, row: SweepRun, params: dict[str, Any]) -> dict[str, Any]:
+    """Of a run that the sweep made, what the sweep gave it; of others all but the seed."""
+    if row.trial is not None and sweep.parameters:
+        return {name: params[name] for name in sweep.parameters if name in params}
+    return {name: value for name, value in params.items() if name != SEED}
+
+
+def _count(known: Configuration, row: SweepRun, value: float | None) -> None:
     known.progress[row.status] = known.progress.get(row.status, 0) + 1
     known.ended_at = max(known.ended_at, row.ended_at or "")
-    if row.status == RunStatus.FINISHED and value is not None and math.isfinite(value):
+    if value is not None and row.status == RunStatus.FINISHED and math.isfinite(value):
         known.samples.setdefault(row.id if row.seed is None else row.seed, []).append(value)
         known.run_ids.insert(0, row.id)  # one that counts stands first
     else:
         known.run_ids.append(row.id)
-
-
-def _params(sweep: Sweep, row: SweepRun) -> dict[str, Any]:
-    """Of a run that the sweep made, what the sweep gave it; of others all but the seed."""
-    params: dict[str, Any] = json.loads(row.params)
-    if row.trial is not None and sweep.parameters:
-        return {name: params[name] for name in sweep.parameters if name in params}
-    return {name: value for name, value in params.items() if name != SEED}
 
 
 def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from labwright.domain.budget import raised
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import SWEEP, new_id
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import Run, RunRecord, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.files import write_json
 from labwright.services import runs as run_verbs
@@ -69,15 +69,15 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
     if first := _first_answer(lab, key):
         return first
     planned = plan_sweep(lab, wanted, actor)
-    sweep, made = planned.sweep, _with_records(planned.runs)
+    sweep = planned.sweep
     keep_secrets(lab, sweep.id, planned.secrets)
     try:
         with lab.db.transaction() as tx:
             if answer := recall(tx, key):
                 forget_secrets(lab, sweep.id)
                 return Sweep.from_dict(json.loads(answer))
-            sweeps.insert(tx, sweep, str(actor), len(made))
-            _insert_runs(lab, tx, made, actor)
+            sweeps.insert(tx, sweep, str(actor), len(planned.runs))
+            add_runs(lab, tx, planned.runs, actor)
             remember(tx, key, sweep.to_dict())
             _write(lab, sweep)
     except BaseException:
@@ -96,17 +96,9 @@ def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:
     return Sweep.from_dict(json.loads(answer)) if answer else None
 
 
-def _with_records(made: Sequence[Run]) -> list[tuple[Run, str]]:
-    return [(run, run.to_json()) for run in made]
-
-
-def _insert_runs(lab: Lab, tx: Transaction, made: Sequence[tuple[Run, str]], actor: Actor) -> None:
+def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
     runs.insert_many(tx, made, str(actor))
-    lab.journal.note_records(text for _, text in made)  # before the commit, as for single runs
-
-
-def add_runs(lab: Lab, tx: Transaction, made: Sequence[Run], actor: Actor) -> None:
-    _insert_runs(lab, tx, _with_records(made), actor)
+    lab.journal.note_records(record.text for record in made)  # before the commit, as for single runs
 
 
 def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:

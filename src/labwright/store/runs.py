@@ -6,14 +6,14 @@ import base64
 import binascii
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import Run, RunRecord, RunStatus
 from labwright.store.database import Transaction
 from labwright.store.statements import RUNS
 
@@ -36,37 +36,29 @@ def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
     _emit(tx, EventType.RUN_CREATED, run, actor, {"status": run.status, "name": run.name})
 
 
-def insert_many(tx: Transaction, made: Sequence[tuple[Run, str]], actor: str) -> None:
-    """Runs that wait for nobody, each with its record as JSON, which whoever has to write it elsewhere too has made."""
-    tx.connection.executemany(RUNS["insert"], ({"id": run.id, "record": text, "blocked_by": 0} for run, text in made))
-    at = now()
-    tx.emit_many(
-        Event(
-            type=EventType.RUN_CREATED,
-            actor=actor,
-            time=at,
-            run_id=run.id,
-            sweep_id=run.sweep_id,
-            data={"status": run.status, "name": run.name},
-        )
-        for run, _ in made
-    )
+def insert_many(tx: Transaction, made: Sequence[RunRecord], actor: str) -> None:
+    """Runs that wait for nobody."""
+    tx.connection.executemany(RUNS["insert"], ({"id": run.id, "record": run.text, "blocked_by": 0} for run in made))
+    told = ((run.id, run.sweep_id, {"status": run.status, "name": run.name}) for run in made)
+    _emit_many(tx, EventType.RUN_CREATED, told, actor)
 
 
 def move_many(tx: Transaction, moved: Sequence[tuple[Run, Run]], actor: str) -> None:
     """Store many runs that changed their status, before and after, with an event each."""
     tx.connection.executemany(RUNS["update"], ({"id": after.id, "record": after.to_json()} for _, after in moved))
-    at = now()
-    tx.emit_many(
-        Event(
-            type=EventType.RUN_STATUS,
-            actor=actor,
-            time=at,
-            run_id=after.id,
-            sweep_id=after.sweep_id,
-            data=_status_facts(before, after),
-        )
-        for before, after in moved
+    told = ((after.id, after.sweep_id, _status_facts(before, after)) for before, after in moved)
+    _emit_many(tx, EventType.RUN_STATUS, told, actor)
+
+
+def _emit_many(
+    tx: Transaction, kind: EventType, told: Iterable[tuple[str, str | None, dict[str, Any]]], actor: str
+) -> None:
+    at, first = now(), tx.next_event_number()
+    tx.emit_numbered(
+        [
+            Event(type=kind, actor=actor, time=at, run_id=run_id, sweep_id=sweep_id, data=data, seq=first + index)
+            for index, (run_id, sweep_id, data) in enumerate(told)
+        ]
     )
 
 

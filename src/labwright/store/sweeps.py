@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
@@ -81,8 +80,7 @@ def counts_of_all(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRun:
+class SweepRun(NamedTuple):
     """What a sweep needs to know of one of its runs."""
 
     id: str
@@ -95,7 +93,7 @@ class SweepRun:
 
 
 def runs_of(connection: sqlite3.Connection, sweep_id: str) -> list[SweepRun]:
-    return [SweepRun(*row) for row in connection.execute(SWEEPS["runs"], {"sweep_id": sweep_id})]
+    return list(map(SweepRun._make, connection.execute(SWEEPS["runs"], {"sweep_id": sweep_id})))
 
 
 def ready_ids(connection: sqlite3.Connection, sweep_id: str, limit: int) -> list[str]:

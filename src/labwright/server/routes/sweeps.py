@@ -76,7 +76,7 @@ def _wanted(body: SweepIn) -> NewSweep:
         parallel=body.parallel,
         seeds=seed_values(body.seeds),
         early_stop=body.early_stop.model_dump() if body.early_stop else None,
-        budget=body.budget.value(),
+        budget=body.budget.value() if body.budget else {},
         sampling_seed=body.sampling_seed,
         chat_session_id=body.chat_session_id,
         auto_start=body.auto_start,
@@ -151,7 +151,7 @@ def pause_sweep(sweep_id: str, request: Request) -> SweepOut:
 
 @router.post("/{sweep_id}/resume", dependencies=[WRITERS()])
 def resume_sweep(sweep_id: str, request: Request, body: SweepResume | None = None) -> SweepOut:
-    budget = body.budget.value() if body else {}
+    budget = body.budget.value() if body and body.budget else {}
     return _shown(request, sweeps.resume(lab_of(request), sweep_id, actor_of(request), budget))
 
 
@@ -168,7 +168,7 @@ def extend_sweep(sweep_id: str, body: SweepExtension, request: Request) -> Sweep
         parameters=body.parameters,
         seeds=seed_values(body.seeds),
         max_runs=body.max_runs,
-        budget=body.budget.value(),
+        budget=body.budget.value() if body.budget else {},
         parallel=body.parallel,
     )
     return _added(request, sweeps.extend(lab_of(request), sweep_id, wanted, actor_of(request)))

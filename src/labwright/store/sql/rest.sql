@@ -3,7 +3,7 @@ INSERT INTO events (time, type, actor, run_id, sweep_id, data) VALUES (:time, :t
 
 -- name: insert_numbered_event
 INSERT INTO events (seq, time, type, actor, run_id, sweep_id, data)
-VALUES (:seq, :time, :type, :actor, :run_id, :sweep_id, :data);
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: last_event_number
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0);
