@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labwright.processes import children_of, processes_of_run, start_time
+from labwright.processes import children_of, processes_of_run
 from tests.support.live_server import ENDED, LiveServer
+from tests.support.sidecars import monitors_of, supervisor_of
 from tests.support.waiting import wait_until
 
 RUNS = 100
@@ -75,18 +76,6 @@ def test_a_hundred_runs_survive_a_server_killed_again_and_again(
     ended_once(server)
 
 
-def monitors_of(server: LiveServer) -> list[int]:
-    """The child of each living supervisor that is not its job; only of runs whose job is known."""
-    found = []
-    for events in (server.state / "runs").glob("*/events.jsonl"):
-        told = [json.loads(line) for line in events.read_text().splitlines()]
-        jobs = [event["job"]["pid"] for event in told if event["event"] == "started"]
-        supervisor = supervisor_of(server, events.parent.name)
-        if jobs and start_time(supervisor) is not None:
-            found += [pid for pid in children_of(supervisor) if pid not in jobs]
-    return found
-
-
 def test_a_hundred_runs_survive_their_monitors_killed_at_random(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
@@ -94,10 +83,12 @@ def test_a_hundred_runs_survive_their_monitors_killed_at_random(
     chance = random.Random(2)
     wanted = submit_counted(server, tmp_path / "ran", chance, 1.5)
     killed = 0
+    seen: set[int] = set()
 
     def all_ended() -> bool:
-        nonlocal killed
-        for pid in monitors_of(server):
+        nonlocal killed, seen
+        before, seen = seen, monitors_of(server)
+        for pid in sorted(before & seen):
             if chance.random() < 0.3:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -110,11 +101,6 @@ def test_a_hundred_runs_survive_their_monitors_killed_at_random(
     assert killed > 20
     check_all_true(server, tmp_path / "ran", wanted)
     ended_once(server)
-
-
-def supervisor_of(server: LiveServer, run_id: str) -> int:
-    claim = json.loads((server.state / "runs" / run_id / "claim").read_text())
-    return int(claim["pid"])
 
 
 def run_until_file(server: LiveServer, name: str, **fields: Any) -> dict[str, Any]:
@@ -148,7 +134,7 @@ def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
 def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     supervisor = supervisor_of(server, run["id"])
-    monitor = wait_until(lambda: monitors_of(server), "the monitor to start")[0]
+    monitor = wait_until(lambda: monitors_of(server), "the monitor to start").pop()
     server.kill()
     for pid in (supervisor, monitor):
         os.kill(pid, signal.SIGKILL)

@@ -13,8 +13,8 @@ import pytest
 
 from labwright.gpu.lease import holders
 from labwright.sim.gpus import SimulatedGpus
-from tests.acceptance.test_crash import supervisor_of
 from tests.support.live_server import LiveServer
+from tests.support.sidecars import supervisor_of
 from tests.support.waiting import wait_until
 
 MakeGpuServer = Callable[..., tuple[LiveServer, SimulatedGpus]]

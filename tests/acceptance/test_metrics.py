@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from labwright.processes import children_of, processes_of_run
-from tests.acceptance.test_crash import supervisor_of
 from tests.support.live_server import LiveServer
+from tests.support.sidecars import supervisor_of
 from tests.support.waiting import wait_until
 
 PROCESSES = 4

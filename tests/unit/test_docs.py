@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from labwright.cli.main import app as cli
 from labwright.domain.event import EventType
 from labwright.domain.run import RunStatus
-from labwright.server.app import make_app
+from labwright.server.app import make_api
 from labwright.server.boot import open_lab, prepare_state
 from labwright.settings import Settings
 
@@ -39,7 +39,7 @@ def pages() -> list[Path]:
 def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     project = tmp_path_factory.mktemp("project")
     lab = open_lab(prepare_state(project), Settings(lease_dir=str(project / "leases")), "http://127.0.0.1:1")
-    yield make_app(lab, bound_to="127.0.0.1")
+    yield make_api(lab)
     lab.db.close()
 
 

@@ -13,6 +13,7 @@ from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
+from labwright.compute.launchers import Launch, Launcher
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
@@ -72,7 +73,7 @@ class Engine:
         self._thread.join(timeout=10)
         self._metrics.close()
         self._viewers.close()
-        self._lab.launcher.close()
+        self._lab.local.close()
         os.close(self._fifo)
 
     def _loop(self) -> None:
@@ -174,8 +175,8 @@ class Engine:
             return
         limits = self._limits()
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
-        for run_id in choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
-            self._launch(run_id)
+        if chosen := choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
+            self._launch(chosen)
 
     def _limits(self) -> dict[str, int]:
         """How many runs of a sweep may be active: its `parallel`, or none while it is paused or stopped."""
@@ -185,28 +186,39 @@ class Engine:
             found[sweep.id] = 0 if held else sweep.parallel or (1 << 30)
         return found
 
-    def _launch(self, run_id: str) -> None:
-        """Commit first, then folder, then spawn: a kill in between is found by `recover`."""
-        lab = self._lab
-        with lab.db.transaction() as tx:
-            run = runs.get(tx.connection, run_id)
-            if run.status is not RunStatus.QUEUED:
-                return  # stopped between the choice and now
-            launched = run.move(
-                RunStatus.LAUNCHING,
-                launched_at=now(),
-                launcher=lab.launcher.name,
-                run_dir=lab.paths.run(run_id).dir,
-            )
-            runs.change(tx, run, launched, str(SYSTEM))
-        try:
-            make_run_folder(lab, launched)
-            lab.launcher.launch(launched, address_for(lab, launched))
-        except OSError as error:
-            self._launch_again_at = time.monotonic() + _RETRY_SECONDS
-            self._put_back(launched, f"cannot start yet: {error.strerror or error}; trying again")
+    def _launch(self, run_ids: list[str]) -> None:
+        """Commit first, then folders, then spawn: a kill in between is found by `recover`."""
+        by_launcher: dict[Launcher, list[Launch]] = {}
+        for run in self._mark_launching(run_ids):
+            try:
+                make_run_folder(self._lab, run)
+            except OSError as error:
+                self._put_back(run, error)
+            else:
+                launch = Launch(run, address_for(self._lab, run))
+                by_launcher.setdefault(self._lab.launcher_for(run), []).append(launch)
+        for launcher, launches in by_launcher.items():
+            try:
+                launcher.launch(launches)
+            except OSError as error:
+                for launch in launches:
+                    self._put_back(launch.run, error)
 
-    def _put_back(self, run: Run, reason: str) -> None:
+    def _mark_launching(self, run_ids: list[str]) -> list[Run]:
+        lab, marked = self._lab, []
+        with lab.db.transaction() as tx:
+            for run_id in run_ids:
+                run = runs.get(tx.connection, run_id)
+                if run.status is not RunStatus.QUEUED:
+                    continue  # stopped between the choice and now
+                launcher = lab.launcher_for(run).name
+                facts = {"launched_at": now(), "launcher": launcher, "run_dir": lab.paths.run(run_id).dir}
+                marked.append(runs.change(tx, run, run.move(RunStatus.LAUNCHING, **facts), str(SYSTEM)))
+        return marked
+
+    def _put_back(self, run: Run, error: OSError) -> None:
+        self._launch_again_at = time.monotonic() + _RETRY_SECONDS
+        reason = f"cannot start yet: {error.strerror or error}; trying again"
         with self._lab.db.transaction() as tx:
             current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile
             runs.change(tx, current, current.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))

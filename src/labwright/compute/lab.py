@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.journal import Journal
+from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.snapshot import SnapshotStore
 from labwright.domain.event import Hint
+from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
 from labwright.store.database import Database
@@ -22,7 +24,7 @@ class Lab:
     db: Database
     journal: Journal
     snapshots: SnapshotStore
-    launcher: LocalLauncher
+    local: LocalLauncher
     cluster: ClusterState
     token: str
     user: str
@@ -33,3 +35,7 @@ class Lab:
     metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise
     answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs
+
+    def launcher_for(self, run: Run) -> Launcher:  # noqa: ARG002 - there is one kind so far
+        """Who starts it, or who started it."""
+        return self.local

@@ -8,6 +8,7 @@ import time
 from labwright.compute.claims import read_claim
 from labwright.compute.ingest import end_run, ingest
 from labwright.compute.lab import Lab
+from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds
@@ -37,7 +38,7 @@ def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     if at_start or time.time() - launched > _CLAIM_PATIENCE_SECONDS:
         make_run_folder(lab, run)
-        lab.launcher.launch(run, address_for(lab, run))
+        lab.launcher_for(run).launch([Launch(run, address_for(lab, run))])
 
 
 def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
@@ -60,7 +61,7 @@ def _keep_watched(lab: Lab, run: Run) -> None:
     except FileNotFoundError:
         silent = _HEARTBEAT_PATIENCE_SECONDS + 1
     if silent > _HEARTBEAT_PATIENCE_SECONDS:
-        lab.launcher.adopt(run)
+        lab.local.adopt(run)
     reason = "its supervisor was killed; the job goes on, its exit code will not be known"
     if run.status_reason != reason:
         with lab.db.transaction() as tx:

@@ -41,7 +41,7 @@ def make_run_folder(lab: Lab, run: Run) -> None:
 def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     if run.env_hash is not None:
         return {"base": "caller", "variables": read_json(lab.paths.environment(run.env_hash))}
-    return {"base": "server", "variables": {**lab.launcher.plain_environment, **run.env}}
+    return {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
 
 
 def address_for(lab: Lab, run: Run) -> dict[str, str]:

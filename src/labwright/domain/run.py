@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from labwright.domain.errors import IllegalMove
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
 
 class RunStatus(StrEnum):
     READY = "ready"
@@ -41,6 +39,7 @@ MOVES: dict[RunStatus, frozenset[RunStatus]] = {
 }
 
 TERMINAL = _ENDS
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
 
 
@@ -143,7 +142,7 @@ class Run:
         return data
 
     def to_json(self) -> str:
-        return _encode(self.to_dict())
+        return _ENCODER.encode(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Run:
@@ -174,6 +173,8 @@ def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]
     common: str | None = None
     for variant in variants:
         if common is None:
-            common = _encode({name: value for name, value in base.to_dict().items() if name not in variant})[:-1]
-        text = f"{common},{_encode(variant)[1:]}"
+            common = _ENCODER.encode({name: value for name, value in base.to_dict().items() if name not in variant})[
+                :-1
+            ]
+        text = f"{common},{_ENCODER.encode(variant)[1:]}"
         yield RunRecord(variant["id"], variant["name"], variant["status"], base.sweep_id, text)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
@@ -17,6 +18,7 @@ from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
 from labwright.server import errors
 from labwright.server.auth import Door
+from labwright.server.express import ExpressLane
 from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
@@ -38,10 +40,18 @@ from labwright.services.sweep_keeper import SweepKeeper
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
+_EXPRESS_THREADS = 4
 _ERRORS = {status: {"model": ErrorOut} for status in (401, 403, 404, 409, 413, 422, 507)}
 
 
-def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
+def make_app(lab: Lab, *, bound_to: str) -> ASGIApp:
+    """The door, then the express lane, then everything else."""
+    api = make_api(lab)
+    lane = ExpressLane(api, routes=(runs.EXPRESS, metrics.EXPRESS), threads=_EXPRESS_THREADS)
+    return Door(lane, token=lab.token, allowed_hosts=lab.settings.allowed_hosts.split(","), bound_to=bound_to)
+
+
+def make_api(lab: Lab) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
     engine = Engine(lab)
@@ -69,6 +79,7 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         responses=_ERRORS,  # type: ignore[arg-type]
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
     for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, notifications, events, maintenance):
@@ -77,12 +88,6 @@ def make_app(lab: Lab, *, bound_to: str) -> FastAPI:
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
     describe(app)
-    app.add_middleware(
-        Door,
-        token=lab.token,
-        allowed_hosts=lab.settings.allowed_hosts.split(","),
-        bound_to=bound_to,
-    )
     return app
 
 

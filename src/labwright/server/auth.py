@@ -6,6 +6,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from fastapi import Depends, Request
@@ -40,6 +41,7 @@ class Door:
         self._token = token
         self._names = {name.strip().lower() for name in allowed_hosts if name.strip()} | {"localhost"}
         self._open_to_network = not _is_loopback(bound_to)
+        self._is_ours = lru_cache(maxsize=64)(self._leads_here)
         if self._open_to_network:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
@@ -77,16 +79,18 @@ class Door:
         scope.setdefault("state", {})["actor"] = actor
 
     def _check_host(self, host: str) -> None:
+        if not self._is_ours(host):
+            raise errors.Forbidden(
+                f"The host {host!r} is not one of ours.", hint="Use localhost, or name it in LABWRIGHT_ALLOWED_HOSTS."
+            )
+
+    def _leads_here(self, host: str) -> bool:
         """Names that only lead here, or an address: no foreign name that was pointed at us gets in."""
         match = _HOST.match(host)
         name = match["name"].lower() if match else ""
         if name in self._names or name.endswith(".localhost") or _is_loopback(name):
-            return
-        if self._open_to_network and _is_address(name):
-            return
-        raise errors.Forbidden(
-            f"The host {host!r} is not one of ours.", hint="Use localhost, or name it in LABWRIGHT_ALLOWED_HOSTS."
-        )
+            return True
+        return self._open_to_network and _is_address(name)
 
 
 def _check_origin(headers: dict[str, str]) -> None:

@@ -209,7 +209,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             db=Database(paths.database),
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
-            launcher=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             cluster=ClusterState(settings.lease_dir),
             token=load_or_make(paths.token),
             user=getpass.getuser(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -46,13 +47,12 @@ def answer(error: errors.LabwrightError) -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.LabwrightError, _known)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(sqlite3.Error, _storage)
-    app.add_exception_handler(OSError, _disk)
-    app.add_exception_handler(RecursionError, _too_deep)
-    app.add_exception_handler(Exception, _unexpected)
+    for kind, handle in _HANDLERS.items():
+        app.add_exception_handler(kind, handle)
+
+
+def respond(request: Request, error: Exception) -> JSONResponse:
+    return next(handle for kind, handle in _HANDLERS.items() if isinstance(error, kind))(request, error)
 
 
 def _known(request: Request, error: Exception) -> JSONResponse:
@@ -110,3 +110,14 @@ def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     message = f"Labwright hit a fault of its own: {type(error).__name__}."
     return JSONResponse(body_of("internal", message, "The server's log (.labwright/logs) has the details."), 500)
+
+
+_HANDLERS: dict[type[Exception], Callable[[Request, Exception], JSONResponse]] = {
+    errors.LabwrightError: _known,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+    sqlite3.Error: _storage,
+    OSError: _disk,
+    RecursionError: _too_deep,
+    Exception: _unexpected,
+}

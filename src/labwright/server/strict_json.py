@@ -24,7 +24,11 @@ class StrictJsonRoute(APIRoute):
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
-        return json.loads(await self.body(), object_pairs_hook=_once_each)
+        return strict_loads(await self.body())
+
+
+def strict_loads(text: bytes) -> Any:
+    return json.loads(text, object_pairs_hook=_once_each)
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def request_stop(lab: Lab, run: Run, actor: Actor, reason: str = "") -> None:
     paths = lab.paths.run(run.id)
     os.makedirs(paths.control, mode=0o700, exist_ok=True)
     write_json(paths.stop, {"by": str(actor), "at": now(), "reason": reason}, sync=False)
-    lab.launcher.nudge(run)
+    lab.launcher_for(run).nudge(run)
 
 
 def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: IdempotencyKey | None = None) -> Run:

@@ -21,7 +21,9 @@ from labwright.processes import RUN_ID_VARIABLE
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     pid: int
-    terminal: int | None  # our end of its pty
+    input_path: str  # what is written there reaches the job
+    terminal: int | None = None  # our end of its pty
+    keys: int | None = None  # what is to be typed into the pty arrives here
 
 
 def start_job(
@@ -31,13 +33,13 @@ def start_job(
     if on_terminal:
         return _start_on_terminal(paths, workdir, environment, lease_fds)
     output = os.open(paths.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    stdin = os.open(paths.stdin, os.O_RDWR)  # both ways, so that it never ends: keys may come at any time
+    stdin = _open_endless_pipe()
     try:
         child = _spawn(paths, workdir, environment, lease_fds, stdin, output)
     finally:
         os.close(stdin)
         os.close(output)
-    return Job(pid=child, terminal=None)
+    return Job(pid=child, input_path=f"/proc/{child}/fd/0")
 
 
 def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int]) -> Job:
@@ -48,7 +50,19 @@ def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str
         child = _spawn(paths, workdir, {"TERM": "xterm-256color", **environment}, lease_fds, theirs, theirs)
     finally:
         os.close(theirs)
-    return Job(pid=child, terminal=ours)
+    keys = _open_endless_pipe()
+    os.set_blocking(keys, False)
+    return Job(pid=child, input_path=f"/proc/{os.getpid()}/fd/{keys}", terminal=ours, keys=keys)
+
+
+def _open_endless_pipe() -> int:
+    """Open both ways, so that it is never at its end: keys may come at any time."""
+    reader, writer = os.pipe()
+    try:
+        return os.open(f"/proc/self/fd/{reader}", os.O_RDWR | os.O_CLOEXEC)
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def _spawn(

@@ -30,11 +30,12 @@ class RunRecord:
         content = json.dumps({**identity(os.getpid()).to_dict(), "attempt": attempt, "time": time.time()})
         return create_exclusive(self.paths.claim(attempt), content.encode())
 
-    def event(self, kind: str, **facts: Any) -> None:
+    def event(self, kind: str, *, wake: bool = True, **facts: Any) -> None:
         line = json.dumps({"event": kind, "time": time.time(), **facts}, ensure_ascii=False)
         self._unwritten += line.encode(errors="replace") + b"\n"
         self.flush()
-        self.wake_server("events")
+        if wake:
+            self.wake_server("events")
 
     def flush(self) -> bool:
         """Append what is still owed. Supervisor and monitor share the file: one write each, so lines stay whole."""

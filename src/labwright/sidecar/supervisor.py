@@ -15,6 +15,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from labwright.files import read_json
@@ -33,6 +34,7 @@ _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
 _OWED_OUTPUT_BYTES = 1 << 20
+_MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
 _MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
@@ -57,19 +59,22 @@ class Supervisor:
         self._started = 0.0
         self._monitor_at = 0.0
         self._monitor_failed = False
+        self._was_watched = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
         self._owed_output = b""
         self._stopping = ""
         self._terminated = False
 
-    def supervise(self) -> None:
+    def supervise(self) -> bool:
+        """Answers whether this process is as good as new: nothing of the run is left in it, nor of any other."""
         if not self.record.claim(self.run["attempt"]):
-            return
+            return False
         self._settle_in()
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self.record.exit(facts)
         self._let_go()
+        return self._is_as_new()
 
     # -- the life of a run
 
@@ -95,12 +100,10 @@ class Supervisor:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakeup_pipe = self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        with contextlib.suppress(FileExistsError):
-            os.mkfifo(self.paths.stdin, 0o600)
         self.record.reserve_exit()
 
     def _on_signal(self, number: int, _frame: object) -> None:
@@ -172,8 +175,16 @@ class Supervisor:
         self._job_status = None
         self._started = time.time()
         uuids = list(self._lease.uuids) if self._lease else []
-        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids)
+        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False)
+        self._tell_of_start()
         return None
+
+    def _tell_of_start(self) -> None:
+        """Unless it is over in a moment: then its start and its end are news together."""
+        self._sleep(_MOMENT_SECONDS)
+        self._reap()
+        if self._job_status is None:
+            self.record.wake_server("events")
 
     def _wait_for_job(self) -> None:
         began = time.monotonic()
@@ -181,6 +192,7 @@ class Supervisor:
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
             if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
+                self._offer_input()
                 self._start_monitor()
             if limit and time.monotonic() - began >= limit:
                 self._end_job("time_limit")
@@ -252,14 +264,14 @@ class Supervisor:
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal, a key, terminal output or the time."""
-        terminal = self._job.terminal if self._job else None
-        sources = [self._wakeups] + ([terminal, self._keys()] if terminal is not None else [])
+        terminal, keys = (self._job.terminal, self._job.keys) if self._job else (None, None)
+        sources = [fd for fd in (self._wakeups, terminal, keys) if fd is not None]
         ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
         if self._wakeups in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeups, 4096)
-        if terminal is not None:
-            self._pump(terminal, ready)
+        if terminal is not None and keys is not None:
+            self._pump(terminal, keys, ready)
         self._flush_output()
 
     def _pause(self, seconds: float) -> None:
@@ -269,14 +281,9 @@ class Supervisor:
 
     # -- the terminal of a tty run
 
-    def _keys(self) -> int:
-        if not hasattr(self, "_key_fd"):
-            self._key_fd = os.open(self.paths.stdin, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        return self._key_fd
-
-    def _pump(self, terminal: int, ready: list[int]) -> None:
-        if self._keys() in ready:
-            os.write(terminal, os.read(self._keys(), 4096))
+    def _pump(self, terminal: int, keys: int, ready: list[int]) -> None:
+        if keys in ready:
+            os.write(terminal, os.read(keys, 4096))
         if terminal in ready:
             self._copy_output(terminal)
 
@@ -286,12 +293,17 @@ class Supervisor:
         except OSError:  # the last process closed its end
             block = b""
         if not block:
-            os.close(terminal)
-            self._job = Job(pid=self._job.pid, terminal=None) if self._job else None
+            self._close_terminal()
             return False
         self._owed_output += block
         self._flush_output()
         return True
+
+    def _close_terminal(self) -> None:
+        assert self._job is not None and self._job.terminal is not None and self._job.keys is not None
+        os.close(self._job.terminal)
+        os.close(self._job.keys)
+        self._job = replace(self._job, terminal=None, keys=None)
 
     def _flush_output(self) -> None:
         """A full disk delays what the terminal showed; of very much the newest part is kept."""
@@ -319,6 +331,13 @@ class Supervisor:
 
     # -- the monitor
 
+    def _offer_input(self) -> None:
+        """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
+        assert self._job is not None
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.paths.stdin)
+        os.symlink(self._job.input_path, self.paths.stdin)
+
     def _start_monitor(self) -> None:
         """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -327,6 +346,7 @@ class Supervisor:
             self._become_monitor()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._monitor_pid = pid
+        self._was_watched = True
 
     def _become_monitor(self) -> None:
         try:
@@ -423,7 +443,16 @@ class Supervisor:
             "usage": {name: round(value, 3) for name, value in usage.items()},
         }
 
+    def _is_as_new(self) -> bool:
+        """Only after a plain command that was over before anybody watched it."""
+        plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._terminated)
+        return plain and not self._was_watched and not children_of(os.getpid())
+
     def _let_go(self) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in self._wakeup_pipe:
+            os.close(fd)
         self._release_gpus()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from labwright.compute.claims import read_claim
 from labwright.compute.environment import split_secrets
+from labwright.compute.launchers import Launch
 from labwright.domain.run import Run
 from labwright.paths import RunPaths
 from labwright.processes import send_signal
@@ -39,20 +40,20 @@ class LocalLauncher:
             self.environment.pop(name, None)
             self.plain_environment.pop(name, None)
 
-    def launch(self, run: Run, variables: dict[str, str]) -> None:
-        line = json.dumps({"run_dir": run.run_dir, "variables": variables}).encode() + b"\n"
+    def launch(self, launches: Sequence[Launch]) -> None:
+        lines = b"".join(_line_of(launch) for launch in launches)
         with self._lock:
             if self._helper is None or self._helper.poll() is not None:
                 self._helper = self._start_helper()
             try:
-                self._send(line)
-            except BrokenPipeError:  # it died after all; a second fork of the same run is stopped by its claim
+                self._send(lines)
+            except BrokenPipeError:  # it died after all; a second fork of a run is stopped by its claim
                 self._helper = self._start_helper()
-                self._send(line)
+                self._send(lines)
 
-    def _send(self, line: bytes) -> None:
+    def _send(self, lines: bytes) -> None:
         assert self._helper is not None and self._helper.stdin is not None
-        self._helper.stdin.write(line)
+        self._helper.stdin.write(lines)
         self._helper.stdin.flush()
 
     def _start_helper(self) -> subprocess.Popen[bytes]:
@@ -87,3 +88,7 @@ class LocalLauncher:
                 self._helper.stdin.close()
                 self._helper.wait(timeout=5)
                 self._helper = None
+
+
+def _line_of(launch: Launch) -> bytes:
+    return json.dumps({"run_dir": launch.run.run_dir, "variables": launch.variables}).encode() + b"\n"

@@ -43,7 +43,7 @@ class Couriers:
         self.channels = channels
         self._couriers = [Courier(lab, channel) for channel in channels if not channel.sender.problem()]
         lab.private_variables = frozenset(channel.url_env for channel in channels if channel.url_env)
-        lab.launcher.withhold(lab.private_variables)
+        lab.local.withhold(lab.private_variables)
         lab.db.on_commit(self._on_commit)
 
     def start(self) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse, StreamingResponse
-from pydantic import Field, GetPydanticSchema, ValidatorFunctionWrapHandler
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from pydantic import BaseModel, Field, GetPydanticSchema, ValidatorFunctionWrapHandler
+from pydantic_core import from_json
 from pydantic_core.core_schema import no_info_wrap_validator_function
 
 from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
 from labwright.server.auth import READERS, allow
 from labwright.server.context import lab_of
+from labwright.server.express import Express
 from labwright.server.models import BIG, In, Text
 from labwright.services import export, metrics, runs
 
@@ -23,6 +26,13 @@ _MAX_POINTS = 10_000
 _MAX_KEY = 1024
 _MAX_TIME = 1e11
 _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+
+
+_LOGGERS = allow(Scope.AGENT, Scope.RUN)
+
+
+class AcceptedOut(BaseModel):
+    accepted: int
 
 
 class PointIn(In):
@@ -70,10 +80,20 @@ class PointsIn(In):
     ]
 
 
-@router.post("/runs/{run_id}/metrics", status_code=202, dependencies=[allow(Scope.AGENT, Scope.RUN)])
-def add_metrics(run_id: str, body: PointsIn, request: Request) -> dict[str, int]:
+@router.post("/runs/{run_id}/metrics", status_code=202, response_model=AcceptedOut, dependencies=[_LOGGERS])
+def add_metrics(run_id: str, body: PointsIn, request: Request) -> Response:
     """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
-    return {"accepted": metrics.add_points(lab_of(request), run_id, body.points, time.time())}
+    accepted = metrics.add_points(lab_of(request), run_id, body.points, time.time())
+    return JSONResponse({"accepted": accepted}, 202)
+
+
+EXPRESS = Express(
+    path=re.compile("/runs/(?P<run_id>[^/]+)/metrics"),
+    endpoint=add_metrics,
+    form=PointsIn,
+    permission=_LOGGERS,
+    parse=from_json,
+)
 
 
 @router.get("/runs/{run_id}/metrics", dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -14,8 +15,9 @@ from labwright.domain.run import Run, RunStatus
 from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
+from labwright.server.express import Express
 from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunPatch
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.strict_json import StrictJsonRoute, strict_loads
 from labwright.services import alerts, external, imports, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
@@ -34,6 +36,16 @@ def create_run(body: RunIn, request: Request, key: Key = None) -> Response:
     wanted = _new_run(body)
     once = idempotency_key(key, request, body)
     return _run(runs.create(lab_of(request), wanted, actor_of(request), once), 201)
+
+
+EXPRESS = Express(
+    path=re.compile("/runs"),
+    endpoint=create_run,
+    form=RunIn,
+    permission=WRITERS(),
+    parse=strict_loads,
+    takes_key=True,
+)
 
 
 def _new_run(body: RunIn) -> NewRun:

@@ -1,0 +1,111 @@
+"""Calls that pass the framework by answer as those that go through it: status, headers and words."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
+from tests.support.live_server import LiveServer
+
+EXPRESS = "application/json"
+ORDINARY = "application/json; charset=utf-8"  # unusual enough to go the ordinary way
+CHANGING = ("id", "created_at", "queued_at")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("express") / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    yield server
+    server.stop()
+
+
+def answer(lab: LiveServer, path: str, body: bytes, kind: str, **headers: str) -> tuple[int, dict[str, str], Any]:
+    found = lab.call("POST", path, body, headers={"Content-Type": kind, **headers})
+    said = found.json
+    if isinstance(said, dict):
+        for name in CHANGING:
+            said.pop(name, None)
+    return found.status, {name: found.headers[name] for name in found.headers.keys() - {"date", "content-length"}}, said
+
+
+BODIES = {
+    "good": b'{"command": "true", "name": "x", "params": {"lr": 0.1}}',
+    "empty command": b'{"command": " "}',
+    "no command": b"{}",
+    "a list": b"[]",
+    "no JSON": b'{"command": ',
+    "nothing": b"",
+    "not UTF-8": b'{"command": "\xff"}',
+    "a field twice": b'{"command": "true", "command": "false"}',
+    "an unknown field": b'{"command": "true", "commnad": "x"}',
+    "a NUL": b'{"command": "a\\u0000b"}',
+    "an unknown sweep": b'{"command": "true", "sweep_id": "swp-0000000000"}',
+    "a missing folder": b'{"command": "true", "workdir": "/not/there"}',
+    "nested too deeply": b'{"command": "true", "params": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_a_new_run_is_answered_alike_on_both_ways(lab: LiveServer, body: bytes) -> None:
+    assert answer(lab, "/runs", body, EXPRESS) == answer(lab, "/runs", body, ORDINARY)
+
+
+POINTS = {
+    "good": b'{"points": [{"key": "loss", "step": 1, "value": 0.5}]}',
+    "a word": b'{"points": [{"key": "loss", "step": 1, "value": "NaN"}]}',
+    "a string": b'{"points": [{"key": "loss", "step": 1, "value": "high"}]}',
+    "none": b'{"points": []}',
+    "half a step": b'{"points": [{"key": "loss", "step": 1.5, "value": 1}]}',
+    "no JSON": b'{"points": [{',
+}
+
+
+@pytest.mark.parametrize("body", POINTS.values(), ids=POINTS.keys())
+def test_points_are_answered_alike_on_both_ways(lab: LiveServer, body: bytes) -> None:
+    path = f"/runs/{lab.post('/runs', {'command': 'true'})['id']}/metrics"
+    assert answer(lab, path, body, EXPRESS) == answer(lab, path, body, ORDINARY)
+
+
+def test_points_of_an_unknown_run_are_refused_alike(lab: LiveServer) -> None:
+    found = [answer(lab, "/runs/run-0000000000/metrics", POINTS["good"], kind) for kind in (EXPRESS, ORDINARY)]
+    assert found[0] == found[1]
+    assert found[0][0] == 404
+
+
+@pytest.mark.parametrize("kind", [EXPRESS, ORDINARY])
+def test_the_lane_has_the_same_door_and_permissions(lab: LiveServer, kind: str) -> None:
+    run_id = lab.post("/runs", {"command": "true"})["id"]
+    viewer, of_run = mint(lab.token, Scope.VIEWER, "eve"), mint(lab.token, Scope.RUN, run_id)
+    assert answer(lab, "/runs", BODIES["good"], kind, **{"X-Auth-Token": "wrong"})[0] == 401
+    assert answer(lab, "/runs", BODIES["good"], kind, **{"X-Auth-Token": viewer})[0] == 403
+    assert answer(lab, "/runs", BODIES["good"], kind, **{"X-Auth-Token": of_run})[0] == 403
+    assert answer(lab, "/runs", BODIES["good"], kind, Origin="http://elsewhere.example")[0] == 403
+    assert answer(lab, "/runs", BODIES["good"], kind, Host="elsewhere.example")[0] == 403
+    other = lab.post("/runs", {"command": "true"})["id"]
+    assert answer(lab, f"/runs/{run_id}/metrics", POINTS["good"], kind, **{"X-Auth-Token": of_run})[0] == 202
+    assert answer(lab, f"/runs/{other}/metrics", POINTS["good"], kind, **{"X-Auth-Token": of_run})[0] == 403
+
+
+def test_one_key_makes_one_run_whichever_way_it_takes(lab: LiveServer) -> None:
+    before = len(lab.all_runs())
+    for kind in (EXPRESS, ORDINARY, EXPRESS):
+        assert answer(lab, "/runs", BODIES["good"], kind, **{"Idempotency-Key": "once"})[0] == 201
+    assert len(lab.all_runs()) == before + 1
+    assert answer(lab, "/runs", BODIES["good"], EXPRESS, **{"Idempotency-Key": "k" * 201})[0] == 422
+    assert answer(lab, "/runs", b'{"command": "false"}', EXPRESS, **{"Idempotency-Key": "once"})[0] in (409, 422)
+
+
+def test_a_client_that_hangs_up_in_mid_body_harms_nobody(lab: LiveServer) -> None:
+    place = urlsplit(lab.url)
+    head = f"POST /runs HTTP/1.1\r\nHost: {place.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
+    with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
+        raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode())
+    assert answer(lab, "/runs", BODIES["good"], EXPRESS)[0] == 201

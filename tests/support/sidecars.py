@@ -1,0 +1,29 @@
+"""Find the processes that belong to a run, to harm them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from labwright.processes import children_of, start_time
+from tests.support.live_server import LiveServer
+
+
+def supervisor_of(server: LiveServer, run_id: str) -> int:
+    claim = json.loads((server.state / "runs" / run_id / "claim").read_text())
+    return int(claim["pid"])
+
+
+def monitors_of(server: LiveServer) -> set[int]:
+    """The child of each living supervisor that shares its session; a job has one of its own, but not in its first
+    moment: whoever must not harm a job looks twice."""
+    supervisors = {supervisor_of(server, claim.parent.name) for claim in (server.state / "runs").glob("*/claim")}
+    alive = [pid for pid in supervisors if start_time(pid) is not None]
+    return {child for pid in alive for child in children_of(pid) if _session_of(child) == pid}
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
