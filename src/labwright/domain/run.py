@@ -173,8 +173,7 @@ def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]
     common: str | None = None
     for variant in variants:
         if common is None:
-            common = _ENCODER.encode({name: value for name, value in base.to_dict().items() if name not in variant})[
-                :-1
-            ]
+            shared = {name: value for name, value in base.to_dict().items() if name not in variant}
+            common = _ENCODER.encode(shared)[:-1]
         text = f"{common},{_ENCODER.encode(variant)[1:]}"
         yield RunRecord(variant["id"], variant["name"], variant["status"], base.sweep_id, text)
