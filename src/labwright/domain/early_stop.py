@@ -57,22 +57,22 @@ def checkpoint(rule: dict[str, Any], last_step: int) -> int | None:
     return int(step)
 
 
-def verdict(rule: dict[str, Any], goal: str, own: Progress, others: Sequence[Progress], step: int) -> str:
-    """Why the run should end, or nothing."""
+def verdict(rule: dict[str, Any], goal: str, own: Progress, others: Sequence[Progress], step: int) -> str | None:
+    """Why the run should end, nothing if it may go on, None while too few have come as far to say."""
     value = own.at(step)
     found = [other for other in (progress.at(step) for progress in others) if other is not None]
     if value is None:
-        return ""
+        return None
     sign = 1 if goal == "min" else -1
     if rule["method"] == "median":
         if len(found) < rule.get("after_runs", AFTER_RUNS):
-            return ""
+            return None
         middle = statistics.median(found)
         worse = value * sign > middle * sign
         return f"{value:.4g} at step {step}, the median of {len(found)} others is {middle:.4g}" if worse else ""
     factor = rule.get("factor", FACTOR)
     if len(found) + 1 < factor:
-        return ""
+        return None
     kept = max(1, math.ceil((len(found) + 1) / factor))
     better = sum(1 for other in found if other * sign < value * sign)
     return f"{value:.4g} at step {step}, {better} of {len(found)} others did better" if better >= kept else ""

@@ -48,9 +48,11 @@ class EarlyStop:
         step = checkpoint(sweep.early_stop, own.last_step)
         if step is None or step <= self._judged.get(run_id, -1):
             return ""
-        self._judged[run_id] = step
         others = [progress for other, progress in known.items() if other != run_id]
-        return verdict(sweep.early_stop, sweep.metric["goal"], own, others, step)
+        words = verdict(sweep.early_stop, sweep.metric["goal"], own, others, step)
+        if words is not None:
+            self._judged[run_id] = step
+        return words or ""
 
     def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, Progress]:
         counted = (RunStatus.FINISHED, RunStatus.STOPPED)
