@@ -59,6 +59,7 @@ class Sweep:
     sampling_seed: int = 0
     template: dict[str, Any] = field(default_factory=dict)  # a run's record: what all of its runs have in common
     best: dict[str, Any] | None = None
+    best_at: int = -1  # how many runs had finished when that was the best
     warnings: tuple[str, ...] = ()
     failures_accepted: int = 0  # how many had failed when somebody said that it is to go on
     started_at: str | None = None

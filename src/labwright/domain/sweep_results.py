@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labwright.domain.run import RunStatus
+
 # Two-sided 95 % points of Student's t by degrees of freedom; between two of them the larger is used.
 _T = ((1, 12.71), (2, 4.30), (3, 3.18), (4, 2.78), (5, 2.57), (6, 2.45), (8, 2.31), (10, 2.23), (20, 2.09), (60, 2.0))
 _T_MANY = 1.96
 _CURVE_POINTS = 200
+_COMPARED = 50  # so many of the next best are compared with the best
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,7 +22,7 @@ class Configuration:
 
     label: str
     trial: int | None
-    params: dict[str, Any]
+    params: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, int] = field(default_factory=dict)
     run_ids: list[str] = field(default_factory=list)
     samples: dict[Any, list[float]] = field(default_factory=dict)  # by seed, or by run where there is none
@@ -31,9 +34,20 @@ class Configuration:
     def n(self) -> int:
         return len(self.samples)
 
+    def add(self, run_id: str, status: str, seed: int | None, ended_at: str | None, value: float | None) -> None:
+        """One of its runs. Only one that finished has a value that counts, and stands before the others."""
+        self.progress[status] = self.progress.get(status, 0) + 1
+        if ended_at and ended_at > self.ended_at:
+            self.ended_at = ended_at
+        if value is not None and status == RunStatus.FINISHED and math.isfinite(value):
+            self.samples.setdefault(run_id if seed is None else seed, []).append(value)
+            self.run_ids.insert(0, run_id)
+        else:
+            self.run_ids.append(run_id)
+
     def settle(self) -> None:
         """Mean and standard deviation over seeds; a seed that ran twice counts once."""
-        values = [math.fsum(several) / len(several) for several in self.samples.values()]
+        values = [sum(several) / len(several) for several in self.samples.values()]
         if values:
             self.mean = math.fsum(values) / len(values)
         if len(values) > 1:
@@ -91,13 +105,13 @@ def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
             f"The best leads by {gap:.3g}, but there is only one run of {'it' if best.n < 2 else 'the next'}, so "
             "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
         )
-    alike = [found for found in valued[1:] if found.n > 1 and not _differ(best, found)]
+    alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not _differ(best, found)]
     if alike and alike[0] is second:
         return Verdict(
             "within_noise",
             f"The best leads the next by {gap:.3g}, which is less than the noise between seeds "
             f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}): that is no difference. "
-            f"{len(alike)} other configuration(s) cannot be told from the best.",
+            f"{len(alike)} of the next {min(_COMPARED, len(valued) - 1)} configurations cannot be told from the best.",
         )
     return Verdict(
         "clear",

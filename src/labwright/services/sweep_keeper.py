@@ -26,7 +26,7 @@ from labwright.services import sweep_views
 from labwright.services.runs import request_stop
 from labwright.services.sweep_early_stop import EarlyStop
 from labwright.services.sweep_supply import Supply
-from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, paused
+from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, clock_stopped, paused
 from labwright.store import alerts, runs, sweeps
 
 log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class SweepKeeper:
             counts = sweeps.count_by_status(tx.connection, sweep_id)
             if sweep.status is not SweepStatus.RUNNING or any(counts[status] for status in _UNENDED):
                 return
-            facts = {"best": sweep_views.best_of(tx.connection, sweep), "ended_at": now(), "running_since": None}
+            facts = {**sweep_views.best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
             done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(counts), **facts)
             change(self._lab, tx, sweep, done, SYSTEM)
         forget_secrets(self._lab, sweep_id)
@@ -183,11 +183,11 @@ class SweepKeeper:
         if time.monotonic() < self._best_at.get(sweep_id, 0.0):
             return
         self._best_at[sweep_id] = time.monotonic() + _BEST_SECONDS
-        best = sweep_views.best_of(self._lab.db.reader(), sweeps.get(self._lab.db.reader(), sweep_id))
+        facts = sweep_views.best_facts(self._lab.db.reader(), sweeps.get(self._lab.db.reader(), sweep_id))
         with self._lab.db.transaction() as tx:
             sweep = sweeps.get(tx.connection, sweep_id)
-            if best is not None and best != sweep.best:
-                change(self._lab, tx, sweep, sweep.evolve(best=best), SYSTEM)
+            if facts["best"] is not None and facts["best"] != sweep.best:
+                change(self._lab, tx, sweep, sweep.evolve(**facts), SYSTEM)
 
 
 _UNENDED = (RunStatus.READY, RunStatus.QUEUED, *ACTIVE)

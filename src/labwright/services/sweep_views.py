@@ -19,7 +19,6 @@ from labwright.domain.run import RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.domain.sweep_results import Configuration, best_so_far, ranked, verdict
 from labwright.store import sweeps
-from labwright.store.sweeps import SweepRun
 
 Metric = dict[str, Any]
 
@@ -27,8 +26,9 @@ Metric = dict[str, Any]
 def view(lab: Lab, sweep: Sweep) -> dict[str, Any]:
     """The sweep with how far it is, and the best configuration as it is now."""
     connection = lab.db.reader()
-    best = best_of(connection, sweep) if sweep.metric else None
-    return {**sweep.to_dict(), "progress": _progress(sweeps.count_by_status(connection, sweep.id)), "best": best}
+    counts = sweeps.count_by_status(connection, sweep.id)
+    best = sweep.best if sweep.best_at == counts[RunStatus.FINISHED] else best_of(connection, sweep)
+    return {**sweep.to_dict(), "progress": _progress(counts), "best": best}
 
 
 def _progress(counts: dict[str, int]) -> dict[str, int]:
@@ -58,6 +58,12 @@ def outcomes(connection: sqlite3.Connection, sweep: Sweep) -> tuple[int, int]:
     return failed + max(0, finished - valued), valued
 
 
+def best_facts(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any]:
+    """For the sweep's record: counted first, so that what finishes meanwhile makes it stale and not wrong."""
+    finished = sweeps.count_by_status(connection, sweep.id)[RunStatus.FINISHED]
+    return {"best_at": finished, "best": best_of(connection, sweep)}
+
+
 def best_of(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any] | None:
     if sweep.metric is None:
         return None
@@ -73,35 +79,27 @@ def _best(found: Configuration) -> dict[str, Any]:
 def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[Configuration]:
     """Grouped by what they are; only runs that finished have a value that counts."""
     values = sweeps.metric_values(connection, sweep.id, metric)
-    rows = sweeps.runs_of(connection, sweep.id)
-    every = json.loads(f"[{','.join(row.params for row in rows)}]")  # all at once: thousands of calls cost more
     found: dict[str, Configuration] = {}
-    for row, params in zip(rows, every, strict=True):
+    texts = []
+    for row in sweeps.runs_of(connection, sweep.id):
         label = row.config_hash or row.params
         known = found.get(label)
         if known is None:
-            known = found[label] = Configuration(label=label, trial=row.trial, params=_params(sweep, row, params))
-        _count(known, row, values.get(row.id))
-    for configuration in found.values():
+            known = found[label] = Configuration(label=label, trial=row.trial)
+            texts.append(row.params)
+        known.add(row.id, row.status, row.seed, row.ended_at, values.get(row.id))
+    every = json.loads(f"[{','.join(texts)}]")  # all at once: thousands of calls cost more
+    for configuration, params in zip(found.values(), every, strict=True):
+        configuration.params = _params(sweep, configuration, params)
         configuration.settle()
     return list(found.values())
 
 
-def _params(sweep: Sweep, row: SweepRun, params: dict[str, Any]) -> dict[str, Any]:
-    """Of a run that the sweep made, what the sweep gave it; of others all but the seed."""
-    if row.trial is not None and sweep.parameters:
+def _params(sweep: Sweep, found: Configuration, params: dict[str, Any]) -> dict[str, Any]:
+    """Of runs that the sweep made, what the sweep gave them; of others all but the seed."""
+    if found.trial is not None and sweep.parameters:
         return {name: params[name] for name in sweep.parameters if name in params}
     return {name: value for name, value in params.items() if name != SEED}
-
-
-def _count(known: Configuration, row: SweepRun, value: float | None) -> None:
-    known.progress[row.status] = known.progress.get(row.status, 0) + 1
-    known.ended_at = max(known.ended_at, row.ended_at or "")
-    if value is not None and row.status == RunStatus.FINISHED and math.isfinite(value):
-        known.samples.setdefault(row.id if row.seed is None else row.seed, []).append(value)
-        known.run_ids.insert(0, row.id)  # one that counts stands first
-    else:
-        known.run_ids.append(row.id)
 
 
 def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: int) -> dict[str, Any]:

@@ -139,10 +139,10 @@ def pause(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
 
 
 def paused(sweep: Sweep, reason: str) -> Sweep:
-    return sweep.move(SweepStatus.PAUSED, status_reason=reason, **_clock_stopped(sweep))
+    return sweep.move(SweepStatus.PAUSED, status_reason=reason, **clock_stopped(sweep))
 
 
-def _clock_stopped(sweep: Sweep) -> dict[str, Any]:
+def clock_stopped(sweep: Sweep) -> dict[str, Any]:
     return {"active_seconds": wall_seconds(sweep), "running_since": None}
 
 
@@ -172,7 +172,7 @@ def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status in ENDED:
             raise Conflict(f"Sweep {sweep_id} has ended already ({sweep.status}).", hint="There is nothing to stop.")
-        ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **_clock_stopped(sweep))
+        ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **clock_stopped(sweep))
         change(lab, tx, sweep, ended, actor)
         active = _end_waiting(lab, tx, sweep_id, actor)
         _clear_alerts(tx, sweep_id, actor)

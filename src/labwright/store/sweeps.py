@@ -128,12 +128,13 @@ def parents_of_any(connection: sqlite3.Connection) -> set[str]:
 def metric_values(connection: sqlite3.Connection, sweep_id: str, metric: dict[str, Any]) -> dict[str, float]:
     """By run, from the newest attempt and there from the source that the run itself chose; NaN where it is that."""
     column = {"best": 2 if metric["goal"] == "min" else 3}.get(metric.get("use", "last"), 1)
-    found: dict[str, tuple[tuple[int, int], float]] = {}
-    for row in connection.execute(SWEEPS["values_of_metric"], {"sweep_id": sweep_id, "key": metric["key"]}):
-        run_id, value, order = row[0], row[column], preference(row[4], row[5])
-        if value is not None and (run_id not in found or order < found[run_id][0]):
-            found[run_id] = (order, float(value))
-    return {run_id: value for run_id, (_, value) in found.items()}
+    rows = connection.execute(SWEEPS["values_of_metric"], {"sweep_id": sweep_id, "key": metric["key"]})
+    found: dict[str, tuple[Any, ...]] = {}
+    for row in rows:
+        known = found.setdefault(row[0], row)
+        if known is not row and preference(row[4], row[5]) < preference(known[4], known[5]):
+            found[row[0]] = row
+    return {run_id: float(row[column]) for run_id, row in found.items() if row[column] is not None}
 
 
 def metric_keys(connection: sqlite3.Connection, sweep_id: str) -> list[str]:
