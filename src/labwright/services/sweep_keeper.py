@@ -45,6 +45,7 @@ class SweepKeeper:
         self._news = threading.Event()
         self._touched: set[str] = set()
         self._watched: set[str] = set()
+        self._stale: set[str] = set()  # which of them leads may have changed since we looked
         self._early: dict[str, EarlyStop] = {}
         self._best_at: dict[str, float] = {}
         self._closing = False
@@ -78,11 +79,11 @@ class SweepKeeper:
 
     def _loop(self) -> None:
         while not self._closing:
-            self._news.wait(_LOOK_SECONDS if self._watched else None)
+            self._news.wait(_LOOK_SECONDS if self._watched or self._stale else None)
             time.sleep(_GATHER_SECONDS)
             self._news.clear()
             touched, self._touched = self._touched, set()
-            for sweep_id in touched | self._watched:
+            for sweep_id in touched | self._watched | self._stale:
                 if not self._closing:
                     self._advance_or_tell(sweep_id)
 
@@ -181,7 +182,9 @@ class SweepKeeper:
     def _note_best(self, sweep_id: str) -> None:
         """For lists of sweeps; a sweep's own page looks for itself."""
         if time.monotonic() < self._best_at.get(sweep_id, 0.0):
+            self._stale.add(sweep_id)
             return
+        self._stale.discard(sweep_id)
         self._best_at[sweep_id] = time.monotonic() + _BEST_SECONDS
         facts = sweep_views.best_facts(self._lab.db.reader(), sweeps.get(self._lab.db.reader(), sweep_id))
         with self._lab.db.transaction() as tx:

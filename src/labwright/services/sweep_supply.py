@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from dataclasses import replace
 
 from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
@@ -51,7 +52,8 @@ class Supply:
     @property
     def is_overrun(self) -> bool:
         """Used up by what has run so far, whatever else was promised."""
-        return what_is_short(self._sweep.budget, self._ledger(only_used=True)) is not None
+        used = replace(self._ledger(with_promises=False), run_seconds=0.0)
+        return what_is_short(self._sweep.budget, replace(used, runs=used.runs - 1)) is not None
 
     def top_up(self) -> Short | None:
         """Queue what may be queued; answers what is short if a budget holds something back."""
@@ -59,13 +61,17 @@ class Supply:
             self._queue(self._ready)
             return None
         while self._in_flight < self._window() and (self._ready or self._may_ask()):
-            if short := what_is_short(self._sweep.budget, self._ledger()):
-                return short
+            if what_is_short(self._sweep.budget, self._ledger()):
+                return self._short_for_good()
             if self._ready:
                 self._queue(1)
             else:
                 self._ask()
-        return what_is_short(self._sweep.budget, self._ledger()) if self._ready or self._may_ask() else None
+        return None
+
+    def _short_for_good(self) -> Short | None:
+        """What is only promised to runs at work may come back when they end sooner: that is worth waiting for."""
+        return what_is_short(self._sweep.budget, self._ledger(with_promises=self._in_flight == 0))
 
     def _window(self) -> int:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
@@ -143,18 +149,18 @@ class Supply:
             seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(began))
             (self._ended_seconds if ended else self._elapsed).append(seconds)
 
-    def _ledger(self, *, only_used: bool = False) -> Ledger:
+    def _ledger(self, *, with_promises: bool = True) -> Ledger:
         """A run is expected to take as long as the longest so far, or as its time limit while none has ended."""
         limit = self._sweep.template.get("time_limit_seconds")
         longest = max(self._ended_seconds, default=limit or 0.0)
         not_begun = self._in_flight - len(self._elapsed)
         promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
         return Ledger(
-            runs=self._total - self._ready - only_used,
+            runs=self._total - self._ready,
             gpu_seconds=(sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
-            promised_gpu_seconds=0.0 if only_used else promised * self._gpus,
+            promised_gpu_seconds=promised * self._gpus if with_promises else 0.0,
             wall_seconds=wall_seconds(self._sweep),
-            run_seconds=0.0 if only_used else longest,
+            run_seconds=longest,
             gpus=self._gpus,
         )
 

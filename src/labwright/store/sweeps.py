@@ -61,10 +61,9 @@ def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tupl
     return sweeps, rows[limit - 1][0] if len(rows) > limit else None
 
 
-def all_limited(connection: sqlite3.Connection) -> list[Sweep]:
-    """Those that hold runs back: by a parallel limit, or because they are paused or stopped."""
-    rows = connection.execute(SWEEPS["limited"])
-    return [Sweep.from_dict(json.loads(row[0])) for row in rows]
+def limits(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many runs may be active at a time, of each sweep that holds some back: its `parallel`, or none while paused."""
+    return dict(connection.execute(SWEEPS["limits"]).fetchall())
 
 
 def with_status(connection: sqlite3.Connection, status: SweepStatus) -> list[Sweep]:

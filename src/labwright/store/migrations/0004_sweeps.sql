@@ -10,5 +10,9 @@ WHERE sweep_id IS NOT NULL;
 ALTER TABLE sweeps ADD COLUMN status TEXT GENERATED ALWAYS AS (record ->> 'status') VIRTUAL;
 CREATE INDEX sweeps_by_status ON sweeps (status, seq);
 
+-- Ended sweeps hold nothing back, however many of them there are.
+DROP INDEX sweeps_limited;
+CREATE INDEX sweeps_limiting ON sweeps (id) WHERE limited AND record ->> 'status' NOT IN ('completed', 'stopped');
+
 ALTER TABLE alerts ADD COLUMN sweep_id TEXT GENERATED ALWAYS AS (record ->> 'sweep_id') VIRTUAL;
 CREATE INDEX alerts_by_sweep ON alerts (sweep_id, status) WHERE sweep_id IS NOT NULL;

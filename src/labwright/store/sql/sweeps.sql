@@ -13,8 +13,9 @@ UPDATE sweeps SET record = :record WHERE id = :id;
 -- name: list
 SELECT seq, record FROM sweeps WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
 
--- name: limited
-SELECT record FROM sweeps WHERE limited;
+-- name: limits
+SELECT id, CASE status WHEN 'paused' THEN 0 ELSE CAST(record ->> 'parallel' AS INTEGER) END FROM sweeps
+WHERE limited AND record ->> 'status' NOT IN ('completed', 'stopped');
 
 -- name: with_status
 SELECT record FROM sweeps WHERE status = :status ORDER BY seq;
