@@ -364,6 +364,26 @@ def busy_share(server: LiveServer, sweep_id: str, wanted: int) -> tuple[int, flo
     return most, full / (at - begin)
 
 
+def test_a_budget_in_gpu_hours_counts_cards_and_what_is_promised(four_cards: LiveServer) -> None:
+    made = make_sweep(
+        four_cards,
+        base_command=": {a}; sleep 0.5",
+        parameters={"a": list(range(40))},
+        gpus=2,
+        budget={"gpu_hours": 6 / 3600},
+        time_limit_seconds=1.5,
+        metric=None,
+    )
+    held = sweep_when(four_cards, made["id"], "paused")
+    assert "GPU-hours" in held["status_reason"]
+    wait_until(lambda: four_cards.get(f"/sweeps/{made['id']}")["progress"]["running"] == 0, "the last to end")
+    runs = [run for run in runs_of(four_cards, made["id"]) if run["started_at"]]
+    used = sum(2 * (epoch_seconds(run["ended_at"]) - epoch_seconds(run["started_at"])) for run in runs)
+    assert 1 <= len(runs) < 40
+    assert used <= 6
+    assert alerts_of(four_cards, made["id"])[0]["rule"] == "sweep_budget:gpu_hours"
+
+
 def test_two_sweeps_share_the_cards_fairly(four_cards: LiveServer) -> None:
     wait = gate(four_cards, "fair")
     holders = [four_cards.submit(wait, gpus=1)["id"] for _ in range(4)]

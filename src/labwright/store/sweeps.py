@@ -62,7 +62,7 @@ def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tupl
 
 
 def limits(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many runs may be active at a time, of each sweep that holds some back: its `parallel`, or none while paused."""
+    """How many runs may be active, of each sweep that holds some back: its `parallel`, or none while it is paused."""
     return dict(connection.execute(SWEEPS["limits"]).fetchall())
 
 
