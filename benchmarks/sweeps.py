@@ -9,7 +9,7 @@ from array import array
 from pathlib import Path
 
 from benchmarks.figure import Figure, at_most, median_of
-from benchmarks.server import connected, fresh_server, milliseconds_of
+from benchmarks.server import connected, fresh_server, milliseconds_of, processor_seconds
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.compute.scheduler import Capacity, active_load, choose, load_queues
@@ -20,26 +20,33 @@ from labwright.domain.run import Run, RunStatus, copies
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.store import metrics, runs, sweeps
 from labwright.store.database import Database, Transaction
+from tests.support.live_server import LiveServer
 
 _SIDE = 100
 _ROUNDS = 5
 _CHOICES = 50
+_GETS = 20
 _AT = "2026-01-01T00:00:00.000Z"
 
 
 def measure() -> list[Figure]:
-    return [_queueing(), *_page(), _choice()]
+    return [*_queueing(), *_page(), _choice()]
 
 
-def _queueing() -> Figure:
-    """The scheduler is kept from beginning any, since `parallel` is 1 and the first one sleeps."""
+def _queueing() -> list[Figure]:
+    """The scheduler is kept from beginning more than one, since `parallel` is 1 and the first one sleeps."""
     with fresh_server() as server, connected(server) as connection:
-        rounds = [_make(connection) for _ in range(_ROUNDS)]
+        rounds = [_make(server, connection) for _ in range(_ROUNDS)]
     how = "POST /sweeps until its answer, all of its runs queued"
-    return median_of("expand and queue 10,000 configurations", "s", rounds, how, at_most(2))
+    name = "expand and queue 10,000 configurations"
+    seconds, spent = zip(*rounds, strict=True)
+    return [
+        median_of(name, "s", seconds, how, at_most(2)),
+        median_of(f"{name}, processor time of the server", "s", spent, how, None),
+    ]
 
 
-def _make(connection: Connection) -> float:
+def _make(server: LiveServer, connection: Connection) -> tuple[float, float]:
     values = [number / 1000 for number in range(_SIDE)]
     body = {
         "name": "many",
@@ -48,12 +55,12 @@ def _make(connection: Connection) -> float:
         "parallel": 1,
         "auto_start": True,
     }
-    began = time.perf_counter()
+    began, before = time.perf_counter(), processor_seconds(server)
     made = connection.request("POST", "/sweeps", body).json
-    seconds = time.perf_counter() - began
+    seconds, spent = time.perf_counter() - began, processor_seconds(server) - before
     assert made["progress"]["total"] == _SIDE * _SIDE
     connection.request("POST", f"/sweeps/{made['id']}/stop")
-    return seconds
+    return seconds, spent
 
 
 def _page() -> list[Figure]:
@@ -62,9 +69,12 @@ def _page() -> list[Figure]:
         figures = []
         for path, words in ((f"/sweeps/{sweep_id}", "the sweep"), (f"/sweeps/{sweep_id}/results", "its results")):
             milliseconds_of(connection, path)
-            rounds = [milliseconds_of(connection, path) for _ in range(20)]
-            how = "GET; 2,500 configurations, 4 seeds each, all with a value"
-            figures.append(median_of(f"sweep page of 10,000 runs, {words}", "ms", rounds, how, at_most(200)))
+            before = processor_seconds(server)
+            rounds = [milliseconds_of(connection, path) for _ in range(_GETS)]
+            spent = (processor_seconds(server) - before) / _GETS * 1e3
+            name, how = f"sweep page of 10,000 runs, {words}", "2,500 configurations, 4 seeds each, all with a value"
+            figures.append(median_of(name, "ms", rounds, how, at_most(200)))
+            figures.append(median_of(f"{name}, processor time of the server", "ms", [spent], how, None))
     return figures
 
 
