@@ -80,6 +80,16 @@ def test_an_adaptive_sweep_goes_on_after_its_database_was_lost(make_server: Call
     assert sorted(run["trial"] for run in after) == list(range(24))
 
 
+def test_secrets_of_a_sweep_survive_a_restart(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    body = {"base_command": ": {a}; echo $HF_TOKEN", "parameters": {"a": [1]}, "env": {"HF_TOKEN": "s3cret"}}
+    made = make_sweep(server, **body, metric=None, auto_start=False)["id"]
+    server.restart()
+    server.post(f"/sweeps/{made}/start")
+    sweep_when(server, made, "completed")
+    assert server.output(runs_of(server, made)[0]["id"]) == "s3cret\n"
+
+
 def test_a_budget_survives_a_kill(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
     made = make_sweep(server, base_command=logs("{a}"), parameters={"a": list(range(30))}, budget={"runs": 12})["id"]

@@ -17,6 +17,7 @@ class EventType(StrEnum):
     SWEEP_STATUS = "sweep.status"
     SWEEP_UPDATED = "sweep.updated"
     ALERT_RAISED = "alert.raised"
+    ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"

@@ -47,6 +47,9 @@ SELECT record FROM alerts WHERE sweep_id = :sweep_id AND status = 'pending' ORDE
 -- name: pending_alerts_of_rule
 SELECT record FROM alerts WHERE rule = :rule AND status = 'pending' ORDER BY seq;
 
+-- name: pending_alerts_of_run
+SELECT record FROM alerts WHERE run_id = :run_id AND status = 'pending' ORDER BY seq;
+
 -- name: delete_alerts_of_run
 DELETE FROM alerts WHERE run_id = :run_id;
 

@@ -20,6 +20,9 @@ WHERE limited AND record ->> 'status' NOT IN ('completed', 'stopped');
 -- name: with_status
 SELECT record FROM sweeps WHERE status = :status ORDER BY seq;
 
+-- name: unended
+SELECT id FROM sweeps WHERE status IN ('draft', 'running', 'paused');
+
 -- name: runs
 SELECT id, status, trial, seed, config_hash, ended_at, params FROM runs INDEXED BY runs_of_sweep WHERE sweep_id = :sweep_id;
 
