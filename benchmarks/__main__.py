@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit
+from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit, sweeps
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "logs": logs.measure,
     "sdk": sdk.measure,
     "metrics": metrics.measure,
+    "sweeps": sweeps.measure,
     "idle": idle.measure,
     "help": command.measure,
 }

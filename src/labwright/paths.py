@@ -75,8 +75,8 @@ class ProjectPaths:
     def run(self, run_id: str) -> RunPaths:
         return RunPaths(self.runs / run_id)
 
-    def secret(self, run_id: str) -> Path:
-        return self.secrets / f"{run_id}.json"
+    def secret(self, owner: str) -> Path:
+        return self.secrets / f"{owner}.json"
 
     def environment(self, digest: str) -> Path:
         return self.environments / f"{digest}.json"

@@ -49,7 +49,7 @@ SECTIONS: dict[str, _Entries] = {
     },
     "Sweeps": {
         "sweeps": ("sweeps", "sweeps", "List sweeps."),
-        "sweep": ("sweeps", "sweep", "Make a sweep that runs can join."),
+        "sweep": ("sweeps", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
     },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),

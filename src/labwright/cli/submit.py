@@ -16,7 +16,7 @@ from labwright.cli.options import AsJson, Project, RunRef, connect
 from labwright.cli.runs import exit_code_of
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.show import note_on, run_line, time_taken
-from labwright.cli.sweeps import sweep_id_of
+from labwright.cli.sweep_ids import sweep_id_of
 from labwright.cli.words import one_line, parse_duration, parse_pair, parse_value
 from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient

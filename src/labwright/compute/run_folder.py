@@ -32,7 +32,7 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
-    if secrets := _kept_secrets(lab, run.id) if run.secret_env else {}:  # none the second time: they lie there already
+    if secrets := _kept_secrets(lab, run) if run.secret_env else {}:  # none the second time: they lie there already
         write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
@@ -113,23 +113,28 @@ def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
     }
 
 
-def keep_secrets(lab: Lab, run_id: str, secrets: dict[str, str]) -> None:
-    """Until launch, in a file of their own that only the owner can read; the database never sees them."""
+def keep_secrets(lab: Lab, owner: str, secrets: dict[str, str]) -> None:
+    """Of a run until its launch, of a sweep until its end: in a file of their own that only we can read.
+
+    The database never sees them.
+    """
     if secrets:
         lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
-        write_json(lab.paths.secret(run_id), secrets, sync=False)
+        write_json(lab.paths.secret(owner), secrets, sync=False)
 
 
-def _kept_secrets(lab: Lab, run_id: str) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = read_json(lab.paths.secret(run_id))
-    except FileNotFoundError:
-        return {}
-    return kept
+def _kept_secrets(lab: Lab, run: Run) -> dict[str, str]:
+    """The run's own, or those that its sweep was given for all of its runs."""
+    for owner in (run.id, run.sweep_id if run.trial is not None else None):
+        with contextlib.suppress(FileNotFoundError):
+            if owner:
+                kept: dict[str, str] = read_json(lab.paths.secret(owner))
+                return kept
+    return {}
 
 
-def forget_secrets(lab: Lab, run_id: str) -> None:
-    lab.paths.secret(run_id).unlink(missing_ok=True)
+def forget_secrets(lab: Lab, owner: str) -> None:
+    lab.paths.secret(owner).unlink(missing_ok=True)
 
 
 def forget_secrets_of_ended(lab: Lab, events: Iterable[Event]) -> None:

@@ -15,6 +15,7 @@ class EventType(StrEnum):
     RUN_NOTICE = "run.notice"
     SWEEP_CREATED = "sweep.created"
     SWEEP_STATUS = "sweep.status"
+    SWEEP_UPDATED = "sweep.updated"
     ALERT_RAISED = "alert.raised"
     ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"

@@ -213,7 +213,12 @@ def preferred(found: list[Series]) -> list[Series]:
 
 
 def _order(series: Series) -> tuple[int, int]:
-    return -series.attempt, _RANK.get(series.source, 9)
+    return preference(series.source, series.attempt)
+
+
+def preference(source: str, attempt: int) -> tuple[int, int]:
+    """The less, the better."""
+    return -attempt, _RANK.get(source, 9)
 
 
 def save_summary(tx: Transaction, run_id: str) -> None:
