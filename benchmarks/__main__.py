@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, slurm, submit
+from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, slurm, submit, sweeps
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "sdk": sdk.measure,
     "metrics": metrics.measure,
     "slurm": slurm.measure,
+    "sweeps": sweeps.measure,
     "idle": idle.measure,
     "help": command.measure,
 }

@@ -91,8 +91,8 @@ class ProjectPaths:
     def array(self, array_id: str) -> ArrayPaths:
         return ArrayPaths(self.arrays / array_id)
 
-    def secret(self, run_id: str) -> Path:
-        return self.secrets / f"{run_id}.json"
+    def secret(self, owner: str) -> Path:
+        return self.secrets / f"{owner}.json"
 
     def environment(self, digest: str) -> Path:
         return self.environments / f"{digest}.json"

@@ -17,7 +17,7 @@ from labwright.domain.event import EventType
 from labwright.domain.run import RunStatus
 from labwright.server.app import make_api
 from labwright.server.boot import open_lab, prepare_state
-from labwright.settings import Settings
+from labwright.settings import BOUNDS, Settings
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -62,8 +62,8 @@ def test_the_http_reference_names_no_route_that_is_not_there(application: FastAP
 def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI) -> None:
     text = read("http.md")
     schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
-    wanted = {f"{name}.{field}" for name in ("RunIn", "RunPatch", "RerunIn", "WildSweepIn", "AlertIn", "ClusterIn")
-              for field in schemas[name]["properties"]}  # fmt: skip
+    forms = ("RunIn", "RunPatch", "RerunIn", "WildSweepIn", "SweepIn", "SweepExtension", "AlertIn", "ClusterIn")
+    wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}
     assert sorted(name for name in wanted if not re.search(rf"\b{name.split('.')[1]}\b", text)) == []
 
 
@@ -75,6 +75,11 @@ def test_every_setting_is_documented_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", read("settings.md"), re.MULTILINE))
     defaults = {field.name: _as_toml(field.default) for field in fields(Settings)}
     assert rows == defaults
+
+
+def test_the_bounds_of_every_number_are_documented() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| `[^`]*` \| ([\d.,]+ – [\d.,]+) \|", read("settings.md"), re.MULTILINE))
+    assert rows == {name: f"{low:g} – {high:,.15g}" for name, (low, high) in BOUNDS.items()}
 
 
 def _as_toml(value: object) -> str:

@@ -58,7 +58,10 @@ def _words(event: Json) -> list[Any]:
         why = f": {one_line(data['reason'])}" if data.get("reason") else ""
         code = f", exit {data['exit_code']}" if data.get("exit_code") else ""
         return [f"{data['from']} → ", status_cell(data["to"]), f"{code}{why}", by]
-    if event["type"] == EventType.RUN_UPDATED:
+    if event["type"] == EventType.SWEEP_STATUS:
+        why = f": {one_line(data['reason'])}" if data.get("reason") else ""
+        return [f"{data['from']} → {data['to']}{why}", by]
+    if event["type"] in (EventType.RUN_UPDATED, EventType.SWEEP_UPDATED):
         return [f"changed: {', '.join(data['changed'])}", by]
     shown = [
         one_line(str(data[name])) for name in ("name", "text", "message", "answer", "type", "url") if data.get(name)

@@ -16,7 +16,7 @@ from labwright.cli.options import AsJson, Project, RunRef, connect
 from labwright.cli.runs import exit_code_of
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.show import note_on, run_line, time_taken
-from labwright.cli.sweeps import sweep_id_of
+from labwright.cli.sweep_ids import sweep_id_of
 from labwright.cli.words import one_line, parse_duration, parse_pair, parse_value
 from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient
@@ -181,7 +181,7 @@ def _tell_until_started(client: LabClient, run: Json) -> None:
     note(said)
     for now in changes_until_started(client, run["id"], note):
         words = f"{now['id']}  {now['status']}: {now['status_reason']}"
-        if now["status"] == RunStatus.WAITING and words != said:
+        if now["status"] in (RunStatus.QUEUED, RunStatus.WAITING) and now["status_reason"] and words != said:
             said = words
             note(said)
 

@@ -104,8 +104,8 @@ class LabClient:
         found: list[str] = self._get(f"/runs/{run_id}/metrics", keys=[""], max_points=2)["keys"]
         return found
 
-    def compare(self, run_ids: list[str], key: str, max_points: int) -> Json:
-        return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points)
+    def compare(self, run_ids: list[str], key: str, max_points: int, x: str = "step") -> Json:
+        return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points, x=x)
 
     def export(self, run_id: str, form: str, keys: list[str] | None, *, with_run: bool) -> Iterator[bytes]:
         """Line by line, as the server makes them."""
@@ -137,8 +137,26 @@ class LabClient:
     def sweeps(self) -> list[Json]:
         return list(self._all("/sweeps"))
 
+    def sweep(self, sweep_id: str) -> Json:
+        return self._get(f"/sweeps/{quote(sweep_id, safe='')}")
+
     def create_wild_sweep(self, wanted: Json) -> Json:
         return self._create("/sweeps/wild", wanted)
+
+    def create_sweep(self, wanted: Json) -> Json:
+        return self._create("/sweeps", wanted)
+
+    def change_sweep(self, sweep_id: str, verb: str, body: Json | None = None) -> Json:
+        """start, stop, pause, resume, retry-failed or extend."""
+        return self._post(f"/sweeps/{sweep_id}/{verb}", body)
+
+    def sweep_results(self, sweep_id: str, key: str | None, goal: str | None, limit: int) -> Json:
+        return self._get(f"/sweeps/{sweep_id}/results", key=key, goal=goal, limit=limit)
+
+    def export_sweep(self, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[bytes]:
+        query = {"format": form, "key": key, "goal": goal}
+        with self.connection.stream(f"/sweeps/{sweep_id}/results/export", query, lambda: _SLOW_SECONDS) as lines:
+            yield from lines
 
     def alerts(self, status: str | None) -> list[Json]:
         return list(self._all("/alerts", status=status))

@@ -26,7 +26,6 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
-from labwright.domain.sweep import SweepStatus
 from labwright.store import runs, sweeps
 
 log = logging.getLogger(__name__)
@@ -182,18 +181,10 @@ class Engine:
         room = min(capacity.total - len(active), _AT_ONCE)
         if room <= 0:
             return
-        limits = self._limits()
+        limits = sweeps.limits(reader)
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
         if chosen := choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
             self._launch(chosen)
-
-    def _limits(self) -> dict[str, int]:
-        """How many runs of a sweep may be active: its `parallel`, or none while it is paused or stopped."""
-        found: dict[str, int] = {}
-        for sweep in sweeps.all_limited(self._lab.db.reader()):
-            held = sweep.status in (SweepStatus.PAUSED, SweepStatus.STOPPED)
-            found[sweep.id] = 0 if held else sweep.parallel or (1 << 30)
-        return found
 
     def _launch(self, run_ids: list[str]) -> None:
         """Commit first, then folders, then spawn: a kill in between is found by `recover`."""

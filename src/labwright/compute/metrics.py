@@ -24,11 +24,12 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
+from labwright.domain.configurations import config_hash
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Hint
 from labwright.domain.metric import Points, as_number, as_step
 from labwright.domain.run import Run
-from labwright.files import complete_lines
+from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import metrics, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
@@ -169,6 +170,9 @@ class Batch:
 
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
+            if isinstance(line, TooLong):
+                self._refused.setdefault("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
+                continue
             try:
                 entry = from_json(line)
             except ValueError:
@@ -220,7 +224,7 @@ class Batch:
 
     def _take_config(self, config: dict[str, Any], _entry: dict[str, Any]) -> None:
         current = runs.get(self._tx.connection, self._run.id)
-        changed = current.evolve(params={**current.params, **_plain(config)})
+        changed = _with_config(current, _plain(config))
         if changed != current:
             self._run = runs.change(self._tx, current, changed, _by(current))
 
@@ -256,6 +260,14 @@ _OTHER: dict[str, Callable[[Batch, dict[str, Any], dict[str, Any]], None]] = {
 
 def _by(run: Run) -> str:
     return str(Actor(Scope.RUN, run.id))
+
+
+def _with_config(run: Run, config: dict[str, Any]) -> Run:
+    """What a sweep gave a run stays as it was given: it says which configuration the run is."""
+    if run.trial is not None:
+        return run.evolve(params={**config, **run.params})
+    params = {**run.params, **config}
+    return run.evolve(params=params, config_hash=config_hash(params) if params else None)
 
 
 def _plain(config: dict[str, Any]) -> dict[str, Any]:

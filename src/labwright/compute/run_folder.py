@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
-from labwright.domain.run import Run
+from labwright.domain.event import Event, EventType
+from labwright.domain.run import TERMINAL, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.tokens import mint
 
+log = logging.getLogger(__name__)
 _MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to watch
 
 
@@ -49,7 +53,7 @@ def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
 
 def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
     """A node of Slurm inherits nothing from the server, so all it is to know goes by the file."""
-    kept = _kept_secrets(lab, run.id) if run.secret_env else {}
+    kept = _kept_secrets(lab, run) if run.secret_env else {}
     if run.launcher != SLURM:
         return kept
     with contextlib.suppress(FileNotFoundError):
@@ -131,23 +135,39 @@ def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
     }
 
 
-def keep_secrets(lab: Lab, run_id: str, secrets: dict[str, str]) -> None:
-    """Until launch, in a file of their own that only the owner can read; the database never sees them."""
+def keep_secrets(lab: Lab, owner: str, secrets: dict[str, str]) -> None:
+    """Of a run until its launch, of a sweep until its end: in a file of their own that only we can read.
+
+    The database never sees them.
+    """
     if secrets:
         lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
-        write_json(lab.paths.secret(run_id), secrets, sync=False)
+        write_json(lab.paths.secret(owner), secrets, sync=False)
 
 
-def _kept_secrets(lab: Lab, run_id: str) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = read_json(lab.paths.secret(run_id))
-    except FileNotFoundError:
-        return {}
-    return kept
+def _kept_secrets(lab: Lab, run: Run) -> dict[str, str]:
+    """The run's own, or those that its sweep was given for all of its runs."""
+    for owner in (run.id, run.sweep_id if run.trial is not None else None):
+        with contextlib.suppress(FileNotFoundError):
+            if owner:
+                kept: dict[str, str] = read_json(lab.paths.secret(owner))
+                return kept
+    return {}
 
 
-def forget_secrets(lab: Lab, run_id: str) -> None:
-    lab.paths.secret(run_id).unlink(missing_ok=True)
+def forget_secrets(lab: Lab, owner: str) -> None:
+    lab.paths.secret(owner).unlink(missing_ok=True)
+
+
+def forget_secrets_of_ended(lab: Lab, events: Iterable[Event]) -> None:
+    """Told of every commit: a run that ended before its launch, or before its sidecar read them, needs them no more."""
+    for event in events:
+        if event.type is EventType.RUN_STATUS and event.run_id and event.data["to"] in TERMINAL:
+            try:
+                forget_secrets(lab, event.run_id)
+                Path(lab.paths.run(event.run_id).secrets).unlink(missing_ok=True)
+            except OSError as error:  # the end itself is committed; the next start sweeps them away
+                log.warning("the secrets of %s could not be removed: %s", event.run_id, error)
 
 
 def has_folder(lab: Lab, run_id: str) -> bool:

@@ -23,10 +23,11 @@ class AlertStatus(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     id: str
-    run_id: str
+    run_id: str | None  # None: it is about a whole sweep
     message: str
     severity: Severity
     created_at: str
+    sweep_id: str | None = None
     rule: str = ""
     choices: tuple[str, ...] = ()
     status: AlertStatus = AlertStatus.PENDING
@@ -47,6 +48,13 @@ class Alert:
 
     def answered(self, choice: str, by: str, at: str) -> Alert:
         return replace(self, status=AlertStatus.RESOLVED, answer=choice, answered_by=by, answered_at=at)
+
+    def after_end(self) -> Alert:
+        """Of a run that has ended: nothing is left to stop, but it can be run again."""
+        if "stop" not in self.choices:
+            return self
+        left = tuple(choice for choice in self.choices if choice != "stop")
+        return replace(self, choices=left if set(left) - {"ignore"} else (*left, "rerun"))
 
     def check_answer(self, choice: str) -> None:
         if self.status is AlertStatus.RESOLVED:

@@ -36,6 +36,7 @@ from labwright.server.routes import (
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
+from labwright.services.sweep_keeper import SweepKeeper
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
@@ -54,6 +55,7 @@ def make_api(lab: Lab) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
     engine = Engine(lab)
+    keeper = SweepKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
 
     @contextlib.asynccontextmanager
@@ -62,8 +64,10 @@ def make_api(lab: Lab) -> FastAPI:
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
+        await anyio.to_thread.run_sync(keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
 

@@ -19,6 +19,7 @@ from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
+from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run
@@ -113,13 +114,14 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
         env_hash=env_hash,
         params=wanted.params,
         seed=wanted.seed,
+        config_hash=config_hash(wanted.params) if wanted.params else None,
         tags=wanted.tags,
         notes=wanted.notes,
         after=tuple(dict.fromkeys(wanted.after)),
         priority=wanted.priority,
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
-        snapshot=wanted.snapshot or _snapshot(lab, workdir),
+        snapshot=wanted.snapshot or take_snapshot(lab, workdir),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
     return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
@@ -170,7 +172,7 @@ def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
     return (f"Secret variables are not kept after a launch, so this run has no {', '.join(missing)} of its own.",)
 
 
-def _snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
+def take_snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
     root = snapshot_root(lab, workdir)
     if str(root) in ("/", os.path.expanduser("~")):
         return None  # not a project's code

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from labwright.files import read_json
 from labwright.gpu.lease import Lease
 from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
@@ -234,6 +235,14 @@ class Supervisor:
     def _stop_requested(self) -> bool:
         return os.path.exists(self.paths.stop)
 
+    def _reason_to_stop(self) -> str:
+        """What whoever asked for it gave as a reason; the file may be anybody's."""
+        try:
+            asked = read_json(self.paths.stop)
+        except (OSError, ValueError):
+            return ""
+        return str(asked.get("reason", ""))[:500] if isinstance(asked, dict) else ""
+
     def _end_job(self, why: str) -> None:
         self._stopping = why
         self.record.event("stopping", why=why)
@@ -428,7 +437,7 @@ class Supervisor:
 
     def _status_facts(self, exit_code: int) -> dict[str, Any]:
         if self._stopping == "stop":
-            return {"status": "stopped", "reason": "stopped on request"}
+            return {"status": "stopped", "reason": self._reason_to_stop() or "stopped on request"}
         if self._stopping == "terminated":
             return dict(_TERMINATED)
         if self._stopping == "time_limit":
