@@ -6,7 +6,21 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit, sweeps
+from benchmarks import (
+    command,
+    drain,
+    idle,
+    latency,
+    listing,
+    logs,
+    metrics,
+    peers,
+    report,
+    sdk,
+    slurm,
+    submit,
+    sweeps,
+)
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -18,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "sdk": sdk.measure,
     "metrics": metrics.measure,
     "sweeps": sweeps.measure,
+    "slurm": slurm.measure,
     "idle": idle.measure,
     "help": command.measure,
 }

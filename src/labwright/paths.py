@@ -32,9 +32,21 @@ class RunPaths:
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.metrics = f"{self.dir}/metrics"  # one file a source
+        self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, and a sidecar that could not even begin
 
     def claim(self, attempt: int) -> str:
         return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"
+
+
+class ArrayPaths:
+    """The folder of a Slurm job array: which task is which run, and what Slurm had to say."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.dir = os.fspath(folder)
+        self.runs = f"{self.dir}/runs.json"
+
+    def log(self, task: int | str) -> str:
+        return f"{self.dir}/{task}.log"
 
 
 class ProjectPaths:
@@ -53,6 +65,7 @@ class ProjectPaths:
         self.wake = self.state / "wake"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.arrays = self.state / "arrays"
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
@@ -74,6 +87,9 @@ class ProjectPaths:
 
     def run(self, run_id: str) -> RunPaths:
         return RunPaths(self.runs / run_id)
+
+    def array(self, array_id: str) -> ArrayPaths:
+        return ArrayPaths(self.arrays / array_id)
 
     def secret(self, owner: str) -> Path:
         return self.secrets / f"{owner}.json"

@@ -100,6 +100,15 @@ def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
     return found
 
 
+def load_table(project: Path, name: str) -> dict[str, Any]:
+    """The `[name]` table of `labwright.toml`, likewise."""
+    path = project / CONFIG_FILE
+    found = _parsed(path).get(name, {})
+    if not isinstance(found, dict):
+        raise Invalid(f"{path}: {name} must be written as a [{name}] table.")
+    return found
+
+
 def _is_tables(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 

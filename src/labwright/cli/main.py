@@ -54,7 +54,7 @@ SECTIONS: dict[str, _Entries] = {
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
-        "sim": ("sim", "sim", "Simulated GPUs, to rehearse on a machine that has none."),
+        "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
     },
     "News": {
         "alerts": ("alerts", "alerts", "List open alerts, or answer one."),

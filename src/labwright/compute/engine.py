@@ -14,10 +14,12 @@ from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
+from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
+from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
@@ -29,6 +31,7 @@ from labwright.store import runs, sweeps
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
+_AT_ONCE = 2000  # launches in one go, where nothing else limits them
 
 
 class Engine:
@@ -46,8 +49,10 @@ class Engine:
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab)
+        self._slurm = SlurmReports(lab, self._update)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
+        lab.slurm.wake = self.wake
         lab.metrics_arrived = self._metrics.soon
 
     def start(self) -> None:
@@ -73,6 +78,7 @@ class Engine:
         self._metrics.close()
         self._viewers.close()
         self._lab.local.close()
+        self._lab.slurm.close()
         os.close(self._fifo)
 
     def _loop(self) -> None:
@@ -94,6 +100,7 @@ class Engine:
     def tick(self) -> None:
         self._lab.db.heal_if_deleted()
         self._ingest()
+        self._slurm.apply()
         self._recover_lost()
         self._start_queued()
         self._backups.make_if_due()
@@ -142,10 +149,12 @@ class Engine:
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + _TICK_SECONDS
-        for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
+        active = runs.with_status(self._lab.db.reader(), *ACTIVE)
+        for run in active:
             self._metrics.soon(run.id)
             if self._update(run.id) is None:
                 self._recover(run)
+        self._lab.slurm.watch(run for run in active if run.launcher == SLURM)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
 
@@ -164,12 +173,12 @@ class Engine:
             log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)
 
     def _start_queued(self) -> None:
-        if time.monotonic() < self._launch_again_at:
+        if time.monotonic() < self._launch_again_at or self._slurm.keeps_back():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
         active = active_load(reader)
-        room = capacity.total - len(active)
+        room = min(capacity.total - len(active), _AT_ONCE)
         if room <= 0:
             return
         limits = sweeps.limits(reader)

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.alert_rules import project_rules
+from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
+from labwright.compute.launchers.slurm import SLURM
+from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Event, EventType
@@ -32,7 +35,7 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
-    if secrets := _kept_secrets(lab, run) if run.secret_env else {}:  # none the second time: they lie there already
+    if secrets := _secrets_for(lab, run):  # none the second time: they lie there already
         write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
@@ -48,16 +51,35 @@ def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     return {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
 
 
+def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
+    """A node of Slurm inherits nothing from the server, so all it is to know goes by the file."""
+    kept = _kept_secrets(lab, run) if run.secret_env else {}
+    if run.launcher != SLURM:
+        return kept
+    with contextlib.suppress(FileNotFoundError):
+        kept = {**read_json(lab.paths.run(run.id).secrets), **kept}
+    inherited = split_secrets(lab.local.environment)[1] if run.env_hash is None else {}
+    return {**inherited, **kept, **address_for(lab, run)}
+
+
 def address_for(lab: Lab, run: Run) -> dict[str, str]:
-    """Where a run reaches its server, and the token that is good for nothing but this run. Never in a file."""
-    return {"LABWRIGHT_SERVER_URL": lab.url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
+    """Where a run reaches its server, and the token that is good for nothing but this run.
+
+    In no file here; and not for a node of Slurm, unless the address means something there.
+    """
+    url = lab.node_url if run.launcher == SLURM else lab.url
+    if not url:
+        return {}
+    return {"LABWRIGHT_SERVER_URL": url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
 
 
 def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
     settings = lab.settings
-    on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU
+    on_slurm = run.launcher == SLURM
+    on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU and not on_slurm
     return {
-        "wake": str(lab.paths.wake),
+        "wake": "" if on_slurm else str(lab.paths.wake),  # a FIFO does not reach from node to node
+        "slurm": {"warning_signal": warning_signal(run, lab.slurm.defaults)} if on_slurm else None,
         "python_path": str(lab.paths.python_path),
         "grace_seconds": settings.grace_seconds,
         "log_cap_bytes": settings.log_cap_mb << 20,

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,11 @@ from labwright.compute.environment import for_jobs
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
@@ -57,6 +61,7 @@ _OTHER_HOST_PATIENCE_SECONDS = 60.0
 class Listener:
     socket: socket.socket
     url: str
+    node_url: str = ""  # the same for other machines, if they can reach it
 
 
 def serve(project: Path, host: str | None, port: int | None) -> None:
@@ -73,6 +78,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
         log.warning("%s", words)
     listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
     lab = open_lab(paths, settings, listener.url)
+    lab.node_url = listener.node_url
     try:
         _run(lab, listener)
     finally:
@@ -180,9 +186,18 @@ def listen(host: str, port: int, *, chosen: bool) -> Listener:
     except (OSError, OverflowError) as error:
         listener.close()
         raise _cannot_listen(host, port, error) from error
+    address, port = listener.getsockname()[:2]
     shown = f"[{host}]" if family == socket.AF_INET6 else host
-    shown = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
-    return Listener(socket=listener, url=f"http://{shown}:{listener.getsockname()[1]}")
+    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
+    there = name_for_others(shown, address)
+    return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
+
+
+def name_for_others(shown: str, address: str) -> str:
+    """What another machine calls us; nothing if we listen to this one alone."""
+    if ip_address(address).is_unspecified:
+        return socket.gethostname()
+    return "" if ip_address(address).is_loopback else shown
 
 
 def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
@@ -217,6 +232,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
             token=load_or_make(paths.token),
             user=getpass.getuser(),
@@ -232,6 +248,11 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     cluster.restore(lab)
     return lab
+
+
+def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
+    commands = SlurmCommands.from_environment(os.environ)
+    return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
 
 
 def _is_missing(database: Path) -> bool:

@@ -281,6 +281,17 @@ class EvidenceOut(BaseModel):
     said: str
 
 
+class PartitionOut(BaseModel):
+    name: str
+    default: bool
+    state: str
+    time_limit_seconds: int | None
+    nodes: int
+    nodes_unwell: int
+    cpus: int
+    gpus: int
+
+
 class Cluster(BaseModel):
     type: ClusterType
     status: ClusterStatus
@@ -291,7 +302,7 @@ class Cluster(BaseModel):
     memory_total_mb: int
     node_count: int
     head_node: str
-    partitions: list[str]
+    partitions: list[PartitionOut]
     shared_machine: bool
     recommended: Recommended
     evidence: list[EvidenceOut]

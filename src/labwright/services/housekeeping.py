@@ -10,10 +10,11 @@ from typing import Any
 
 from labwright.compute.backups import make_backup
 from labwright.compute.lab import Lab
+from labwright.compute.slurm.batch import runs_of_array
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import Run
+from labwright.domain.run import ACTIVE, Run
 from labwright.services import leftovers
 from labwright.services import runs as run_verbs
 from labwright.store import runs
@@ -53,7 +54,7 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
-    orphans = [*_orphan_folders(lab), *_unused_environments(lab)]
+    orphans = [*_orphan_folders(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
     claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
     snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
@@ -102,6 +103,14 @@ def _unused_environments(lab: Lab) -> list[Path]:
     old = time.time() - _SETTLED_SECONDS
     found = lab.paths.environments.glob("*.json")
     return [path for path in found if path.stem not in used and path.stat().st_mtime < old]
+
+
+def _old_arrays(lab: Lab) -> list[Path]:
+    """Which task was which run matters only while Slurm may still tell of one."""
+    active = {run.id for run in runs.with_status(lab.db.reader(), *ACTIVE)}
+    old = time.time() - lab.settings.keep_days * _DAY
+    found = [path for path in lab.paths.arrays.glob("*") if path.stat().st_mtime < old]
+    return [path for path in found if not active.intersection(runs_of_array(lab.paths, path.name) or ())]
 
 
 def _old_logs(lab: Lab, before: float) -> list[Path]:
