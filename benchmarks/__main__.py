@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit
+from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit, workflow
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "metrics": metrics.measure,
     "idle": idle.measure,
     "help": command.measure,
+    "workflow": workflow.measure,
 }
 
 

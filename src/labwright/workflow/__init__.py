@@ -15,7 +15,6 @@ from labwright.workflow.experiments import (
     Resources,
 )
 from labwright.workflow.graph import Output, Step, Workflow
-from labwright.workflow.reports import Finding, Report
 from labwright.workflow.tasks import Retry, Task, task
 
 TYPE_CHECKING = False
@@ -27,11 +26,14 @@ if TYPE_CHECKING:
     from labwright.workflow.fingerprints import fingerprint
     from labwright.workflow.loading import load_command, load_in_child, read_answer
     from labwright.workflow.outcomes import Outcome, RunResult
+    from labwright.workflow.reports import Finding, Report
     from labwright.workflow.store import Store, StoreInUse
 
 _LATER = {
+    "Finding": "reports",
     "InvalidWorkflow": "engine",
     "Outcome": "outcomes",
+    "Report": "reports",
     "RunResult": "outcomes",
     "Store": "store",
     "StoreInUse": "store",

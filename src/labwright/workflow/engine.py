@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from labwright.workflow.attempts import Bodies
+from labwright.workflow.experiments import result_type
 from labwright.workflow.fingerprints import Fingerprints
 from labwright.workflow.graph import Step, Workflow
 from labwright.workflow.inputs import Given, Sources, key_of
@@ -116,8 +117,9 @@ class _Engine:
         self._outcomes: dict[str, Outcome] = {}
         self._sources = Sources(self._outcomes)
         self._steps = {step.id: step for step in workflow.steps}
-        self._waits = {step.id: len(step.waits_for()) for step in workflow.steps}
-        self._users = _users(workflow)
+        self._waits_for = {step.id: step.waits_for() for step in workflow.steps}
+        self._waits = {id: len(sources) for id, sources in self._waits_for.items()}  # how many have not ended
+        self._users = _users(self._waits_for)
         self._ready = deque(step for step in workflow.steps if not self._waits[step.id])
         self._jobs: deque[Job] = deque()
         self._fans: dict[str, _Fan] = {}
@@ -169,7 +171,7 @@ class _Engine:
 
     def _obstacle(self, step: Step) -> Outcome | None:
         """Why the step does not begin: something it waits for did not finish, or its condition is false."""
-        for source in step.waits_for():
+        for source in self._waits_for[step.id]:
             outcome = self._outcomes[source]
             if outcome.status in ("skipped", "waiting"):
                 return Outcome(outcome.status, outcome.reason)
@@ -204,7 +206,7 @@ class _Engine:
                 return _checked(step.work.returns, self._bodies.call(step.work, inputs))
             if self._run_experiment is None:
                 raise RuntimeError("an experiment declares runs; this run was given no run_experiment to execute them")
-            return _checked(step.work.outputs["result"], self._run_experiment(step, inputs))
+            return _checked(result_type(), self._run_experiment(step, inputs))
 
         return call
 
@@ -248,16 +250,18 @@ class _Engine:
                 self._ready.append(self._steps[user])
 
 
-def _users(workflow: Workflow) -> dict[str, list[str]]:
-    users: dict[str, list[str]] = {step.id: [] for step in workflow.steps}
-    for step in workflow.steps:
-        for source in step.waits_for():
-            users[source].append(step.id)
+def _users(waits_for: dict[str, list[str]]) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {id: [] for id in waits_for}
+    for id, sources in waits_for.items():
+        for source in sources:
+            users[source].append(id)
     return users
 
 
 def _code_of(work: Any, fingerprints: Fingerprints) -> str:
-    return fingerprints.of(work) if isinstance(work, Task) else digest_of(text_of(encode(work)))
+    if isinstance(work, Task):
+        return fingerprints.of(work)
+    return digest_of(text_of([encode(work), fingerprints.environment]))
 
 
 def _retry_of(step: Step) -> Retry:

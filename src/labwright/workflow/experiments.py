@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import shlex
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from labwright.workflow.annotations import Scope, fields_of, read_annotation
@@ -16,7 +14,6 @@ from labwright.workflow.type_rules import Type, of_class, union
 
 DIRECTIONS = ("maximize", "minimize")
 SEED = "seed"
-_ARGUMENT = union(*(of_class(cls) for cls in (str, int, float, bool, Path)))
 
 
 class ExperimentRun(TypedDict):
@@ -37,7 +34,17 @@ class ExperimentResult(TypedDict):
     direction: str
 
 
-_RESULT = read_annotation(ExperimentResult, Scope({}))
+@lru_cache(maxsize=1)
+def result_type() -> Type:
+    return read_annotation(ExperimentResult, Scope({}))
+
+
+@lru_cache(maxsize=1)
+def _argument_type() -> Type:
+    """What can stand in a command."""
+    from pathlib import Path  # here, as it is slow to import and a workflow may not need it
+
+    return union(*(of_class(cls) for cls in (str, int, float, bool, Path)))
 
 
 @dataclass(frozen=True)
@@ -94,11 +101,9 @@ class Experiment:
         return []
 
     def placeholders(self) -> list[str]:
-        names = [
-            name
-            for _text, name, _format, _conversion in string.Formatter().parse(str(self.command))
-            if name is not None
-        ]
+        from string import Formatter
+
+        names = [name for _text, name, _format, _conversion in Formatter().parse(str(self.command)) if name is not None]
         wrong = [name for name in names if not name.isidentifier()]
         if wrong:
             raise ValueError(f"{{{wrong[0]}}} is no name; a brace that is meant is written twice")
@@ -109,11 +114,11 @@ class Experiment:
         if self.faults:
             return {}
         own = {*self.grid, *(self.baseline or {}), SEED}
-        return {name: Input(_ARGUMENT) for name in self.placeholders() if name not in own}
+        return {name: Input(_argument_type()) for name in self.placeholders() if name not in own}
 
     @property
     def outputs(self) -> dict[str, Type]:
-        return {**{part.name: part.type for part in fields_of(_RESULT)}, WHOLE: _RESULT}
+        return {**{part.name: part.type for part in fields_of(result_type())}, WHOLE: result_type()}
 
     @property
     def size(self) -> int:
@@ -138,5 +143,7 @@ class Experiment:
 
     def command_for(self, configuration: Configuration, inputs: Mapping[str, Any]) -> str:
         """The command of one run, each value quoted for the shell."""
+        from shlex import quote
+
         values = {**inputs, **configuration.params, SEED: configuration.seed}
-        return self.command.format(**{name: shlex.quote(str(value)) for name, value in values.items()})
+        return self.command.format(**{name: quote(str(value)) for name, value in values.items()})

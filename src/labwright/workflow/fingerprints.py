@@ -39,7 +39,7 @@ class Fingerprints:
     """Fingerprints in one environment; each body is read once."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._known: dict[int, tuple[Any, str]] = {}  # by id, with the object, so that the id stays its own
 
     def of(self, work: Any) -> str:
@@ -52,7 +52,7 @@ class Fingerprints:
         reader = _Reader(getattr(body, "__module__", "") or "")
         reader.read(body)
         python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
-        reader.read({"python": python, **self._environment})
+        reader.read({"python": python, **self.environment})
         return reader.digest.hexdigest()
 
 

@@ -20,6 +20,7 @@ from labwright.workflow.values import LARGEST, Refused, digest_of, files_unchang
 
 SYNC = ("each", "end", "never")
 _INLINE_LIMIT = 64 << 10
+_write = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class StoreInUse(RuntimeError):
@@ -83,7 +84,7 @@ class Store:
     def append(self, fact: dict[str, Any]) -> None:
         if self._fd is None:
             raise RuntimeError("the store is not open")
-        line = json.dumps(fact, separators=(",", ":")).encode() + b"\n"
+        line = _write(fact).encode() + b"\n"
         while line:  # a full disk may take a part; what is torn then is passed over when the log is read
             line = line[os.write(self._fd, line) :]
         if self._sync == "each":

@@ -133,8 +133,11 @@ _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+_write = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
 def text_of(encoded: Any) -> str:
-    return json.dumps(encoded, separators=(",", ":"), sort_keys=True)
+    return _write(encoded)
 
 
 def digest_of(text: str) -> str:
