@@ -16,16 +16,32 @@ from labwright.workflow import fingerprint, task
 
 TASKS = """
 import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypedDict
 from . import helpers
 from .helpers import mean
 from .shapes import Circle
 
+@dataclass(frozen=True)
+class Setup:
+    rate: float = 0.5
+    names: tuple = ("a", "b")
+
+class Mode(Enum):
+    FAST = "fast"
+    SLOW = "slow"
+
+class Row(TypedDict):
+    x: float
+
 RATE = 0.1
+SETUP = Setup()
 NAMES = {"b": [1, 2], "a": {3, 4, 5}}
 KINDS = frozenset({"x", "y", "z"})
 
 def own(x):
-    return x * RATE + len(NAMES) + ("x" in KINDS)
+    return x * RATE + len(NAMES) + ("x" in KINDS) + SETUP.rate + len(Row(x=Mode.FAST))
 
 def outer(factor):
     def inner(x: float) -> float:
@@ -117,6 +133,8 @@ CHANGES = {
     "a method of a class it uses": ("train", ("shapes", "* self.r", "* self.r * 2")),
     "an attribute of a class it uses": ("train", ("shapes", "factor = 3", "factor = 4")),
     "a function in a table": ("train", ("tasks", "x: x + 1", "x: x + 2")),
+    "a default of a dataclass it reads": ("train", ("tasks", "rate: float = 0.5", "rate: float = 0.6")),
+    "a member of an enum it reads": ("train", ("tasks", '"slow"', '"slower"')),
     "a closed-over value": ("scaled", ("tasks", "outer(2)", "outer(3)")),
     "a callee of a closure": ("scaled", ("tasks", "RATE = 0.1", "RATE = 0.3")),
     "an import inside the body": ("lazy", ("late", "x + 1", "x + 2")),

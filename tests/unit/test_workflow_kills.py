@@ -93,7 +93,9 @@ def test_killed_at_any_moment_again_and_again_it_gets_there(tmp_path: Path) -> N
         before, done = ran(store), finished(store)
         process = start(store, -1, pause=0.05)
         try:
-            out, _ = process.communicate(timeout=0.15 + 0.05 * (kills % 7))
+            out, _ = process.communicate(
+                timeout=0.2 + 0.05 * kills
+            )  # a little longer each time, as the machine may be busy
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             out, _ = process.communicate()
@@ -146,14 +148,3 @@ def test_a_log_torn_at_any_byte_is_read_as_far_as_it_is_whole(
     assert len(CALLS) in (5 - done, 4 - done)  # a line that lacks only its end is whole
     CALLS.clear()
     assert run(chain(5), folder).results == {"last": 32.0} and CALLS == []
-
-
-def test_a_log_is_never_rewritten(tmp_path: Path) -> None:
-    run(chain(3), tmp_path)
-    inode = (tmp_path / "log.jsonl").stat().st_ino
-    sizes = []
-    for _ in range(3):
-        run(chain(3), tmp_path)
-        sizes.append((tmp_path / "log.jsonl").stat().st_size)
-    assert (tmp_path / "log.jsonl").stat().st_ino == inode
-    assert sizes[2] - sizes[1] == sizes[1] - sizes[0]

@@ -9,6 +9,8 @@ import ast
 import builtins
 import sys
 import typing
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
 from typing import Any
 
 from labwright.workflow.type_rules import ANY, NONE, Field, Type, of_class, union
@@ -184,8 +186,8 @@ def fields_of(kind: Type) -> tuple[Field, ...]:
         return kind.fields
     if kind.form != "class" or not isinstance(kind.cls, type):
         return ()
-    if hasattr(kind.cls, "__dataclass_fields__"):
-        parts = {name: part.type for name, part in kind.cls.__dataclass_fields__.items()}
+    if is_dataclass(kind.cls):
+        parts = {part.name: part.type for part in dataclass_fields(kind.cls)}
     elif issubclass(kind.cls, tuple) and hasattr(kind.cls, "_fields"):
         parts = {name: kind.cls.__annotations__.get(name, Any) for name in kind.cls._fields}
     else:

@@ -16,14 +16,13 @@ from labwright.workflow.experiments import result_type
 from labwright.workflow.fingerprints import Fingerprints
 from labwright.workflow.graph import Step, Workflow
 from labwright.workflow.inputs import Given, Sources, key_of
-from labwright.workflow.jobs import Job, News, Workers
+from labwright.workflow.jobs import Job, News, Workers, checked
 from labwright.workflow.outcomes import Outcome, RunResult
 from labwright.workflow.reports import Report
 from labwright.workflow.store import Store, Stored
 from labwright.workflow.structure import check_structure
 from labwright.workflow.tasks import Retry, Task
-from labwright.workflow.type_rules import misfit
-from labwright.workflow.values import Refused, decode, digest_of, encode, text_of
+from labwright.workflow.values import Refused, digest_of, encode, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +36,6 @@ class InvalidWorkflow(ValueError):
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
-
-
-class WrongResult(TypeError):
-    """A task returned something else than its annotation declares."""
 
 
 def run(
@@ -82,6 +77,13 @@ class _Fan:
         self.reused = 0
         self.failures: list[str] = []
         self.pauses: list[str] = []
+
+    def note(self, news: News) -> None:
+        words = f"{news.job.name}: {news.error}" if self.step.over is not None else news.error
+        if news.status == "failed":
+            self.failures.append(words)
+        elif news.status == "suspended":
+            self.pauses.append(words)
 
     def outcome(self) -> Outcome:
         done = tuple(stored for stored in self.stored if stored is not None)
@@ -176,10 +178,8 @@ class _Engine:
             if outcome.status in ("skipped", "waiting"):
                 return Outcome(outcome.status, outcome.reason)
             if outcome.status != "finished":
-                return Outcome(
-                    "waiting" if outcome.status == "suspended" else "skipped",
-                    f"{source} {outcome.status}: {outcome.reason}",
-                )
+                status = "waiting" if outcome.status == "suspended" else "skipped"
+                return Outcome(status, f"{source} {outcome.status}: {outcome.reason}")
         if step.when is not None and not self._sources.value(step.when):
             return Outcome("skipped", f"{step.when} is false")
         return None
@@ -203,10 +203,10 @@ class _Engine:
         def call() -> Any:
             inputs = {name: part.load() for name, part in given.items()}
             if isinstance(step.work, Task):
-                return _checked(step.work.returns, self._bodies.call(step.work, inputs))
+                return checked(step.work.returns, self._bodies.call(step.work, inputs))
             if self._run_experiment is None:
                 raise RuntimeError("an experiment declares runs; this run was given no run_experiment to execute them")
-            return _checked(result_type(), self._run_experiment(step, inputs))
+            return checked(result_type(), self._run_experiment(step, inputs))
 
         return call
 
@@ -215,26 +215,15 @@ class _Engine:
         about: dict[str, Any] = {"task": job.name, "step": job.step, "key": job.key, "attempt": news.attempt}
         about["seconds"] = round(news.seconds, 6)
         if news.status == "finished":
-            try:
-                kept = self._store.keep(news.value)
-            except Refused as error:
-                news = News(job, "failed", news.attempt, news.seconds, error=str(error))
-            else:
-                self._tell("finished", **about, **kept)
-                fan.stored[job.index or 0] = self._store.stored(kept)
-        if news.status != "finished":
+            kept = self._store.keep(news.value)
+            self._tell("finished", **about, **kept)
+            fan.stored[job.index] = self._store.stored(kept)
+        else:
             self._tell(news.status, **about, error=news.error, traceback=news.traceback)
-            self._note_failure(fan, news)
+            fan.note(news)
         if news.status != "retrying":
             fan.left -= 1
             self._end_if_done(job.step)
-
-    def _note_failure(self, fan: _Fan, news: News) -> None:
-        prefix = f"{news.job.name}: " if fan.step.over is not None else ""
-        if news.status == "failed":
-            fan.failures.append(prefix + news.error)
-        elif news.status == "suspended":
-            fan.pauses.append(prefix + news.error)
 
     def _end_if_done(self, id: str) -> None:
         fan = self._fans[id]
@@ -266,11 +255,3 @@ def _code_of(work: Any, fingerprints: Fingerprints) -> str:
 
 def _retry_of(step: Step) -> Retry:
     return step.work.options.retry if isinstance(step.work, Task) else Retry()
-
-
-def _checked(declared: Any, value: Any) -> Any:
-    encoded = encode(value)
-    fault = misfit(decode(encoded), declared)
-    if fault:
-        raise WrongResult(f"the result is not the declared {declared}: {fault}")
-    return encoded

@@ -192,9 +192,10 @@ class _Reader:
 
     def _is_own(self, thing: Any) -> bool:
         name = (thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)) or ""
-        if name.startswith("labwright.workflow"):
-            return False
-        return name.split(".")[0] == self._package or _is_project_code(name)
+        package = name.split(".")[0]
+        if package == "labwright" and (self._package != package or name.startswith("labwright.workflow")):
+            return False  # what a task uses, not what it is
+        return package == self._package or _is_project_code(name)
 
 
 def _is_project_code(module: str) -> bool:

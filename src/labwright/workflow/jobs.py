@@ -12,6 +12,8 @@ from typing import Any
 
 from labwright.workflow.attempts import Suspended, TimedOut
 from labwright.workflow.tasks import Retry
+from labwright.workflow.type_rules import Type, misfit
+from labwright.workflow.values import LARGEST, Refused, decode, encode, text_of
 
 _TRACEBACK_LIMIT = 8000
 
@@ -20,7 +22,7 @@ _TRACEBACK_LIMIT = 8000
 class Job:
     name: str  # `step`, or `step[3]` of a fan-out
     step: str
-    index: int | None
+    index: int  # 0, or its place in the fan-out
     key: str
     call: Callable[[], Any]
     retry: Retry
@@ -37,6 +39,22 @@ class News:
     value: Any = None
     error: str = ""
     traceback: str = ""
+
+
+class WrongResult(TypeError):
+    """A task returned something else than its annotation declares."""
+
+
+def checked(declared: Type, value: Any) -> Any:
+    """The value, encoded, if it may travel and is of the declared type."""
+    encoded = encode(value)
+    fault = misfit(decode(encoded), declared)
+    if fault:
+        raise WrongResult(f"the result is not the declared {declared}: {fault}")
+    size = len(text_of(encoded))
+    if size > LARGEST:
+        raise Refused(f"a result of {size >> 20} MB is too large for an edge; write a file and return its Path")
+    return encoded
 
 
 def do(job: Job, tell: Callable[[News], None]) -> None:

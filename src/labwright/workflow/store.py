@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labwright.workflow.values import LARGEST, Refused, digest_of, files_unchanged, text_of
+from labwright.workflow.values import digest_of, files_unchanged, text_of
 
 SYNC = ("each", "end", "never")
 _INLINE_LIMIT = 64 << 10
@@ -58,7 +58,7 @@ class Store:
         fd = os.open(self.log, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(fd)
             raise StoreInUse(f"{self.folder} is in use by another process") from None
         self._fd = fd
@@ -102,10 +102,6 @@ class Store:
     def keep(self, encoded: Any) -> dict[str, Any]:
         """The part of a `finished` line that holds the value, or says which file does."""
         text = text_of(encoded)
-        if len(text) > LARGEST:
-            raise Refused(
-                f"a result of {len(text) >> 20} MB is too large for an edge; write a file and return its Path"
-            )
         digest = digest_of(text)
         if len(text) <= _INLINE_LIMIT:
             return {"digest": digest, "value": encoded}

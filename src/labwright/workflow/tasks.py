@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from labwright.workflow.annotations import fields_of, read_annotation, scope_of
+from labwright.workflow.annotations import Scope, fields_of, read_annotation, scope_of
 from labwright.workflow.type_rules import ANY, Type, optional
 
 WHOLE = "result"  # the output that is everything a task returned
@@ -48,14 +48,14 @@ class Task:
     """One piece of Python work. Calling it calls the body, so that a test of a task is a test of a function."""
 
     def __init__(self, body: Callable[..., Any], name: str, options: Options) -> None:
+        functools.update_wrapper(self, body)
         self.body = body
         self.name = name
         self.options = options
         self.is_async = inspect.iscoroutinefunction(body)
         self.faults: list[tuple[str, str]] = []  # (code, message), for `validate_contract`
-        functools.update_wrapper(self, body)
         signature = inspect.signature(body)
-        scope = scope_of(getattr(body, "__func__", body))
+        scope = scope_of(inspect.unwrap(getattr(body, "__func__", body)))
         self.inputs = {name: self._input(parameter, scope) for name, parameter in signature.parameters.items()}
         self.returns = self._type("what it returns", signature.return_annotation, scope)
         self.outputs = self._outputs()
@@ -70,28 +70,29 @@ class Task:
     def writes(self) -> tuple[str, ...]:
         return self.options.writes
 
-    def _input(self, parameter: inspect.Parameter, scope: Any) -> Input:
+    def _fault(self, code: str, message: str) -> None:
+        self.faults.append((code, message))
+
+    def _input(self, parameter: inspect.Parameter, scope: Scope) -> Input:
         by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not by_name:
-            self.faults.append(("unnamed_input", f"{parameter} cannot be given by name"))
+            self._fault("unnamed_input", f"{parameter} cannot be given by name")
         kind = self._type(f"input {parameter.name!r}", parameter.annotation, scope)
         return Input(kind, parameter.default is parameter.empty and by_name)
 
-    def _type(self, what: str, annotation: Any, scope: Any) -> Type:
+    def _type(self, what: str, annotation: Any, scope: Scope) -> Type:
         if annotation is inspect.Parameter.empty:
-            self.faults.append(("missing_annotation", f"{what} has no annotation"))
+            self._fault("missing_annotation", f"{what} has no annotation")
             return ANY
         kind = read_annotation(annotation, scope)
         for unknown in _unknown_parts(kind):
-            self.faults.append(("unresolved_annotation", f"{what}: {unknown.name} is not known"))
+            self._fault("unresolved_annotation", f"{what}: {unknown.name} is not known")
         return kind
 
     def _outputs(self) -> dict[str, Type]:
         parts = {part.name: part.type if part.required else optional(part.type) for part in fields_of(self.returns)}
         if WHOLE in parts:
-            self.faults.append(
-                ("reserved_output", f"{WHOLE!r} names all that a task returns; call the field otherwise")
-            )
+            self._fault("reserved_output", f"{WHOLE!r} names all that a task returns; call the field otherwise")
         return {**parts, WHOLE: self.returns}
 
 

@@ -7,6 +7,7 @@ megabytes. A model or a dataset travels as the path of its file.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import os
@@ -61,8 +62,8 @@ def _encode_other(value: Any, depth: int) -> Any:
         return {"$set": items, "frozen": isinstance(value, frozenset)}
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        fields = {name: encode(getattr(value, name), depth + 1) for name in value.__dataclass_fields__}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {part.name: encode(getattr(value, part.name), depth + 1) for part in dataclasses.fields(value)}
         return {"$dataclass": _class_name(type(value)), "fields": fields}
     return _encode_subclass(value, depth)
 
