@@ -217,3 +217,18 @@ def test_a_constant_that_holds_itself_ends() -> None:
         return len(_ITSELF)
 
     assert fingerprint(reads)
+
+
+class _Anything:
+    def __getattr__(self, name: str) -> Any:
+        return _Anything()
+
+
+_ANYTHING = _Anything()
+
+
+def test_an_object_that_answers_to_any_name_ends() -> None:
+    def reads() -> Any:
+        return _ANYTHING
+
+    assert fingerprint(reads)

@@ -194,7 +194,7 @@ def test_what_an_import_does_to_the_machine_is_told(
     monkeypatch.chdir(tmp_path)
     words, statement = EFFECTS[name]
     answer = project.load(HEAD + statement + "\ndef create_workflow():\n    return Workflow('w')\n")
-    assert answer["ok"] and any(effect["what"].startswith(words) for effect in answer["effects"]), answer
+    assert answer["ok"] and words in [effect["what"] for effect in answer["effects"]], answer
 
 
 def test_the_small_package_has_the_workflow_and_nothing_that_it_does_not_need(project: Project) -> None:
@@ -206,3 +206,58 @@ def test_the_small_package_has_the_workflow_and_nothing_that_it_does_not_need(pr
     loaded = set(json.loads(done.stdout))
     assert not loaded & {"asyncio", "ctypes", "multiprocessing", "subprocess", "concurrent.futures"}
     assert {name.split(".")[1] for name in loaded if name.startswith("labwright.")} == {"version", "workflow"}
+
+
+STEPS = """
+from __future__ import annotations
+import sys
+from pathlib import Path
+from labwright.workflow import Suspended, Workflow, task
+
+@task
+def joined(folder: Path, rates: list[float]) -> dict[str, Path]:
+    return {str(rate): folder / str(rate) for rate in rates}
+
+@task
+async def fails(x: float) -> float:
+    raise ValueError(f"no {x}")
+
+@task
+def waits(x: float) -> float:
+    raise Suspended("for a person")
+
+def create_workflow() -> Workflow:
+    workflow = Workflow("w")
+    workflow.add(joined, inputs={"folder": Path("a"), "rates": [0.5]})
+    workflow.add(fails, inputs={"x": 1.0})
+    workflow.add(waits, inputs={"x": 1.0})
+    return workflow
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "inputs", "code", "expected"),
+    [
+        (
+            "joined",
+            {"folder": {"$path": "a"}, "rates": [0.5]},
+            0,
+            {"status": "finished", "value": {"0.5": {"$path": "a/0.5"}}},
+        ),
+        ("fails", {"x": 1.0}, 1, {"status": "failed", "error": "ValueError: no 1.0"}),
+        ("waits", {"x": 1.0}, 75, {"status": "suspended", "error": "for a person"}),
+        ("nowhere", {}, 1, {"status": "failed", "error": "there is no task 'nowhere' in w"}),
+    ],
+)
+def test_one_task_can_be_performed_in_a_process_of_its_own(
+    project: Project, step: str, inputs: dict[str, Any], code: int, expected: dict[str, Any]
+) -> None:
+    (project.root / "src" / "experiment" / "workflow.py").write_text(STEPS)
+    (project.root / "inputs.json").write_text(json.dumps(inputs))
+    places = ["src", "experiment.workflow", "create_workflow", step, "inputs.json", "output.json"]
+    command = [interpreters()[1], "-s", "-m", "labwright.workflow.perform", *places]
+    done = subprocess.run(
+        command, env=project.environment(), cwd=project.root, capture_output=True, timeout=60, check=False
+    )
+    answer = json.loads((project.root / "output.json").read_text())
+    assert done.returncode == code and {key: answer[key] for key in expected} == expected, done.stderr

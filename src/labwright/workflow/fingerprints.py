@@ -128,14 +128,10 @@ class _Reader:
             self.read(part)
 
     def _parts_of_object(self, value: Any) -> list[Any]:
-        body = getattr(value, "__wrapped__", None)
-        if body is not None:
-            return [body]
-        return (
-            [type(value), dict(vars(value))]
-            if self._is_own(type(value)) and hasattr(value, "__dict__")
-            else [type(value)]
-        )
+        state = dict(getattr(value, "__dict__", {}))
+        if "__wrapped__" in state:  # looked up there: some objects answer to any name
+            return [state["__wrapped__"]]
+        return [type(value), state] if self._is_own(type(value)) else [type(value)]
 
     def _read_function(self, function: FunctionType) -> None:
         self._write("function", function.__qualname__)

@@ -35,6 +35,7 @@ _EFFECTS = {  # what importing a module of tasks has no business doing, by the i
     "socket.bind": "opens a port",
     "_thread.start_new_thread": "starts a thread",
 }
+_EFFECTS_KEPT = 100
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -106,14 +107,17 @@ class _Watch:
         finally:
             self._open = False
         names = [thread.name for thread in threading.enumerate() if thread not in before]
-        self._note(*(f"starts a thread: {name}" for name in names))
+        for name in names:
+            self._note("starts a thread", name)
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if self._open and event in _EFFECTS and (event != "open" or _opens_to_write(args)):
-            self._note(f"{_EFFECTS[event]}: {str(args[0])[:200] if args else ''}".rstrip(": "))
+            self._note(_EFFECTS[event], str(args[0])[:300] if args else "")
 
-    def _note(self, *effects: str) -> None:
-        self.effects += [{"what": effect} for effect in effects if {"what": effect} not in self.effects]
+    def _note(self, what: str, target: str) -> None:
+        effect = {"what": what, "target": target}
+        if effect not in self.effects and len(self.effects) < _EFFECTS_KEPT:
+            self.effects.append(effect)
 
 
 def _opens_to_write(args: tuple[Any, ...]) -> bool:
