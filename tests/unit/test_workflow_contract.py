@@ -136,6 +136,12 @@ def constant_by_name(x: float) -> float:
     return accuracy  # noqa: RET504 - as a model writes it
 
 
+def constant_by_arithmetic(x: float) -> dict[str, float]:
+    """A number that looks computed."""
+    rows = dict(accuracy=0.9 + 0.05, loss=float("0.1"))  # noqa: C408
+    return rows  # noqa: RET504
+
+
 async def raises_at_the_end(x: float) -> float:
     print(x)
     raise NotImplementedError
@@ -186,6 +192,7 @@ FAULTY: dict[str, tuple[str, Callable[[Workflow], Any]]] = {
     "only dots": ("stub", _stub(dots)),
     "constant": ("stub", _stub(constant)),
     "constant by name": ("stub", _stub(constant_by_name)),
+    "constant by arithmetic": ("stub", _stub(constant_by_arithmetic)),
     "raises at the end": ("stub", _stub(raises_at_the_end)),
     "no annotation": ("missing_annotation", lambda w: w.add(task(untyped), inputs={"x": 1, "y": 1.0})),
     "star": ("unnamed_input", lambda w: w.add(task(many))),
@@ -254,11 +261,23 @@ def _overwrites(x: float) -> float:
     return best
 
 
+def _rounds(x: float) -> float:
+    return round(x * 0.5, 3)
+
+
+def _starts_from_a_constant(x: float) -> dict[str, float]:
+    rows = dict(accuracy=0.9)  # noqa: C408
+    rows["loss"] = x
+    return rows
+
+
 def _does_something(x: float) -> None:
     print(x)
 
 
-@pytest.mark.parametrize("body", [_varies, _two_constants, _fills, _overwrites, _does_something])
+@pytest.mark.parametrize(
+    "body", [_varies, _two_constants, _fills, _overwrites, _rounds, _starts_from_a_constant, _does_something]
+)
 def test_a_short_body_is_no_stub(body: Any) -> None:
     assert validate_contract(with_result(_stub(body))).ok
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, NewType, Optional, TypedDict, Union
 
@@ -38,6 +39,10 @@ class Base:
 @dataclass
 class Derived(Base):
     y: float = 0.0
+
+
+class Colour(Enum):
+    RED = 1
 
 
 Metres = NewType("Metres", float)
@@ -118,6 +123,15 @@ def test_both_spellings_of_a_type_are_one_type() -> None:
 def test_a_name_that_leads_nowhere_is_unknown_and_says_so() -> None:
     unknown = kind("list[NoSuchThing]")
     assert unknown.form == "unknown" and "NoSuchThing" in str(unknown)
+
+
+@pytest.mark.parametrize("text", ["", "1 +", "list[", "Literal[float]", "Optional", "typing.nothing", "5"])
+def test_nonsense_in_an_annotation_is_unknown(text: str) -> None:
+    assert kind(text).form == "unknown"
+
+
+def test_members_of_an_enum_may_be_literals() -> None:
+    assert kind("Literal[Colour.RED]") == kind(Literal[Colour.RED])
 
 
 def test_an_annotation_is_never_executed() -> None:

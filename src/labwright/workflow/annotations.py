@@ -56,7 +56,7 @@ def read_annotation(annotation: Any, scope: Scope) -> Type:
     """What was annotated; `unknown`, with the text as its name, where that leads nowhere."""
     try:
         return _read(annotation, scope)
-    except (Unresolved, SyntaxError, AttributeError) as error:
+    except (Unresolved, SyntaxError, AttributeError, ValueError, IndexError, TypeError) as error:
         text = annotation if isinstance(annotation, str) else repr(annotation)
         return Type("unknown", f"{text} ({error})" if str(error) not in text else text)
 
@@ -147,10 +147,15 @@ def _read_subscript(node: ast.Subscript, scope: Scope) -> Type:
     inner = inner.value if type(inner).__name__ == "Index" else inner  # as Python 3.8 wraps it
     nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     if _word(head) == "Literal":
-        return Type("literal", "Literal", values=tuple(ast.literal_eval(value) for value in nodes))
+        return Type("literal", "Literal", values=tuple(_literal(value, scope) for value in nodes))
     if _word(head) == "Annotated":
         nodes = nodes[:1]
     return _built(head, [_node_argument(argument, scope) for argument in nodes])
+
+
+def _literal(node: ast.AST, scope: Scope) -> Any:
+    """A constant, or a member of an enum."""
+    return _object(node, scope) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
 def _node_argument(node: ast.AST, scope: Scope) -> Type | None:

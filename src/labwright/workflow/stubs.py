@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Union
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]  # noqa: UP007 - evaluated, also by Python 3.8
-_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp, ast.USub, ast.UAdd, ast.Load)
+_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Load, ast.Call, ast.keyword)
+_ARITHMETIC = (ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator)
+_MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round", "set", "str", "tuple"})
 
 
 def why_stub(body: Any) -> str:
@@ -67,9 +69,13 @@ def _constant_result(function: _Function) -> str:
     constants = _constant_names(nodes, returned)
     texts = {_resolved(value, constants) for value in returned}
     text = texts.pop()
-    if texts or text is None or text == ast.dump(ast.Constant(None)):
+    if texts or text is None or _is_none(returned[0]):
         return ""
     return "it returns the same constant whatever comes in"
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _own_nodes(function: _Function) -> Iterator[ast.AST]:
@@ -104,21 +110,19 @@ def _simple_target(node: ast.AST) -> str:
 
 
 def _is_literal(value: ast.expr | None) -> bool:
-    return value is not None and all(isinstance(node, _LITERALS) for node in ast.walk(value))
+    return value is not None and all(_is_plain(node, ()) for node in ast.walk(value))
+
+
+def _is_plain(node: ast.AST, names: Container[str]) -> bool:
+    """Part of an expression that gives the same each time: `{"acc": float("0.9")}`."""
+    if isinstance(node, ast.Name):
+        return node.id in names or node.id in _MAKERS
+    return isinstance(node, (*_LITERALS, *_ARITHMETIC))
 
 
 def _resolved(value: ast.expr, constants: dict[str, str]) -> str | None:
-    """The text of a literal, with constant names in it; None if anything else is in it."""
-    for node in ast.walk(value):
-        if isinstance(node, ast.Name):
-            if node.id not in constants:
-                return None
-        elif not isinstance(node, _LITERALS):
-            return None
-    return "".join(
-        constants.get(node.id, "") if isinstance(node, ast.Name) else ast.dump(node) for node in [value, *_names(value)]
-    )
-
-
-def _names(value: ast.expr) -> list[ast.Name]:
-    return [node for node in ast.walk(value) if isinstance(node, ast.Name) and node is not value]
+    """The text of an expression with what its names hold; None if it depends on anything else."""
+    if not all(_is_plain(node, constants) for node in ast.walk(value)):
+        return None
+    held = [constants[node.id] for node in ast.walk(value) if isinstance(node, ast.Name) and node.id in constants]
+    return "".join([ast.dump(value), *held])
