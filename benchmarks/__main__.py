@@ -20,6 +20,7 @@ from benchmarks import (
     slurm,
     submit,
     sweeps,
+    workflow,
 )
 from benchmarks.figure import Figure
 
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "slurm": slurm.measure,
     "idle": idle.measure,
     "help": command.measure,
+    "workflow": workflow.measure,
 }
 
 

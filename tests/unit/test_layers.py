@@ -22,6 +22,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "tokens": ({"domain"}, "a secret and what is signed with it"),
     "sandbox": (set(), "holds back code that nobody vouched for: knows nothing of what that code is"),
     "sdk": (set(), "runs in the user's own interpreter, where Labwright is not installed"),
+    "workflow": (set(), "runs in the project's own interpreter, where Labwright is not installed"),
     "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
     "sim": (GROUND | {"gpu"}, "a driver for rehearsals: it must not know who looks at it"),
     "sidecar": (
@@ -89,7 +90,7 @@ def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
 def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> None:
     foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio"}
     wrong = []
-    for layer in ("domain", "sdk", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
+    for layer in ("domain", "sdk", "workflow", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
         target = ROOT / layer
         for path in [target] if target.suffix else target.rglob("*.py"):
             used = {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
