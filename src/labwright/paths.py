@@ -37,6 +37,21 @@ class RunPaths:
         return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"
 
 
+class PlanPaths:
+    """One plan's folder, the same in every workspace. Nothing in it names a place outside, so it can be moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = folder
+        self.manifest = folder / "manifest.yaml"
+        self.text = folder / "plan" / "implementation_plan.md"
+        self.versions = folder / "versions"
+        self.staged = folder / "staged"  # what the next rename puts in place
+        self.copies = folder / "copies"  # by digest, read-only
+
+    def version(self, number: int) -> Path:
+        return self.versions / f"{number}.json"
+
+
 class ProjectPaths:
     """A project's state folder."""
 
@@ -53,6 +68,7 @@ class ProjectPaths:
         self.wake = self.state / "wake"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.plans = self.state / "plans"
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
