@@ -17,3 +17,4 @@ def load_statements(name: str) -> dict[str, str]:
 RUNS = load_statements("runs")
 REST = load_statements("rest")
 METRICS = load_statements("metrics")
+PLANS = load_statements("plans")
