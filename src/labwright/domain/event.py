@@ -20,6 +20,7 @@ class EventType(StrEnum):
     PLAN_STATUS = "plan.status"
     PLAN_DELETED = "plan.deleted"
     ALERT_RAISED = "alert.raised"
+    ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
