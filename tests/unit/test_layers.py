@@ -30,9 +30,13 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         "starts in tens of ms by the thousand and outlives the server: nothing heavy, no SQL, no HTTP",
     ),
     "store": (GROUND, "the only SQL"),
-    "compute": (GROUND | {"gpu", "store"}, "starts the sidecar by command and never imports it"),
-    "services": (GROUND | {"gpu", "store", "compute"}, "one function a verb, called by every way in"),
-    "server": (GROUND | {"gpu", "sdk", "store", "compute", "services"}, "HTTP only, and what is set up at start"),
+    "workspace": (GROUND, "plans as folders: they can be moved, so they know no database and no server"),
+    "compute": (GROUND | {"gpu", "store", "workspace"}, "starts the sidecar by command and never imports it"),
+    "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
+    "server": (
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
+        "HTTP only, and what is set up at start",
+    ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),
 }
@@ -88,7 +92,7 @@ def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
 
 
 def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> None:
-    foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio"}
+    foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio", "yaml"}
     wrong = []
     for layer in ("domain", "sdk", "workflow", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
         target = ROOT / layer
