@@ -30,6 +30,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "store": (GROUND, "the only SQL"),
     "compute": (GROUND | {"gpu", "store"}, "starts the sidecar by command and never imports it"),
     "services": (GROUND | {"gpu", "store", "compute"}, "one function a verb, called by every way in"),
+    "planning": (GROUND, "reads projects and goals without running them; needs no server"),
     "server": (GROUND | {"gpu", "sdk", "store", "compute", "services"}, "HTTP only, and what is set up at start"),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),
