@@ -14,8 +14,8 @@ _SECONDS = {
     "h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
 }  # fmt: skip
 _AT_MOST = {
-    "most", "max", "maximum", "than", "to", "within", "budget", "limit", "under", "exceed", "in", "of", "only", "is", "about", "total",
-    "below", "less", "up", "using",
+    "most", "max", "maximum", "than", "to", "within", "budget", "limit", "under", "exceed", "in", "of", "only", "is",
+    "about", "total", "below", "less", "up", "using",
 }  # fmt: skip
 _SEED = Flag(name="seed", option="--seed", type="int")
 _MOST_SEEDS = 100

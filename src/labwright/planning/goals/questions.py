@@ -40,7 +40,7 @@ def _what_to_vary(varied: Varied, entry: EntryPoint) -> Question:
         flag for flag in entry.flags if flag.is_settable and flag.role is None and flag.type in ("int", "float", "bool")
     ]
     names = [flag.name for flag in flags]
-    fixed = [flag for flag in varied.unsettable]
+    fixed = list(varied.unsettable)
     if fixed:
         text = (
             f"{fixed[0].name} is fixed at {fixed[0].where} and cannot be set from outside. What else is to be varied?"
@@ -73,7 +73,7 @@ def _suggested(flag: Flag, count: int | None = None) -> tuple[str, ...]:
         return (_listed(values), _listed([default / 100, default / 10, default, default * 10]))
     whole = flag.type == "int"
     low = max(1, default // 2) if whole else default / 2
-    return (_listed([value for value in dict.fromkeys([low, default, default * 2])]),)
+    return (_listed(list(dict.fromkeys([low, default, default * 2]))),)
 
 
 def _listed(values: list[float]) -> str:

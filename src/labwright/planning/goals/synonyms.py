@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from labwright.planning.goals.words import split
 from labwright.planning.scan import EntryPoint, Flag
@@ -10,18 +11,22 @@ from labwright.planning.scan.roles import plain_name
 
 _SAME: list[tuple[str, ...]] = [
     ("lr", "learning_rate", "learning rate", "learningrate", "initial_lr", "base_lr", "init_lr", "max_lr"),
-    ("batch_size", "batch", "bs", "batchsize", "train_batch_size", "per_device_train_batch_size", "minibatch", "minibatch size",
-     "mini batch size", "batch_sz"),
-    ("weight_decay", "wd", "weight decay", "l2", "l2_reg", "l2 regularization", "l2 regularisation", "ridge", "l2 penalty"),
+    ("batch_size", "batch", "bs", "batchsize", "train_batch_size", "per_device_train_batch_size", "minibatch",
+     "minibatch size", "mini batch size", "batch_sz"),
+    ("weight_decay", "wd", "weight decay", "l2", "l2_reg", "l2 regularization", "l2 regularisation",
+     "ridge", "l2 penalty"),
     ("dropout", "dropout_rate", "drop_rate", "p_dropout", "drop", "dropout rate"),
-    ("hidden", "hidden_size", "hidden_dim", "n_hidden", "hidden_units", "width", "hidden units", "hidden size", "hidden layer size"),
+    ("hidden", "hidden_size", "hidden_dim", "n_hidden", "hidden_units", "width", "hidden units", "hidden size",
+     "hidden layer size"),
     ("layers", "num_layers", "n_layers", "n_layer", "depth", "number of layers", "num_hidden_layers"),
     ("heads", "num_heads", "n_heads", "n_head", "attention heads", "number of heads"),
     ("optimizer", "optim", "optimiser", "opt", "optimizer_name", "optimizer.name"),
-    ("scheduler", "lr_scheduler", "schedule", "lr_schedule", "lr_scheduler_type", "learning rate schedule", "lr schedule"),
+    ("scheduler", "lr_scheduler", "schedule", "lr_schedule", "lr_scheduler_type", "lr schedule",
+     "learning rate schedule"),
     ("warmup", "warmup_steps", "warmup_ratio", "warm up", "warmup steps"),
     ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "number of epochs"),
-    ("max_steps", "steps", "iterations", "iters", "max_iters", "num_steps", "n_steps", "training steps", "number of steps"),
+    ("max_steps", "steps", "iterations", "iters", "max_iters", "num_steps", "n_steps", "training steps",
+     "number of steps"),
     ("grad_clip", "max_grad_norm", "gradient_clip_val", "gradient clipping", "clip", "clip_norm"),
     ("momentum", "beta1"),
     ("gamma", "discount", "discount factor"),
@@ -95,6 +100,7 @@ def _same_names(flag: Flag) -> list[str]:
     ]
 
 
+@lru_cache(4096)
 def _forms(text: str) -> list[tuple[str, ...]]:
     """The words of a name, alone and in the plural."""
     words = tuple(token.text for token in split(text).tokens)
@@ -105,6 +111,7 @@ def _forms(text: str) -> list[tuple[str, ...]]:
     return [words, (*words[:-1], plural)]
 
 
+@lru_cache(1)
 def known_elsewhere() -> list[tuple[tuple[str, ...], str]]:
     """Parameters that people vary, for saying that a script has no such flag."""
     return [(words, group[0]) for group in _SAME for text in group if len(text) > 3 for words in _forms(text)]

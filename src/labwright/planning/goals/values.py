@@ -11,8 +11,9 @@ from labwright.planning.goals.words import Words
 from labwright.planning.scan import Flag
 
 _JOINERS = {
-    "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over", "among", "with",
-    "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere", "the", "for", "<", ">", "somewhere",
+    "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",
+    "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
+    "the", "for", "<", ">", "somewhere",
 }  # fmt: skip
 _SEPARATORS = {",", "/", "and", "or", "vs", "versus", "&", "|", "then"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
@@ -28,9 +29,10 @@ _SWITCH_WORDS = {
     "disabled": False,
 }
 _COUNTED = {
-    "seed", "seeds", "epoch", "epochs", "run", "runs", "trial", "trials", "hour", "hours", "h", "hr", "hrs", "min", "mins", "minute",
-    "minutes", "step", "steps", "gpu", "gpus", "times", "time", "repeats", "repetitions", "iterations", "iters", "random", "different",
-    "values", "points", "x", "d", "days", "day", "experiments", "replicates",
+    "seed", "seeds", "epoch", "epochs", "run", "runs", "trial", "trials", "hour", "hours", "h", "hr", "hrs", "min",
+    "mins", "minute", "minutes", "step", "steps", "gpu", "gpus", "times", "time", "repeats", "repetitions",
+    "iterations", "iters", "random", "different", "values", "points", "x", "d", "days", "day", "experiments",
+    "replicates",
 }  # fmt: skip
 
 

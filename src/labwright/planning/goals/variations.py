@@ -13,10 +13,10 @@ from labwright.planning.goals.words import Words
 from labwright.planning.scan import EntryPoint, Flag, Role
 
 _VARYING = {
-    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal", "optimum", "compare",
-    "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact", "ablate", "ablation", "which",
-    "what", "how", "optimize", "optimise", "scan", "study", "various", "several", "grid", "right", "good", "does", "over", "all",
-    "every", "each", "between", "comparing", "matters", "ideal",
+    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal",
+    "optimum", "compare", "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact",
+    "ablate", "ablation", "which", "what", "how", "optimize", "optimise", "scan", "study", "various", "several",
+    "grid", "right", "good", "does", "over", "all", "every", "each", "between", "comparing", "matters", "ideal",
 }  # fmt: skip
 _SWITCHED = [
     ("with", "and", "without"), ("without", "and", "with"), ("with", "or", "without"), ("with", "/", "without"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-LONGEST = 20_000
+LONGEST = 8_000
 _UNITS = r"(?:h|hr|hrs|hours?|m|min|mins|minutes?|s|sec|secs|seconds?|d|days?|x)\b"
 _TOKEN = re.compile(
     rf"""(?P<power>(?<![\w.])(?:10|2)(?:\^|\*\*)[-+]?\d{{1,3}}(?!\w))
@@ -18,8 +19,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _NUMBER_WORDS = {
-    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
-    "twenty": 20,
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "twelve": 12, "twenty": 20,
 }  # fmt: skip
 _STOPS = {".", ";", "!", "?", "\n"}
 
@@ -49,6 +50,14 @@ class Words:
     tokens: list[Token]
     cut: bool = False
     _taken: set[int] = field(default_factory=set)
+    _index: dict[str, list[int]] = field(default_factory=dict)  # where each word stands
+    _stops: list[int] = field(default_factory=list)  # where sentences end
+
+    def __post_init__(self) -> None:
+        for index, token in enumerate(self.tokens):
+            self._index.setdefault(token.text, []).append(index)
+            if token.is_stop:
+                self._stops.append(index)
 
     def take(self, start: int, end: int) -> None:
         self._taken.update(range(start, end))
@@ -66,12 +75,13 @@ class Words:
         return all(self.at(index + offset) == word for offset, word in enumerate(phrase))
 
     def places(self, phrase: tuple[str, ...]) -> Iterator[int]:
-        return (index for index in range(len(self.tokens)) if self.matches(index, phrase))
+        return (
+            (index for index in self._index.get(phrase[0], ()) if self.matches(index, phrase)) if phrase else iter(())
+        )
 
     def clause_end(self, index: int) -> int:
-        while index < len(self.tokens) and not self.tokens[index].is_stop:
-            index += 1
-        return index
+        place = bisect_left(self._stops, index)
+        return self._stops[place] if place < len(self._stops) else len(self.tokens)
 
     def shown(self, start: int, end: int) -> str:
         return (
@@ -85,6 +95,7 @@ class Words:
 def split(text: str) -> Words:
     """Only the beginning of a very long goal is read; `cut` says so."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_PLAIN_SIGNS)
+    plain = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", plain)
     tokens = [_token(match) for match in _TOKEN.finditer(plain)]
     return Words(plain, tokens, len(text) > LONGEST)
 

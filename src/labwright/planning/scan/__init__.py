@@ -18,6 +18,6 @@ from labwright.planning.scan.roles import rehearsal_flags
 from labwright.planning.scan.walk import Limits
 
 __all__ = [
-    "EntryPoint", "Environment", "Flag", "Interpreter", "Kind", "Launch", "Limits", "Metric", "ProjectScan", "Role", "SetBy",
-    "rehearsal_flags", "run_command", "scan_project", "words_for",
+    "EntryPoint", "Environment", "Flag", "Interpreter", "Kind", "Launch", "Limits", "Metric", "ProjectScan", "Role",
+    "SetBy", "rehearsal_flags", "run_command", "scan_project", "words_for",
 ]  # fmt: skip

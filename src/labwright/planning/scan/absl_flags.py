@@ -21,8 +21,10 @@ def read_absl(reach: Reach) -> list[Flag]:
     found = []
     for block, call in reach.calls():
         kind = _TYPES.get(last_name(call.func).removeprefix("DEFINE_")) if "DEFINE_" in last_name(call.func) else None
+        if kind is None:
+            continue
         values = [value_of(item, reach.modules.constants_of(block.module)) for item in call.args]
-        if kind is None or len(values) < 2 or not isinstance(values[0], str):
+        if len(values) < 2 or not isinstance(values[0], str):
             continue
         choices = values[2] if last_name(call.func) == "DEFINE_enum" and len(values) > 2 else None
         found.append(

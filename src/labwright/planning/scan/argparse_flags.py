@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labwright.planning.scan.annotations import type_of
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dataclass_flags import fields_of
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
 from labwright.planning.scan.names import Names, names_in, rounds_of_loops
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 from labwright.planning.scan.subparsers import Subparsers
 
 _SWITCHES = {"store_true", "store_false", "store_const", "append_const", "count"}
+_WORTH_READING = ("add_argument", "set_defaults")
 _NOT_FLAGS = {"help", "version"}
 _REGISTERED = {"add_args", "add_arguments", "add_argparse_args", "add_model_specific_args", "register_arguments"}
 
@@ -33,6 +35,8 @@ def read_argparse(reach: Reach) -> ArgparseFlags:
     found.commands = subparsers.commands
     defaults: dict[str, Any] = {}
     for block in [*reach.blocks, *registered_blocks(reach)]:
+        if not any(word in block.module.text for word in _WORTH_READING):
+            continue
         names = names_in(block, reach.modules)
         rounds = rounds_of_loops(block, names)
         for call in block.calls():
@@ -59,7 +63,7 @@ def registered_blocks(reach: Reach) -> list[Block]:
         if any(f"def {name}(" in (reach.modules.text(path) or "") for name in called):
             module = reach.modules.get(path)
             classes = [node for node in module.definitions.values() if isinstance(node, ast.ClassDef)] if module else []
-            found += [Block(module, node.body, node) for node in classes if module and id(node.body) not in seen]
+            found += [reach.modules.block(module, node) for node in classes if module and id(node.body) not in seen]
     return found
 
 
@@ -88,14 +92,14 @@ def _flags_of(call: ast.Call, block: Block, names: Names, rounds: list[Names], r
 
 def _flags_of_fields(call: ast.Call, block: Block, reach: Reach) -> Iterator[Flag]:
     """`for f in fields(Config): parser.add_argument(f"--{f.name}", ...)`, as everybody writes it."""
-    for loop in (node for node in block.walk() if isinstance(node, ast.For)):
+    for loop in block.loops():
         over = loop.iter
         inside = any(node is call for statement in loop.body for node in ast.walk(statement))
         if not inside or not isinstance(over, ast.Call) or last_name(over.func) != "fields" or not over.args:
             continue
         config = reach.modules.find(block.module, dotted(over.args[0]))
         if config and isinstance(config[1], ast.ClassDef):
-            dashes = "replace" in ast.dump(call.args[0])
+            dashes = any(last_name(inner) == "replace" for inner in ast.walk(call.args[0]))
             yield from fields_of(config[1], config[0], reach.modules, dashes=dashes)
 
 

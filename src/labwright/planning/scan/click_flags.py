@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.planning.scan.annotations import type_of
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import UNKNOWN, keyword, known, last_name, value_of
 from labwright.planning.scan.names import Names, names_in
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 
 _TYPES = {"int": "int", "INT": "int", "IntRange": "int", "float": "float", "FLOAT": "float", "FloatRange": "float",
           "bool": "bool", "BOOL": "bool", "Path": "path", "File": "path", "str": "str", "STRING": "str"}  # fmt: skip
@@ -65,7 +66,7 @@ def _shared(decorator: ast.expr, command: str, block: Block, reach: Reach) -> It
     found = reach.modules.find(block.module, last_name(decorator))
     if not found or isinstance(found[1], ast.ClassDef):
         return
-    helper = Block(found[0], found[1].body, found[1])
+    helper = reach.modules.block(*found)
     names = names_in(helper, reach.modules)
     for call in helper.calls():
         if last_name(call.func) == "option" and call.args:

@@ -8,14 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from labwright.planning.scan.annotations import read_annotation, type_of
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.facts import Flag
 from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
 from labwright.planning.scan.modules import Module, Modules
 from labwright.planning.scan.names import names_in
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 from labwright.planning.scan.training_arguments import TRAINING_ARGUMENTS
 
 _INHERITED = {"TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig"}
+_FIELDS = ("field", "HfArg", "ib")
 
 
 def is_dataclass(definition: ast.ClassDef) -> bool:
@@ -34,8 +36,13 @@ def fields_of(
         elif last_name(base) in _INHERITED:
             yield from TRAINING_ARGUMENTS
     for node in definition.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and "ClassVar" not in ast.dump(node):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not _is_class_variable(node):
             yield _field(node, node.target.id, module, modules, dashes=dashes)
+
+
+def _is_class_variable(node: ast.AnnAssign) -> bool:
+    annotation = node.annotation
+    return last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation) == "ClassVar"
 
 
 def _field(node: ast.AnnAssign, name: str, module: Module, modules: Modules, *, dashes: bool) -> Flag:
@@ -47,16 +54,22 @@ def _field(node: ast.AnnAssign, name: str, module: Module, modules: Modules, *, 
         option=f"--{name.replace('_', '-') if dashes else name}",
         type=plain,
         default=known(default),
-        required=default is UNKNOWN and node.value is None,
+        required=default is UNKNOWN and not _has_default(node.value),
         choices=annotated.choices or choices,
         help=text,
         where=module.at(node),
     )
 
 
+def _has_default(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.Call) and last_name(node.func) in _FIELDS:
+        return bool(keyword(node, "default") or keyword(node, "default_factory"))
+    return node is not None
+
+
 def _default(node: ast.expr | None, module: Module, modules: Modules) -> tuple[Any, str, tuple[Any, ...]]:
     names = modules.constants_of(module)
-    if not isinstance(node, ast.Call) or last_name(node.func) not in ("field", "HfArg", "ib"):
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _FIELDS:
         return value_of(node, names), "", ()
     default = value_of(keyword(node, "default"), names)
     factory = keyword(node, "default_factory")

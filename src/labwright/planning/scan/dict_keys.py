@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.literals import UNKNOWN, dotted, last_name, value_of
 from labwright.planning.scan.modules import Modules
 from labwright.planning.scan.names import Names, names_in
-from labwright.planning.scan.reach import Block
 
 _DEEPEST = 4
+_LONGEST_SUM = 40
 
 
 def keys_of(node: ast.expr | None, block: Block, names: Names, modules: Modules, depth: int = 0) -> list[str]:
@@ -53,7 +54,7 @@ def _of_call(node: ast.Call, block: Block, modules: Modules, depth: int) -> list
     if last_name(node.func) == "dict":
         return [item.arg for item in node.keywords if item.arg]
     found = modules.find(block.module, dotted(node.func))
-    return returned_keys(Block(found[0], found[1].body, found[1]), modules, depth) if found else []
+    return returned_keys(modules.block(*found), modules, depth) if found else []
 
 
 def returned_keys(function: Block, modules: Modules, depth: int = 0) -> list[str]:
@@ -62,13 +63,15 @@ def returned_keys(function: Block, modules: Modules, depth: int = 0) -> list[str
     return [key for node in returns for key in keys_of(node.value, function, names, modules, depth + 1)]
 
 
-def text_of(node: ast.expr, names: Names) -> str:
+def text_of(node: ast.expr, names: Names, depth: int = 0) -> str:
     """A text with `*` for each part that only a run knows."""
+    if depth > _LONGEST_SUM:
+        return "*"
     if isinstance(node, ast.JoinedStr):
         return "".join(
             text_of(part.value if isinstance(part, ast.FormattedValue) else part, names) for part in node.values
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return text_of(node.left, names) + text_of(node.right, names)
+        return text_of(node.left, names, depth + 1) + text_of(node.right, names, depth + 1)
     value = value_of(node, names)
     return "*" if value is UNKNOWN or not isinstance(value, str | int) else str(value)

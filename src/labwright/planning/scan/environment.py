@@ -19,8 +19,8 @@ from labwright.planning.scan.walk import Tree
 # Where the import has another name than the package.
 _PACKAGES = {
     "sklearn": "scikit-learn", "cv2": "opencv-python", "PIL": "pillow", "yaml": "pyyaml", "skimage": "scikit-image",
-    "bs4": "beautifulsoup4", "dateutil": "python-dateutil", "hydra": "hydra-core", "absl": "absl-py", "pytorch_lightning": "pytorch-lightning",
-    "google": "protobuf", "Bio": "biopython", "attr": "attrs",
+    "bs4": "beautifulsoup4", "dateutil": "python-dateutil", "hydra": "hydra-core", "absl": "absl-py",
+    "pytorch_lightning": "pytorch-lightning", "google": "protobuf", "Bio": "biopython", "attr": "attrs",
 }  # fmt: skip
 _ACTIVATE = "source .venv/bin/activate && "
 
@@ -55,7 +55,7 @@ def _choose(found: list[Interpreter], files: list[EnvironmentFile], imports: lis
     """The project's own counts even when a package is missing: whoever made it meant it."""
     for one in found:
         own = "in the project" in one.reason or "names" in one.reason
-        if own or not one.missing and (one.kind != "system" or not _asks_for_more(files, imports)):
+        if own or (not one.missing and (one.kind != "system" or not _asks_for_more(files, imports))):
             return one
     return None
 

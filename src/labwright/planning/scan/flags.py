@@ -20,8 +20,9 @@ from labwright.planning.scan.signature_flags import read_called, read_typer
 from labwright.planning.scan.walk import Tree
 
 _MACHINERY = {
-    "cuda_visible_devices", "local_rank", "rank", "world_size", "master_addr", "master_port", "home", "path", "user", "hostname",
-    "omp_num_threads", "pythonpath", "wandb_api_key", "hf_token", "slurm_job_id", "slurm_procid", "tokenizers_parallelism",
+    "cuda_visible_devices", "local_rank", "rank", "world_size", "master_addr", "master_port", "home", "path", "user",
+    "hostname", "omp_num_threads", "pythonpath", "wandb_api_key", "hf_token", "slurm_job_id", "slurm_procid",
+    "tokenizers_parallelism",
 }  # fmt: skip
 
 

@@ -77,9 +77,14 @@ def _is_read(node: ast.expr) -> bool:
     return any(_variable(inner) for inner in ast.walk(node))
 
 
+def _names_a_configurator(call: ast.Call) -> bool:
+    texts = (node.value for node in ast.walk(call) if isinstance(node, ast.Constant))
+    return any(isinstance(text, str) and "configurator" in text for text in texts)
+
+
 def read_configurator(reach: Reach) -> list[Flag]:
     """nanoGPT: `exec(open("configurator.py").read())` lets `--name=value` overwrite every global above it."""
-    if not any(dotted(call.func) == "exec" and "configurator" in ast.dump(call) for _block, call in reach.calls()):
+    if not any(dotted(call.func) == "exec" and _names_a_configurator(call) for _block, call in reach.calls()):
         return []
     plain = read_globals(reach.entry, every_case=True)
     return [

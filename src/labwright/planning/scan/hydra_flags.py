@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from labwright.planning.scan.annotations import type_of
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dataclass_flags import fields_of
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 from labwright.planning.scan.walk import Tree
 from labwright.planning.scan.yaml_files import leaves, read_yaml
 

@@ -10,7 +10,8 @@ from labwright.planning.scan.facts import Launch
 from labwright.planning.scan.walk import Tree
 
 _STARTS = re.compile(
-    r"(?:^|[\s;&|(/])(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|sbatch|mpirun|horovodrun|uv run|poetry run|conda run|micromamba run)\s"
+    r"(?:^|[\s;&|(/])(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|sbatch|mpirun|horovodrun"
+    r"|(?:uv|poetry|conda|micromamba) run)\s"
 )
 _LEARNS = re.compile(r"python[\d.]*\s.*train|sbatch|srun|torchrun|accelerate|deepspeed")
 _SCRIPT = re.compile(
@@ -23,7 +24,9 @@ _NOT_RUNS = ("pip install", "-m pip", "-m venv", "uv pip", "-m pytest", "setup.p
 
 
 def read_launches(tree: Tree, earlier_runs: Iterable[str], history: str | None) -> list[Launch]:
-    """Newest knowledge first: earlier runs, then the project's own files, then the history of a shell if it is given."""
+    ""
+    "Newest knowledge first: earlier runs, then the project's own files, then the history of a shell if it is given."
+    ""
     runs = [Launch(command=command[:_LONGEST], where="runs", kind="run") for command in earlier_runs]
     files = [launch for path in tree.files for launch in _of_file(tree, path)]
     found = {launch.command: launch for launch in reversed([*runs, *files, *_of_history(history)])}

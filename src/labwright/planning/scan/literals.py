@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _DEEPEST = 40
+_MOST_STEPS = 2_000  # names that double at each step would take for ever
 _LONGEST = 10_000
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -34,40 +35,58 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 
-def value_of(node: ast.expr | None, names: Mapping[str, ast.expr] | None = None, depth: int = 0) -> Any:
+class _Reading:
+    """One expression under way: what names stand for, and how much effort is left."""
+
+    def __init__(self, names: Mapping[str, ast.expr]) -> None:
+        self.names = names
+        self._left = _MOST_STEPS
+        self._depth = 0
+
+    def value(self, node: ast.expr | None) -> Any:
+        read = _READERS.get(type(node)) if node is not None else None
+        if read is None or self._left <= 0 or self._depth > _DEEPEST:
+            return UNKNOWN
+        self._left -= 1
+        self._depth += 1
+        try:
+            return read(node, self)
+        finally:
+            self._depth -= 1
+
+
+def value_of(node: ast.expr | None, names: Mapping[str, ast.expr] | None = None) -> Any:
     """The value of an expression made of constants and of `names`, or UNKNOWN."""
-    names = names or {}
-    if node is None or depth > _DEEPEST:
-        return UNKNOWN
-    read = _READERS.get(type(node))
-    return read(node, names, depth + 1) if read else UNKNOWN
+    if isinstance(node, ast.Constant):
+        return _constant(node)
+    return _Reading(names or {}).value(node)
 
 
-def _constant(node: ast.Constant, _names: Mapping[str, ast.expr], _depth: int) -> Any:
+def _constant(node: ast.Constant, _reading: _Reading | None = None) -> Any:
     return node.value if isinstance(node.value, str | int | float | bool | None) else UNKNOWN
 
 
-def _name(node: ast.Name, names: Mapping[str, ast.expr], depth: int) -> Any:
-    return value_of(names.get(node.id), names, depth)
+def _name(node: ast.Name, reading: _Reading) -> Any:
+    return reading.value(reading.names.get(node.id))
 
 
-def _sequence(node: ast.List | ast.Tuple | ast.Set, names: Mapping[str, ast.expr], depth: int) -> Any:
+def _sequence(node: ast.List | ast.Tuple | ast.Set, reading: _Reading) -> Any:
     if len(node.elts) > _LONGEST:
         return UNKNOWN
-    items = [value_of(item, names, depth) for item in node.elts]
+    items = [reading.value(item) for item in node.elts]
     return UNKNOWN if any(item is UNKNOWN for item in items) else items
 
 
-def _mapping(node: ast.Dict, names: Mapping[str, ast.expr], depth: int) -> Any:
+def _mapping(node: ast.Dict, reading: _Reading) -> Any:
     """A dictionary whose values need not be known: its keys are often the choices of a flag."""
-    keys = [value_of(key, names, depth) for key in node.keys]
+    keys = [reading.value(key) for key in node.keys]
     if any(not isinstance(key, str | int | float) for key in keys) or len(keys) > _LONGEST:
         return UNKNOWN
-    return {key: value_of(value, names, depth) for key, value in zip(keys, node.values, strict=True)}
+    return {key: reading.value(value) for key, value in zip(keys, node.values, strict=True)}
 
 
-def _unary(node: ast.UnaryOp, names: Mapping[str, ast.expr], depth: int) -> Any:
-    value = value_of(node.operand, names, depth)
+def _unary(node: ast.UnaryOp, reading: _Reading) -> Any:
+    value = reading.value(node.operand)
     if isinstance(node.op, ast.Not) and isinstance(value, bool):
         return not value
     if isinstance(node.op, ast.USub) and isinstance(value, int | float):
@@ -75,8 +94,8 @@ def _unary(node: ast.UnaryOp, names: Mapping[str, ast.expr], depth: int) -> Any:
     return UNKNOWN
 
 
-def _binary(node: ast.BinOp, names: Mapping[str, ast.expr], depth: int) -> Any:
-    left, right = value_of(node.left, names, depth), value_of(node.right, names, depth)
+def _binary(node: ast.BinOp, reading: _Reading) -> Any:
+    left, right = reading.value(node.left), reading.value(node.right)
     compute = _ARITHMETIC.get(type(node.op))
     both_text = isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add)
     if both_text and len(left) + len(right) < _LONGEST:
@@ -99,24 +118,24 @@ def _is_small(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) < 1e18
 
 
-def _call(node: ast.Call, names: Mapping[str, ast.expr], depth: int) -> Any:
+def _call(node: ast.Call, reading: _Reading) -> Any:
     name = dotted(node.func)
     if name in ("os.environ.get", "os.getenv", "environ.get", "getenv"):
-        return value_of(node.args[1], names, depth) if len(node.args) > 1 else None
+        return reading.value(node.args[1]) if len(node.args) > 1 else None
     if name.endswith((".keys", ".copy")) and isinstance(node.func, ast.Attribute):
-        return value_of(node.func.value, names, depth)
+        return reading.value(node.func.value)
     if name == "range":
-        return _range([value_of(item, names, depth) for item in node.args])
+        return _range([reading.value(item) for item in node.args])
     if name in ("os.path.join", "osp.join"):
-        parts = [value_of(item, names, depth) for item in node.args]
+        parts = [reading.value(item) for item in node.args]
         return "/".join(parts) if all(isinstance(part, str) for part in parts) else UNKNOWN
     if name.rpartition(".")[2] in _WRAPPERS and len(node.args) == 1 and not node.keywords:
-        return _wrapped(name.rpartition(".")[2], value_of(node.args[0], names, depth))
+        return _wrapped(name.rpartition(".")[2], reading.value(node.args[0]))
     return UNKNOWN
 
 
 def _range(bounds: list[Any]) -> Any:
-    if not bounds or not all(isinstance(item, int) for item in bounds) or 0 in bounds[2:]:
+    if not bounds or not all(isinstance(item, int) and _is_small(item) for item in bounds) or 0 in bounds[2:]:
         return UNKNOWN
     numbers = range(*bounds[:3])
     return list(numbers) if len(numbers) <= 256 else UNKNOWN
@@ -141,14 +160,12 @@ def _number(name: str, value: Any) -> Any:
         return UNKNOWN
 
 
-def _joined(node: ast.JoinedStr, names: Mapping[str, ast.expr], depth: int) -> Any:
-    parts = [
-        value_of(part.value if isinstance(part, ast.FormattedValue) else part, names, depth) for part in node.values
-    ]
+def _joined(node: ast.JoinedStr, reading: _Reading) -> Any:
+    parts = [reading.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
     return UNKNOWN if any(part is UNKNOWN for part in parts) else "".join(str(part) for part in parts)[:_LONGEST]
 
 
-_READERS: dict[type[ast.expr], Callable[[Any, Mapping[str, ast.expr], int], Any]] = {
+_READERS: dict[type[ast.expr], Callable[[Any, _Reading], Any]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.List: _sequence,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dict_keys import keys_of, returned_keys, text_of
 from labwright.planning.scan.facts import Metric
 from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
 from labwright.planning.scan.metric_direction import direction_of, is_progress
 from labwright.planning.scan.names import Names, names_in, rounds_of_loops
 from labwright.planning.scan.printed_metrics import PRINTERS, printed_names
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 
 _MOST = 100
 _OF_ONE_NAME = {"add_scalar", "log_metric", "logkv", "record", "log_value", "track", "report_scalar"}
@@ -55,7 +56,7 @@ def _of_call(call: ast.Call, block: Block, names: Names, reach: Reach) -> Iterat
         yield from (("trainer", key) for key in _trainer(call, block, reach))
     if name in PRINTERS:
         yield from _json_keys(call, block, names, reach)
-        yield from (("print", key) for key in printed_names(call, names))
+        yield from (("print", key) for key in printed_names(call))
 
 
 def _logged_keys(call: ast.Call, block: Block, names: Names, reach: Reach) -> list[str]:
@@ -95,7 +96,7 @@ def _trainer(call: ast.Call, block: Block, reach: Reach) -> Iterator[str]:
     for choice in choices:
         function = _local_function(dotted(choice), block) or reach.modules.find(block.module, dotted(choice))
         if isinstance(function, tuple):
-            function = Block(function[0], function[1].body, function[1])
+            function = reach.modules.block(*function)
         if function:
             yield from (
                 f"eval_{key.removeprefix('eval_')}" for key in returned_keys(function, reach.modules) if key != "*"

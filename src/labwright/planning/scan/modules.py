@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeGuard
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.walk import Tree
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -81,6 +82,9 @@ class Modules:
         self._parsed: dict[str, Module | None] = {}
         self.paths = [path for path in tree.files if path.endswith(".py")]
         self._known = set(self.paths)
+        self._blocks: dict[tuple[int, bool], Block] = {}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._constants: dict[str, dict[str, ast.expr]] = {}
 
     def text(self, path: str) -> str | None:
         if path not in self._texts:
@@ -112,9 +116,13 @@ class Modules:
 
     def resolve(self, importer: str, dotted: str) -> str | None:
         """The file behind `import a.b`, as seen from the script that is started or from the source roots."""
-        relative = dotted.replace(".", "/")
-        if not relative:
-            return None
+        key = (importer.rpartition("/")[0], dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._search(importer, dotted.replace(".", "/")) if dotted else None
+        found = self._resolved[key]
+        return found if found != importer else None
+
+    def _search(self, importer: str, relative: str) -> str | None:
         beside = importer.rpartition("/")[0]
         places = [f"{beside}/" if beside else "", *_SOURCE_ROOTS]
         parent = beside
@@ -123,7 +131,7 @@ class Modules:
             places.append(f"{parent}/" if parent else "")
         for place in places:
             for name in (f"{place}{relative}.py", f"{place}{relative}/__init__.py"):
-                if name in self._known and name != importer:
+                if name in self._known:
                     return name
         return None
 
@@ -157,8 +165,21 @@ class Modules:
                     yield other
                     break
 
+    def block(self, module: Module, definition: Definition | None = None, *, is_script: bool = False) -> Block:
+        """A definition's body, or the top level; with `is_script` what stands under the main guard too."""
+        key = (id(definition or module), is_script)
+        if key not in self._blocks:
+            top = [*module.statements, *(module.guarded if is_script else [])]
+            self._blocks[key] = Block(module, definition.body if definition else top, definition)
+        return self._blocks[key]
+
     def constants_of(self, module: Module) -> dict[str, ast.expr]:
         """Constants by the names they have in this module, imported ones included."""
+        if module.path not in self._constants:
+            self._constants[module.path] = self._read_constants(module)
+        return self._constants[module.path]
+
+    def _read_constants(self, module: Module) -> dict[str, ast.expr]:
         found = dict(module.constants)
         for local, (source, name) in module.imports.items():
             path = self.resolve(module.path, source) if name else None
@@ -177,9 +198,19 @@ def _why_unparsed(text: str, error: SyntaxError | ValueError) -> str:
     return f"syntax error in line {line}" if line else f"cannot be parsed: {error}"
 
 
+def _all_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at any depth. Expressions hold none, and are nine tenths of a tree."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting.extend(getattr(node, name, ()))
+
+
 def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
     package = path.split("/")[:-1]
-    for node in ast.walk(tree):
+    for node in _all_statements(tree.body):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 whole = alias.name if alias.asname else alias.name.split(".")[0]

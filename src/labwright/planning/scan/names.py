@@ -5,30 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.literals import last_name
 from labwright.planning.scan.modules import Modules
-from labwright.planning.scan.reach import Block
 
 Names = dict[str, ast.expr]
 
 
 def names_in(block: Block, modules: Modules) -> Names:
     """Constants of the module, and what the block itself assigns."""
-    return {**modules.constants_of(block.module), **{name: value for name, value in assignments(block)}}
-
-
-def assignments(block: Block) -> Iterator[tuple[str, ast.expr]]:
-    for node in block.walk():
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            yield node.targets[0].id, node.value
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name) and node.value:
-            yield node.target.id, node.value
+    return {**modules.constants_of(block.module), **block.assigned}
 
 
 def rounds_of_loops(block: Block, names: Names) -> dict[int, list[Names]]:
     """For each call inside `for name in (literals)`: what the loop's names are in each round."""
     found: dict[int, list[Names]] = {}
-    for loop in (node for node in block.walk() if isinstance(node, ast.For)):
+    for loop in block.loops():
         rounds = list(_rounds(loop, names))
         if rounds:
             inner = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))

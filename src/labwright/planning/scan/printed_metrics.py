@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from labwright.planning.scan.literals import last_name
 from labwright.planning.scan.metric_direction import direction_of
-from labwright.planning.scan.names import Names
 
 PRINTERS = {
     "print",
@@ -23,6 +22,7 @@ PRINTERS = {
     "print_rank_0",
     "print0",
 }
+_LONGEST_SUM = 40
 _HOLE = "\x01{}\x02"
 _SEEN = re.compile(r"([A-Za-z_][\w./@-]*)[)\]]?\s*([=:]|\bis\b)?\s*\x01([^\x02]*)\x02")
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-+ #0]*[\d*]*(?:\.(\d+|\*))?([sdifgeEGr])")
@@ -30,9 +30,9 @@ _BRACES = re.compile(r"\{[^{}:!]*(?:![rsa])?(?::([^{}]*))?\}")
 _FLOAT = re.compile(r"(?:\.\d+)?[fgeGE%]$|\.\d+$")
 
 
-def printed_names(call: ast.Call, names: Names) -> Iterator[str]:
+def printed_names(call: ast.Call) -> Iterator[str]:
     """Words that stand before a number. A known kind of metric, or a number with decimals: else it is any text."""
-    parts = [_template(item, names) for item in call.args]
+    parts = [_template(item) for item in call.args]
     if last_name(call.func) in ("info", "debug", "warning") and len(parts) > 1:
         parts = [_holes_of_percent(parts[0])]
     for name, mark, spec in _SEEN.findall(" ".join(parts)):
@@ -40,18 +40,20 @@ def printed_names(call: ast.Call, names: Names) -> Iterator[str]:
             yield name.strip("./-@")
 
 
-def _template(node: ast.expr, names: Names) -> str:
+def _template(node: ast.expr, depth: int = 0) -> str:
     """The text with a mark for each value that is put in."""
+    if depth > _LONGEST_SUM:
+        return ""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(_part(part) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        return _holes_of_percent(_template(node.left, names))
+        return _holes_of_percent(_template(node.left, depth + 1))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _template(node.left, names) + _template(node.right, names)
+        return _template(node.left, depth + 1) + _template(node.right, depth + 1)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        return _BRACES.sub(lambda found: _HOLE.format(found.group(1) or ""), _template(node.func.value, names))
+        return _BRACES.sub(lambda found: _HOLE.format(found.group(1) or ""), _template(node.func.value, depth + 1))
     return _HOLE.format("")
 
 

@@ -88,9 +88,11 @@ def _signs_of_learning(reach: Reach) -> list[str]:
     signs: dict[str, None] = {}
     for _block, call in reach.calls():
         name = last_name(call.func)
-        if name == "backward" or (name == "step" and "optim" in dotted(call.func).lower()):
-            signs[f".{name}()"] = None
-        elif name in ("fit", "train_step", "partial_fit") and isinstance(call.func, ast.Attribute):
+        if (
+            name == "backward"
+            or (name == "step" and "optim" in dotted(call.func).lower())
+            or (name in ("fit", "train_step", "partial_fit") and isinstance(call.func, ast.Attribute))
+        ):
             signs[f".{name}()"] = None
         elif name.endswith("Trainer"):
             signs[name] = None

@@ -11,38 +11,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.literals import dotted
 from labwright.planning.scan.modules import Definition, Module, Modules
 
 _MOST_BLOCKS = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Statements of one function, or of a module's top level."""
-
-    module: Module
-    body: list[ast.stmt]
-    owner: Definition | None = None
-
-    def walk(self) -> Iterator[ast.AST]:
-        """In the order of the source, unlike ast.walk: the first flag stays the first."""
-        for statement in [*self.decorators(), *self.body]:
-            yield from _in_order(statement)
-
-    def decorators(self) -> list[ast.expr]:
-        return self.owner.decorator_list if self.owner else []
-
-    def calls(self) -> Iterator[ast.Call]:
-        return (node for node in self.walk() if isinstance(node, ast.Call))
-
-
-def _in_order(root: ast.AST) -> Iterator[ast.AST]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+_MOST_MODULES = 60
 
 
 @dataclass(slots=True)
@@ -72,6 +46,7 @@ def reach(entry: Module, modules: Modules, start: str = "") -> Reach:
     """From the script's top level and main guard; with `start`, from that function (a console script)."""
     found = Reach(entry, modules)
     seen: set[int] = set()
+    seen_modules = {entry.path}
     waiting: deque[tuple[Module, Definition | None]] = deque([(entry, None)])
     first = entry.definitions.get(start)
     if first:
@@ -81,28 +56,21 @@ def reach(entry: Module, modules: Modules, start: str = "") -> Reach:
         if id(definition or module) in seen:
             continue
         seen.add(id(definition or module))
-        block = _block(module, definition, is_script=module is entry and not start)
+        block = modules.block(module, definition, is_script=module is entry and not start)
         found.blocks.append(block)
         waiting.extend(_named_in(block, modules))
-        if definition is None:
-            waiting.extend((other, None) for other in modules.imported(module))
+        if definition is None and len(seen_modules) < _MOST_MODULES:
+            for other in modules.imported(module):
+                seen_modules.add(other.path)
+                waiting.append((other, None))
     return found
-
-
-def _block(module: Module, definition: Definition | None, *, is_script: bool) -> Block:
-    if definition is not None:
-        return Block(module, definition.body, definition)
-    return Block(module, [*module.statements, *(module.guarded if is_script else [])])
 
 
 def _named_in(block: Block, modules: Modules) -> Iterator[tuple[Module, Definition]]:
     """Definitions that the block names, and at a module's top level those that a decorator registers."""
     module = block.module
-    names = {dotted(node) for node in block.walk() if isinstance(node, ast.Name | ast.Attribute)}
-    if isinstance(block.owner, ast.ClassDef):
-        names |= {dotted(base) for base in block.owner.bases}
-    names.discard("")
-    for name in sorted(names):
+    bases = {dotted(base) for base in block.owner.bases} - {""} if isinstance(block.owner, ast.ClassDef) else set()
+    for name in sorted(block.named | bases):
         found = modules.find(module, name) or modules.find(module, name.split(".")[0])
         if found:
             yield found

@@ -10,18 +10,23 @@ from labwright.planning.scan.facts import Flag, Role
 # In the order of preference: a rehearsal takes the first that is there.
 _NAMES: dict[Role, tuple[str, ...]] = {
     Role.STEPS: (
-        "max_steps", "steps", "num_steps", "n_steps", "train_steps", "num_train_steps", "max_train_steps", "total_steps",
-        "max_iters", "max_iter", "iters", "n_iters", "num_iters", "iterations", "num_iterations", "max_updates", "max_update",
-        "total_timesteps", "max_batches", "limit_train_batches", "max_train_samples",
+        "max_steps", "steps", "num_steps", "n_steps", "train_steps", "num_train_steps", "max_train_steps",
+        "total_steps", "max_iters", "max_iter", "iters", "n_iters", "num_iters", "iterations", "num_iterations",
+        "max_updates", "max_update", "total_timesteps", "max_batches", "limit_train_batches", "max_train_samples",
     ),
-    Role.EPOCHS: ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "train_epochs", "nepochs", "epoch"),
+    Role.EPOCHS: (
+        "epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "train_epochs", "nepochs", "epoch",
+    ),
     Role.QUICK: ("fast_dev_run", "smoke", "smoke_test", "dry_run", "debug", "quick", "test_run", "tiny"),
     Role.SEED: ("seed", "random_seed", "rng_seed", "manual_seed", "seed_everything", "random_state"),
     Role.OUTPUT: (
-        "output_dir", "out_dir", "outdir", "output", "out", "save_dir", "save_path", "log_dir", "logdir", "checkpoint_dir",
-        "ckpt_dir", "results_dir", "result_dir", "run_dir", "workdir", "work_dir", "exp_dir", "default_root_dir",
+        "output_dir", "out_dir", "outdir", "output", "out", "save_dir", "save_path", "log_dir", "logdir",
+        "checkpoint_dir", "ckpt_dir", "results_dir", "result_dir", "run_dir", "workdir", "work_dir", "exp_dir",
+        "default_root_dir",
     ),
-    Role.DEVICE: ("device", "accelerator", "gpu", "gpus", "cuda", "no_cuda", "use_cuda", "use_cpu", "cpu", "device_type"),
+    Role.DEVICE: (
+        "device", "accelerator", "gpu", "gpus", "cuda", "no_cuda", "use_cuda", "use_cpu", "cpu", "device_type",
+    ),
 }  # fmt: skip
 _ORDER = {name: (role, place) for role, names in _NAMES.items() for place, name in enumerate(names)}
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from labwright.planning.scan.annotations import Annotated, read_annotation, type_of
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dataclass_flags import fields_of, is_dataclass
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
 from labwright.planning.scan.modules import Module, Modules
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _CONTEXTS = {"Context", "CallbackParam"}

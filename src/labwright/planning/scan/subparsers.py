@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
+from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.literals import dotted, last_name, value_of
-from labwright.planning.scan.reach import Block, Reach
+from labwright.planning.scan.reach import Reach
 
 _GROUPS = {"add_argument_group", "add_mutually_exclusive_group"}
 
@@ -18,7 +19,8 @@ class Subparsers:
         self._reach = reach
         self._bound: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # block: name: commands
         self.commands: list[str] = []
-        for block in [*reach.blocks, *reach.blocks]:  # twice: a helper may stand before its caller
+        used = any("add_parser" in module.text for module in reach.files())
+        for block in [*reach.blocks, *reach.blocks] if used else ():  # twice: a helper may stand before its caller
             self._read(block)
 
     def commands_of(self, call: ast.Call, block: Block) -> list[str]:

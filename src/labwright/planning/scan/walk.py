@@ -16,8 +16,9 @@ from labwright.paths import STATE_DIR
 from labwright.planning.scan.facts import Skipped
 
 _NOT_OURS = {
-    ".git", ".hg", ".svn", "__pycache__", "node_modules", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache",
-    ".pytest_cache", ".ipynb_checkpoints", ".eggs", "wandb", "mlruns", "lightning_logs", ".dvc", ".idea", ".vscode", STATE_DIR,
+    ".git", ".hg", ".svn", "__pycache__", "node_modules", "site-packages", ".tox", ".nox", ".mypy_cache",
+    ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".eggs", "wandb", "mlruns", "lightning_logs", ".dvc",
+    ".idea", ".vscode", STATE_DIR,
 }  # fmt: skip
 _MORE_SKIPPED = 200  # further ones are only counted
 
@@ -162,7 +163,7 @@ def _take(tree: Tree, folder: str, entry: os.DirEntry[str]) -> str | None:
     elif _is_inside(tree.root, entry):
         if len(tree.files) < tree.limits.files:
             tree.files.append(path)
-    elif entry.is_symlink() and entry.is_dir():
+    elif entry.is_symlink() and os.path.isdir(entry.path):
         tree.skip(path, "a link to a folder")
     return None
 
