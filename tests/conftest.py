@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,3 +36,11 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
 @pytest.fixture
 def server(make_server: Callable[..., LiveServer]) -> LiveServer:
     return make_server().start()
+
+
+@pytest.fixture
+def stage() -> Iterator[Path]:
+    """A place that everybody can enter; pytest's own folders are for one user."""
+    with tempfile.TemporaryDirectory(prefix="labwright-users-") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, BinaryIO
+
+LONGEST_LINE = 16 << 20  # nobody who means well writes a longer one
+_PIECE_BYTES = 1 << 20
+_SHOWN_BYTES = 200
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, *, sync: bool = True) -> None:
@@ -55,16 +59,50 @@ def create_exclusive(path: str, content: bytes) -> bool:
     return True
 
 
-def complete_lines(path: str, offset: int, limit: int = 1 << 20) -> tuple[list[bytes], int]:
-    """The whole lines after `offset`, and where the next ones will begin; half a line is left for later."""
+class TooLong(bytes):
+    """The beginning of a line that is longer than it may be; whoever reads it refuses it in words."""
+
+
+def complete_lines(
+    path: str, offset: int, limit: int = 1 << 20, longest: int = LONGEST_LINE
+) -> tuple[list[bytes], int]:
+    """Some whole lines after `offset`, and where the next ones will begin; half a line is left for later.
+
+    About `limit` bytes; but a single line that is longer is read to its end, since nothing behind it would ever be.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(offset)
             block = file.read(limit)
+            end = block.rfind(b"\n") + 1
+            if not end and len(block) == limit:
+                return _long_line(file, offset, block, longest)
     except FileNotFoundError:
         return [], offset
-    end = block.rfind(b"\n") + 1
     return block[:end].splitlines(), offset + end
+
+
+def _long_line(file: BinaryIO, offset: int, begun: bytes, longest: int) -> tuple[list[bytes], int]:
+    line = begun + file.readline(max(0, longest - len(begun)))
+    end = offset + len(line)
+    if line.endswith(b"\n"):
+        return [line[:-1]], end
+    while piece := file.readline(_PIECE_BYTES):
+        end += len(piece)
+        if piece.endswith(b"\n"):
+            return [TooLong(line[:_SHOWN_BYTES])], end
+    return [], offset
+
+
+def all_lines(path: str, offset: int = 0) -> tuple[list[bytes], int]:
+    """Every whole line after `offset`, and where the next one will begin."""
+    found: list[bytes] = []
+    while True:
+        lines, end = complete_lines(path, offset)
+        if end == offset:
+            return found, end
+        found += lines
+        offset = end
 
 
 def _write_all(fd: int, content: bytes) -> None:

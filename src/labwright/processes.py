@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import signal
 import socket
@@ -45,6 +46,33 @@ class ProcessIdentity:
 def identity(pid: int) -> ProcessIdentity:
     started = start_time(pid)
     return ProcessIdentity(pid=pid, start_time=started or 0, boot_id=boot_id(), host=socket.gethostname())
+
+
+def read_identity(path: str | os.PathLike[str]) -> ProcessIdentity | None:
+    """Who a file names; None where there is none, or it says something else."""
+    try:
+        with open(path, "rb") as file:
+            return ProcessIdentity.from_dict(json.loads(file.read()))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def terminate(process: ProcessIdentity) -> bool:
+    """TERM to this process and no other: the handle is taken first, so that its number cannot change hands between
+    the look and the signal. False if it has ended."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if not process.is_alive:
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
 
 
 @functools.cache

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +42,53 @@ class Settings:
     state_dir: str = ""  # local folder for the database when the project is on a network file system
 
 
+BOUNDS: dict[str, tuple[float, float]] = {
+    "port": (0, 65_535),
+    "max_parallel": (0, 10_000),
+    "gpu_busy_memory_mb": (0, 1_000_000),
+    "gpu_busy_utilization": (0, 100),
+    "ageing_seconds": (0, 604_800),
+    "grace_seconds": (0, 3_600),
+    "log_cap_mb": (0, 1_000_000),
+    "backup_minutes": (0.001, 10_080),
+    "backups_kept": (1, 1_000),
+    "snapshot_file_mb": (0, 10_000),
+    "keep_days": (0, 36_500),
+    "keep_archived_days": (0, 36_500),
+    "notify_timeout_seconds": (0.01, 600),
+    "notify_retry_seconds": (0.001, 3_600),
+    "system_metrics_seconds": (0, 3_600),
+}
+TABLES = {"metrics": "[metrics]", "alerts_builtin": "[alerts_builtin]", "alerts": "[[alerts]]", "notify": "[[notify]]"}
+_LARGEST = 1e15
+_NEVER_EMPTY = ("host", "lease_dir")
+
+
 def load_settings(project: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     values = _from_file(project / CONFIG_FILE)
     for field in fields(Settings):
         variable = f"LABWRIGHT_{field.name.upper()}"
         if variable in environ:
-            values[field.name] = _parse(variable, environ[variable], type(field.default))
+            given = _from_text(environ[variable], type(field.default))
+            values[field.name] = _checked(variable, field.name, given, "Mend or unset the variable")
     return Settings(**values)
+
+
+def unknown_tables(project: Path) -> list[str]:
+    """Tables of `labwright.toml` that nobody reads, in words: most likely mistyped, so not to be passed in silence."""
+    path = project / CONFIG_FILE
+    tables = [key for key, value in _parsed(path).items() if isinstance(value, dict) or _is_tables(value)]
+    return [f"{path}: [{name}] has no effect: {_unknown(name)}" for name in tables if name not in TABLES]
+
+
+def _unknown(table: str) -> str:
+    near = nearest(table, TABLES)
+    return f"did you mean {TABLES[near]}?" if near else f"the tables are {', '.join(TABLES.values())}."
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What was most likely meant, or nothing."""
+    return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 
 def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
@@ -73,32 +115,57 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _from_file(path: Path) -> dict[str, Any]:
     data = _parsed(path)
-    known = {field.name: type(field.default) for field in fields(Settings)}
+    known = {field.name for field in fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in data.items():
         if isinstance(value, dict) or _is_tables(value):
             continue  # tables belong to later readers
         if key not in known:
-            raise Invalid(f"{path}: unknown setting {key!r}.", hint=f"Known: {', '.join(sorted(known))}.")
-        values[key] = _checked(f"{path}: {key}", value, known[key])
+            near = nearest(key, known)
+            hint = f"Did you mean {near}?" if near else f"Known: {', '.join(sorted(known))}."
+            raise Invalid(f"{path}: unknown setting {key!r}.", hint=hint)
+        values[key] = _checked(f"{path}: {key}", key, value, "Mend or remove the line")
     return values
 
 
-def _checked(where: str, value: object, kind: type) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not kind or (isinstance(value, int | float) and value < 0):
-        raise Invalid(f"{where} must be {_WORD[kind]}, not {value!r}.")
-    return value
-
-
-def _parse(where: str, text: str, kind: type) -> Any:
+def _from_text(text: str, kind: type) -> object:
+    """As its kind reads it; what cannot be read stays text, and is refused like a wrong value in the file."""
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-        return _checked(where, kind(text), kind)
-    except (ValueError, KeyError) as error:
-        raise Invalid(f"{where} must be {_WORD[kind]}, not {text!r}.") from error
+        return kind(text)
+    except (ValueError, KeyError):
+        return text
 
 
-_WORD = {int: "a whole number, not negative", float: "a number, not negative", bool: "true or false", str: "text"}
+def _checked(where: str, name: str, value: object, remedy: str) -> Any:
+    default = getattr(Settings(), name)
+    if isinstance(default, float) and type(value) is int:
+        value = float(value) if abs(value) < _LARGEST else math.inf
+    if type(value) is type(default) and _is_in_bounds(name, value):
+        return value
+    raise Invalid(
+        f"{where} must be {_wanted(name, default)}, not {value!r}.",
+        hint=f"{remedy}; the default is {_shown(default)}.",
+    )
+
+
+def _is_in_bounds(name: str, value: object) -> bool:
+    """NaN is in no bounds."""
+    if name in BOUNDS and isinstance(value, int | float):
+        low, high = BOUNDS[name]
+        return low <= value <= high
+    return name not in _NEVER_EMPTY or bool(str(value).strip())
+
+
+def _wanted(name: str, default: object) -> str:
+    if name in BOUNDS:
+        low, high = BOUNDS[name]
+        return f"{'a whole number' if isinstance(default, int) else 'a number'} from {low:g} to {high:.15g}"
+    if isinstance(default, bool):
+        return "true or false"
+    return "text that is not empty" if name in _NEVER_EMPTY else "text"
+
+
+def _shown(default: object) -> str:
+    return str(default).lower() if isinstance(default, bool) else repr(default)

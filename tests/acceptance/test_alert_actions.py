@@ -26,3 +26,30 @@ def test_an_action_is_taken_at_once(make_server: Callable[..., LiveServer]) -> N
 
 def test_a_default_action_is_taken_when_nobody_answers(make_server: Callable[..., LiveServer]) -> None:
     stopped_by_rule(make_server, 'default_action = "stop"\ndefault_after_seconds = 1\n')
+
+
+def test_answering_rerun_stops_a_run_that_still_goes_and_queues_it_again(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")
+    server.wait_for_status(run["id"], "running")
+    alert = server.post(f"/runs/{run['id']}/alerts", {"message": "diverged", "choices": ["ignore", "stop", "rerun"]})
+    server.post(f"/alerts/{alert['id']}/respond", {"choice": "rerun"})
+    assert server.wait_for_end(run["id"])["status"] == "stopped"
+    (again,) = [other for other in server.all_runs() if other["parent_run_id"] == run["id"]]
+    server.wait_for_status(again["id"], "running")
+
+
+def test_an_ended_run_is_offered_to_be_run_again_and_no_longer_to_be_stopped(server: LiveServer) -> None:
+    run = server.submit("until [ -e go ]; do sleep 0.02; done")
+    server.wait_for_status(run["id"], "running")
+    asked = {"stop": ["ignore", "stop"], "own": ["stop", "ignore", "halve the rate"], "free": []}
+    made = {
+        name: server.post(f"/runs/{run['id']}/alerts", {"message": name, "choices": choices})["id"]
+        for name, choices in asked.items()
+    }
+    (server.project / "go").touch()
+    server.wait_for_end(run["id"])
+    choices = {alert["message"]: alert["choices"] for alert in server.get(f"/alerts?run_id={run['id']}")}
+    assert choices == {"stop": ["ignore", "rerun"], "own": ["ignore", "halve the rate"], "free": []}
+    assert server.call("POST", f"/alerts/{made['stop']}/respond", {"choice": "stop"}).status == 422
+    types = [event["type"] for event in server.get(f"/events?run_id={run['id']}")]
+    assert types[-3:] == ["run.status", "alert.updated", "alert.updated"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -195,6 +196,23 @@ def test_gc_clears_what_a_kill_left_of_a_deleted_run(lab: LiveServer) -> None:
     left.mkdir()
     assert lab.post("/gc")["orphan_folders"] == 1
     assert not left.exists()
+
+
+def test_gc_clears_secrets_and_claims_that_nobody_needs(lab: LiveServer) -> None:
+    waiting = lab.post("/runs", {"command": "true", "env": {"HF_TOKEN": "x"}})["id"]
+    claims = lab.state / "metric-claims"
+    claims.mkdir(exist_ok=True)
+    held, free, young = claims / "1-1", claims / "1-2", claims / "1-3"
+    gone, kept = lab.state / "secrets" / "run-0000000000.json", lab.state / "secrets" / f"{waiting}.json"
+    for path in (held, free, young, gone):
+        path.touch()
+    for path in (held, free, gone, kept):
+        os.utime(path, (0, 0))
+    with open(held) as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert lab.post("/gc", {"dry_run": True})["leftover_files"] == 2
+        assert lab.post("/gc")["leftover_files"] == 2
+    assert [path.exists() for path in (held, young, kept, free, gone)] == [True, True, True, False, False]
 
 
 def test_a_backup_can_be_made_at_once(lab: LiveServer) -> None:

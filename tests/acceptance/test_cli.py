@@ -306,3 +306,29 @@ def test_simulated_gpus_are_seen_and_changed(tmp_path: Path) -> None:
     assert called.returncode == 3, called.stderr
     assert '"memory_used_mb": 2000' in called.stdout
     assert called.stdout.count("Simulated") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ps", "--no-such"], "--no-such"),
+        (["events", "-n", "many"], "many"),
+        (["stop"], "RUN"),
+        (["pss"], "pss"),
+        (["compare", "last", "--x", "moon"], "moon"),
+    ],
+)
+def test_wrong_usage_is_told_as_json_to_who_asks_for_json(lab: LiveServer, arguments: list[str], words: str) -> None:
+    called = labwright(lab, *arguments, "--json")
+    error = json.loads(called.stderr)["error"]
+    assert (called.returncode, called.stdout, error["code"]) == (2, "", "usage")
+    assert words in error["message"] and "--help" in error["hint"]
+    plain = labwright(lab, *arguments)
+    assert plain.returncode == 2 and "Usage:" in plain.stderr
+
+
+def test_with_json_exit_codes_are_the_same(lab: LiveServer) -> None:
+    called = labwright(lab, "run", "--json", "--wait", "--", "bash", "-c", "exit 7")
+    assert called.returncode == 7 and json.loads(called.stdout)["exit_code"] == 7
+    assert labwright(lab, "ps", "--json").returncode == 0
+    assert labwright(lab, "ps", "--json", "--help").returncode == 0

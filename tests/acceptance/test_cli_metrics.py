@@ -156,3 +156,11 @@ def test_a_run_without_metrics_says_where_they_come_from(lab: LiveServer) -> Non
     run = lab.post("/runs", {"command": "true"})["id"]
     assert "labwright.log()" in labwright(lab, "metrics", run).stdout
     assert labwright(lab, "export", run).stdout == "key,step,time,value,source,attempt\n"
+
+
+def test_runs_are_compared_by_the_time_since_their_start(lab: LiveServer, runs: list[str]) -> None:
+    shown = labwright(lab, "compare", *runs, "--key", "train/loss", "--x", "time").stdout
+    assert "by time, mean ± std over seeds" in shown
+    assert "49m 59s" in shown
+    by_epoch = labwright(lab, "compare", *runs, "--key", "train/loss", "--x", "epoch")
+    assert by_epoch.returncode == 1 and "x=step" in by_epoch.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from labwright.processes import identity, start_time
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -120,3 +122,46 @@ def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
     assert process_of(place) == command.pid
     assert labwright(place, "down").returncode == 0
     command.communicate(timeout=20)
+
+
+def test_down_ends_a_server_whose_file_is_missing(place: LiveServer) -> None:
+    up(place)
+    pid, listed = process_of(place), place.state / "server.json"
+    written = listed.stat().st_mtime
+    wait_until(lambda: listed.stat().st_mtime != written, "a heartbeat, so that the next one is far")
+    listed.unlink()
+    told = labwright(place, "down")
+    assert (told.returncode, f"process {pid}" in told.stdout) == (0, True), told
+    assert start_time(pid) is None
+    assert "No server is running" in labwright(place, "down").stdout
+
+
+def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer) -> None:
+    place.state.mkdir(mode=0o700)
+    other = subprocess.Popen(["sleep", "1000"])
+    named = {**identity(other.pid).to_dict(), "start_time": 1}
+    with open(place.state / "server.lock", "w") as lock:
+        lock.write(json.dumps(named))
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = labwright(place, "down")
+    assert told.returncode == 1 and "fuser -v" in told.stderr
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_a_mistyped_table_is_told_by_doctor_and_in_the_servers_log(place: LiveServer) -> None:
+    (place.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
+    up(place)
+    words = "[alert] has no effect: did you mean [[alerts]]?"
+    assert words in (place.state / "logs" / "server.log").read_text()
+    assert words in labwright(place, "doctor").stdout
+
+
+def test_secrets_that_a_kill_left_are_gone_after_the_next_start(place: LiveServer) -> None:
+    secrets = place.state / "secrets"
+    secrets.mkdir(parents=True, mode=0o700)
+    (secrets / "run-0000000000.json").write_text('{"HF_TOKEN": "x"}')
+    up(place)
+    assert list(secrets.iterdir()) == []

@@ -193,3 +193,13 @@ def test_only_the_cards_of_the_servers_own_choice_are_used(gpu_server: MakeGpuSe
     assert server.get("/cluster")["cluster"]["gpu_count"] == 1
     run = server.wait_for_end(server.submit('echo "$CUDA_VISIBLE_DEVICES"')["id"])
     assert run["gpu_uuids"] == uuids(server)
+
+
+def test_a_queued_gpu_run_tells_which_runs_have_the_cards(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2)
+    holder = server.submit(until_file("go"), gpus=2)
+    server.wait_for_status(holder["id"], "running")
+    queued = server.submit("true")
+    assert server.run(queued["id"])["status_reason"] == f"all 2 GPUs are in use by {holder['id']}"
+    (server.project / "go").touch()
+    server.wait_for_end(queued["id"])

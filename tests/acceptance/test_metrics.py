@@ -144,6 +144,42 @@ def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(server: LiveServe
     assert any("Not taken" in text and "text: not a number" in text for text in notices)
 
 
+def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")["id"]
+    server.wait_for_status(run, "running")
+    folder = server.state / "runs" / run
+    (folder / "metrics").mkdir(exist_ok=True)
+    with open(folder / "metrics" / "sdk-1-x.jsonl", "w") as file:
+        for step, pad in ((1, 0), (2, 5_000_000), (3, 20_000_000), (4, 0)):
+            point = {"s": step, "t": time.time(), "m": {"loss": float(step)}, "pad": "x" * pad}
+            file.write(json.dumps(point) + "\n")
+    wait_until(lambda: points_of(server, run, "loss") == [1, 2, 4], "what stands behind the huge line")
+    with open(folder / "events.jsonl", "a") as file:
+        file.write("x" * 20_000_000 + "\n")
+        file.write(json.dumps({"event": "warning", "time": time.time(), "text": "behind it"}) + "\n")
+    wait_until(lambda: "behind it" in server.run(run)["warnings"], "the event behind the huge line")
+    notices = [e["data"]["text"] for e in server.get(f"/events?run_id={run}") if e["type"] == "run.notice"]
+    assert any("Not taken as metrics from sdk: (a long line): it is longer than 16 MB" in text for text in notices)
+    assert any(text.startswith("A line of its event log is longer than 16 MB: b'xxx") for text in notices)
+
+
+def test_points_repeated_in_one_request_count_as_if_they_had_come_one_by_one(server: LiveServer) -> None:
+    values = [1.0, 5.0, 3.0]
+    repeated = [{"key": "a", "step": 7, "value": value, "time": 1e9} for value in values]
+    together, apart = (server.post("/runs", {"command": "true"})["id"] for _ in range(2))
+    others = [{"key": "b", "step": 7, "value": 0.5, "time": 1e9}]
+    assert server.call("POST", f"/runs/{together}/metrics", {"points": [*repeated, *others]}).json["accepted"] == 4
+    for point in [*repeated, *others]:
+        server.call("POST", f"/runs/{apart}/metrics", {"points": [point]})
+
+    def shown(run_id: str) -> Any:
+        return server.get(f"/runs/{run_id}/metrics?keys=a&keys=b")["series"]
+
+    wait_until(lambda: len(shown(together)) == 2 and shown(together) == shown(apart), "the same series")
+    (first, _) = shown(together)
+    assert (first["count"], first["max"], first["last"], first["values"]) == (3, 5.0, 3.0, [3.0])
+
+
 def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
     ids = []
     for seed, offset in enumerate((0.0, 2.0)):
@@ -156,6 +192,36 @@ def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
     (group,) = compared["groups"]
     assert group["n"] == 2 and group["mean"] == [i + 1.0 for i in range(10)]
     assert all(abs(std - math.sqrt(2)) < 1e-9 for std in group["std"])
+
+
+def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(server: LiveServer) -> None:
+    ids = []
+    for seed, (start, pace) in enumerate(((1e9, 10.0), (2e9, 20.0))):
+        run = server.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})["id"]
+        points = [{"key": "loss", "step": i, "value": float(i), "time": start + i * pace} for i in range(1, 9)]
+        points += [{"key": "epoch", "step": i, "value": i / 2, "time": start + i * pace} for i in range(2, 9, 2)]
+        server.call("POST", f"/runs/{run}/metrics", {"points": points})
+        ids.append(run)
+    wait_until(lambda: all(len(server.run(i)["summary"]) == 2 for i in ids), "all points")
+    asked = f"/metrics/compare?run_ids={','.join(ids)}&key=loss"
+    by_time = server.get(f"{asked}&x=time")
+    assert [run["times"][:3] for run in by_time["runs"]] == [[0, 10, 20], [0, 20, 40]]
+    (group,) = by_time["groups"]
+    assert (group["times"][:3], group["mean"][:3]) == ([0, 10, 20], [1.0, 1.5, 2.5])
+    by_epoch = server.get(f"{asked}&x=epoch")
+    assert by_epoch["runs"][0]["epochs"] == [1, 1, 2, 2, 3, 3, 4]
+    assert by_epoch["runs"][0]["steps"][0] == 2, "before the first epoch there is no place for a point"
+    assert by_epoch["groups"][0]["std"] == [0.0] * 7
+    shown = server.get(f"/runs/{ids[0]}/metrics?keys=loss&x=epoch")["series"][0]
+    assert shown["epochs"] == ["NaN", 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true"})["id"]
+    server.call("POST", f"/runs/{run}/metrics", {"points": [{"key": "loss", "step": 1, "value": 1.0}]})
+    wait_until(lambda: server.run(run)["summary"], "the point")
+    answer = server.call("GET", f"/metrics/compare?run_ids={run}&key=loss&x=epoch")
+    assert answer.status == 404 and "epoch" in answer.json["error"]["hint"]
 
 
 def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveServer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +12,8 @@ import pytest
 
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
+
+_LABWRIGHT = "from labwright.cli.main import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +109,7 @@ def test_a_parent_that_does_not_finish_fails_the_whole_chain_with_the_reason(two
         assert above["id"] in ended["error"]
         assert ended["started_at"] is None
     assert not (two.project / "never").exists()
+    assert not (two.state / "secrets" / f"{child['id']}.json").exists()
 
 
 def test_nothing_can_be_put_behind_a_run_that_failed(two: LiveServer) -> None:
@@ -187,3 +192,41 @@ def test_capacity_set_by_hand_counts_at_once(make_server: Callable[..., LiveServ
     server.post("/cluster", {"type": "cpu_only", "max_parallel": 3})
     wait_until(lambda: all(server.run(run_id)["status"] == "running" for run_id in made), "all three to run")
     open_gate(server, "hand")
+
+
+def test_a_queued_run_tells_why_it_waits_and_stores_nothing_of_it(two: LiveServer) -> None:
+    holders = [two.submit(gate(two, "why"))["id"] for _ in range(2)]
+    for holder in holders:
+        two.wait_for_status(holder, "running")
+    first, second = (two.submit("true")["id"] for _ in range(2))
+    assert two.run(first)["status_reason"] == f"2 of 2 slots in use by {', '.join(holders)}"
+    assert two.run(second)["status_reason"].endswith("; 1 run ahead")
+    listed = {run["id"]: run["status_reason"] for run in two.get("/runs?status=queued")}
+    assert listed == {run_id: two.run(run_id)["status_reason"] for run_id in (first, second)}
+    shown = subprocess.run(
+        [sys.executable, "-c", _LABWRIGHT, "ps", "--project", str(two.project)],
+        capture_output=True,
+        text=True,
+        env={**two.environment, "COLUMNS": "200"},
+        check=True,
+    )
+    assert "2 of 2 slots" in shown.stdout, shown
+    open_gate(two, "why")
+    two.wait_for_end(second)
+    told = [event["data"].get("reason", "") for event in two.get(f"/events?run_id={second}")]
+    assert not any("slots" in reason for reason in told)
+
+
+def test_a_run_of_a_narrow_sweep_and_a_child_of_two_tell_what_they_wait_for(two: LiveServer) -> None:
+    sweep = two.post("/sweeps/wild", {"name": "why", "parallel": 1})["id"]
+    first, second = (two.submit(gate(two, "why-sweep"), sweep_id=sweep)["id"] for _ in range(2))
+    two.wait_for_status(first, "running")
+    assert two.run(second)["status_reason"] == "its sweep runs 1 at a time"
+    other = two.submit(gate(two, "why-other"))["id"]
+    child = two.submit("true", after=[other, first])["id"]
+    assert two.run(child)["status_reason"] == f"waits for {first}, {other}"
+    open_gate(two, "why-other")
+    two.wait_for_end(other)
+    assert two.run(child)["status_reason"] == f"waits for {first}"
+    open_gate(two, "why-sweep")
+    two.wait_for_end(child)

@@ -492,3 +492,15 @@ def test_a_script_that_waits_shows_its_points_at_once(scripts: Scripts) -> None:
     wait_until(lambda: any(scripts.run_dir.glob("metrics/*")) and scripts.points(), "the point in the file")
     process.kill()
     process.communicate()
+
+
+def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scripts: Scripts) -> None:
+    code = "import labwright\nrun = labwright.init({})\nlabwright.log({{'a': 1}})\nprint(run.id)\n"
+    out, err = scripts.run(code.format("id='abc', resume='must'"))
+    assert (out, err) == ("run_1\n", ""), "inside a run it goes on with that run"
+    for asked in ("resume=True", "resume='must', id='abc'", "resume='allow', id='abc'"):
+        _, err = scripts.run(code.format(asked), inside=False)
+        assert err.count("this is a new run: one that has ended is final") == 1, asked
+    for content in ("resume='never'", "resume='allow'", "resume='auto'", "id='abc'"):
+        _, err = scripts.run(code.format(content), inside=False)
+        assert "new run" not in err, content

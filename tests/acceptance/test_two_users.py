@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,14 +25,6 @@ for card in ${CUDA_VISIBLE_DEVICES//,/ }; do mkdir "$ROOMS/$card" || { echo SHAR
 sleep 0.3
 for card in ${CUDA_VISIBLE_DEVICES//,/ }; do rmdir "$ROOMS/$card"; done
 """
-
-
-@pytest.fixture
-def stage() -> Iterator[Path]:
-    """A place that everybody can enter; pytest's own folders are for one user."""
-    with tempfile.TemporaryDirectory(prefix="labwright-users-") as folder:
-        os.chmod(folder, 0o755)
-        yield Path(folder)
 
 
 @pytest.fixture

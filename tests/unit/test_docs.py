@@ -17,7 +17,7 @@ from labwright.domain.event import EventType
 from labwright.domain.run import RunStatus
 from labwright.server.app import make_api
 from labwright.server.boot import open_lab, prepare_state
-from labwright.settings import Settings
+from labwright.settings import BOUNDS, Settings
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -75,6 +75,11 @@ def test_every_setting_is_documented_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", read("settings.md"), re.MULTILINE))
     defaults = {field.name: _as_toml(field.default) for field in fields(Settings)}
     assert rows == defaults
+
+
+def test_the_bounds_of_every_number_are_documented() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| `[^`]*` \| ([\d.,]+ – [\d.,]+) \|", read("settings.md"), re.MULTILINE))
+    assert rows == {name: f"{low:g} – {high:,.15g}" for name, (low, high) in BOUNDS.items()}
 
 
 def _as_toml(value: object) -> str:

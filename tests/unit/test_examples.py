@@ -35,8 +35,8 @@ PROJECTS = [
     ),
     Example(
         "yaml-config", "train.py", "yaml",
-        ["seed=", "max_steps=", "optimizer.name=", "optimizer.lr=", "optimizer.momentum=", "model.hidden=", "data.points=",
-         "data.noise="],
+        ["seed=", "max_steps=", "optimizer.name=", "optimizer.lr=", "optimizer.momentum=", "model.hidden=",
+         "data.points=", "data.noise="],
         ["loss", "accuracy"], 12,
     ),
     Example(
@@ -46,7 +46,8 @@ PROJECTS = [
     ),
     Example(
         "typer-walk", "train.py", "typer",
-        ["--alpha", "--gamma", "--epsilon", "--exploration", "--wind", "--episodes", "--max-steps", "--double", "--seed"],
+        ["--alpha", "--gamma", "--epsilon", "--exploration", "--wind", "--episodes", "--max-steps", "--double",
+         "--seed"],
         ["mean_return"], 18,
     ),
     Example(
@@ -55,7 +56,8 @@ PROJECTS = [
         ["train_loss", "val_error"], 15,
     ),
     Example(
-        "bare-script", "fit.py", "globals", ["LR=", "DEGREE=", "RIDGE=", "MAX_STEPS=", "SEED="], ["train_mse", "test_mse"], 8,
+        "bare-script", "fit.py", "globals",
+        ["LR=", "DEGREE=", "RIDGE=", "MAX_STEPS=", "SEED="], ["train_mse", "test_mse"], 8,
     ),
 ]  # fmt: skip
 EACH = pytest.mark.parametrize("example", PROJECTS, ids=[example.name for example in PROJECTS])

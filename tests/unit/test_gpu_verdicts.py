@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from labwright.domain.gpu import CROWDING_WORDS, tells_of_crowding
 from labwright.sidecar.gpuwrap import judge_failure
 
 OUT_OF_MEMORY = [
@@ -70,3 +71,14 @@ def test_other_failures_are_not_blamed_on_the_gpu(text: str) -> None:
 
 def test_a_run_that_got_over_its_oom_has_no_verdict() -> None:
     assert reason(OUT_OF_MEMORY[0], foreign=True, code=0) is None
+
+
+@pytest.mark.parametrize("text", [*OUT_OF_MEMORY, *BUSY])
+def test_every_phrase_of_a_crowded_card_is_found_by_its_words(text: str) -> None:
+    assert tells_of_crowding(text)
+    assert any(word in text.lower() for word in CROWDING_WORDS)
+
+
+@pytest.mark.parametrize("text", [*BROKEN, *UNRELATED])
+def test_other_failures_tell_of_no_crowding(text: str) -> None:
+    assert not tells_of_crowding(text)

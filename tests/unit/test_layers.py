@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "processes": (set(), "what the kernel shows: needs nothing but the system"),
     "settings": ({"domain", "paths"}, "read once at the entry points"),
     "tokens": ({"domain"}, "a secret and what is signed with it"),
+    "sandbox": (set(), "holds back code that nobody vouched for: knows nothing of what that code is"),
     "sdk": (set(), "runs in the user's own interpreter, where Labwright is not installed"),
     "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
     "sim": (GROUND | {"gpu"}, "a driver for rehearsals: it must not know who looks at it"),

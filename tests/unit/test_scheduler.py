@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labwright.compute.scheduler import Candidate, Capacity, capacity_of, choose
+from labwright.compute.scheduler import Candidate, Capacity, Holder, Look, capacity_of, choose, keeps_cards, why_queued
 from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.sweep import Sweep, SweepStatus
 
 NOW = 1_000_000.0
 AGEING = 30.0
@@ -148,3 +149,46 @@ def test_capacity_follows_the_kind_of_machine() -> None:
     assert capacity_of(cpu, 9) == Capacity(gpus=0, cpu_runs=9)
     gpu = Cluster(type=ClusterType.LOCAL_GPU, gpu_count=4, cpu_count=8, max_parallel=4)
     assert capacity_of(gpu, 0) == Capacity(gpus=4, cpu_runs=4)
+
+
+def look(*holders: tuple[str, str, int], gpus: int = 0, slots: int = 1, kept_for: str = "") -> Look:
+    held = [Holder(run_id=run_id, group=group, gpus=cards) for run_id, group, cards in holders]
+    return Look(holders=held, capacity=Capacity(gpus=gpus, cpu_runs=slots), kept_for=kept_for)
+
+
+def sweep(parallel: int | None = None, status: SweepStatus = SweepStatus.RUNNING) -> Sweep:
+    return Sweep(id="sweep-a", name="a", created_at="", created_by="", parallel=parallel, status=status)
+
+
+def test_a_gpu_run_is_told_who_has_the_cards() -> None:
+    full = look(("run-a", "", 3), ("run-b", "", 1), ("run-c", "", 0), gpus=4)
+    assert why_queued("run-x", 1, 0, None, full) == "all 4 GPUs are in use by run-a, run-b"
+    half = look(("run-a", "", 3), gpus=4)
+    assert why_queued("run-x", 2, 0, None, half) == "it asks for 2 GPUs; 1 of 4 free, the others in use by run-a"
+    assert why_queued("run-x", 5, 0, None, half) == "it asks for 5 GPUs; this machine has 4"
+    assert why_queued("run-x", 1, 0, None, look(("run-a", "", 1), gpus=1)) == "the GPU is in use by run-a"
+
+
+def test_a_run_without_gpus_is_told_about_the_slots_and_who_is_ahead() -> None:
+    full = look(*((f"run-{i}", "", 0) for i in range(6)), slots=6)
+    words = why_queued("run-x", 0, 5, None, full)
+    assert words == "6 of 6 slots in use by run-0, run-1, run-2, run-3 and 2 more; 5 runs ahead"
+    assert why_queued("run-x", 0, None, sweep(), full).endswith("; more than 100 runs of its sweep ahead")
+    assert why_queued("run-x", 0, 0, None, look()) == ""
+
+
+def test_a_run_is_told_that_its_sweep_holds_it_back() -> None:
+    busy = look(("run-a", "sweep-a", 0), slots=4)
+    assert why_queued("run-x", 0, 0, sweep(parallel=1), busy) == "its sweep runs 1 at a time"
+    assert why_queued("run-x", 0, 0, sweep(parallel=2), busy) == ""
+    assert why_queued("run-x", 0, 0, sweep(status=SweepStatus.PAUSED), busy) == "its sweep is paused"
+    assert why_queued("run-x", 0, 0, sweep(status=SweepStatus.STOPPED), busy) == "its sweep was stopped"
+
+
+def test_a_narrow_run_is_told_for_whom_free_cards_are_kept() -> None:
+    half = look(("run-a", "", 1), gpus=2)
+    wide, narrow = candidate("run-w", gpus=2, waited=AGEING), candidate("run-x", gpus=1, waited=1)
+    assert keeps_cards([wide, narrow], half, NOW, AGEING) == "run-w"
+    kept = look(("run-a", "", 1), gpus=2, kept_for="run-w")
+    assert why_queued("run-x", 1, 0, None, kept) == "1 GPU free, kept for run-w, which has waited longer"
+    assert pick([wide, narrow], half.capacity, [("", 1)]) == []

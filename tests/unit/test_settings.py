@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from labwright.domain.errors import Invalid
-from labwright.settings import Settings, load_settings
+from labwright.settings import BOUNDS, Settings, load_settings, unknown_tables
 
 
 def test_with_nothing_set_the_defaults_hold(tmp_path: Path) -> None:
@@ -60,3 +61,47 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, te
 def test_tables_are_left_to_their_readers(tmp_path: Path) -> None:
     (tmp_path / "labwright.toml").write_text("[model]\nname = 'x'\n")
     assert load_settings(tmp_path, {}) == Settings()
+
+
+def test_every_number_has_bounds_and_a_default_within() -> None:
+    defaults = {field.name: field.default for field in fields(Settings)}
+    assert set(BOUNDS) == {name for name, value in defaults.items() if type(value) in (int, float)}
+    assert all(low <= defaults[name] <= high for name, (low, high) in BOUNDS.items())
+
+
+@pytest.mark.parametrize("text", [str(10**9), "-1", "nan", "inf", "", " ", "1e3"])
+def test_an_absurd_number_of_runs_is_refused_with_the_bounds_and_what_to_do(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        load_settings(tmp_path, {"LABWRIGHT_MAX_PARALLEL": text})
+    assert refused.value.message.startswith("LABWRIGHT_MAX_PARALLEL must be a whole number from 0 to 10000, not ")
+    assert refused.value.hint == "Mend or unset the variable; the default is 0."
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-0.1", "1e300", ""])
+def test_an_absurd_time_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Invalid, match="LABWRIGHT_GRACE_SECONDS must be a number from 0 to 3600"):
+        load_settings(tmp_path, {"LABWRIGHT_GRACE_SECONDS": text})
+
+
+@pytest.mark.parametrize("line", ["grace_seconds = nan", f"grace_seconds = 1{'0' * 400}", "max_parallel = 1000000000"])
+def test_the_file_has_the_same_bounds(tmp_path: Path, line: str) -> None:
+    (tmp_path / "labwright.toml").write_text(f"{line}\n")
+    with pytest.raises(Invalid, match=f"{line.split()[0]} must be a"):
+        load_settings(tmp_path, {})
+
+
+def test_an_empty_address_is_refused_since_it_would_listen_everywhere(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="LABWRIGHT_HOST must be text that is not empty"):
+        load_settings(tmp_path, {"LABWRIGHT_HOST": ""})
+
+
+def test_a_mistyped_name_is_told_with_the_nearest_right_one(tmp_path: Path) -> None:
+    config = tmp_path / "labwright.toml"
+    config.write_text("max_paralel = 1\n")
+    with pytest.raises(Invalid) as refused:
+        load_settings(tmp_path, {})
+    assert refused.value.hint == "Did you mean max_parallel?"
+    config.write_text("[[alert]]\nmetric = 'x'\n[metrics]\n[zebra]\n")
+    alert, zebra = unknown_tables(tmp_path)
+    assert alert == f"{config}: [alert] has no effect: did you mean [[alerts]]?"
+    assert "[[notify]]" in zebra

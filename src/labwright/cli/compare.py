@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.metrics import SYSTEM, Log, MaxPoints, print_lines, values_of
+from labwright.cli.metrics import SYSTEM, Axis, Log, MaxPoints, X, print_lines, time_words, values_of
 from labwright.cli.options import AsJson, Project, RunRefs, connect
 from labwright.cli.plot import MARKS, STYLES, Curve, count_words
 from labwright.cli.screen import Cell, Column, Screen
@@ -23,6 +23,7 @@ def compare(
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="The metric. Default: a table of all.")
     ] = None,
+    x: X = Axis.STEP,
     max_points: MaxPoints = None,
     log: Log = False,
     project: Project = None,
@@ -34,14 +35,16 @@ def compare(
     if key is None:
         _all_keys(screen, list(found.values()))
         return
-    compared = client.compare(list(found), key, max_points or (1000 if as_json else screen.columns * 4))
+    compared = client.compare(list(found), key, max_points or (1000 if as_json else screen.columns * 4), x)
     if as_json:
         screen.json(compared)
         return
     lines = _lines(compared)
     rows = max(_ROWS[0], min(_ROWS[1], screen.rows - len(lines) - 8))
-    screen.say((key, "bold"), ("  mean ± std over seeds" if _over_seeds(compared) else "", "dim"))
-    print_lines(screen, [curve for line in lines[:_DRAWN] for curve in line.curves], rows, log=log)
+    over_seeds = ", mean ± std over seeds" if _over_seeds(compared) else ""
+    screen.say((key, "bold"), (f"  by {x}{over_seeds}", "dim"))
+    words = time_words if x is Axis.TIME else None
+    print_lines(screen, [curve for line in lines[:_DRAWN] for curve in line.curves], rows, log=log, x_words=words)
     screen.say("")
     _table(screen, lines, found, compared)
     if len(lines) > _DRAWN:
@@ -52,10 +55,10 @@ def compare(
 class _Line:
     """One row of the table and its curves."""
 
-    def __init__(self, index: int, run_ids: list[str], params: Json, steps: list[int], ys: list[float]) -> None:
+    def __init__(self, index: int, run_ids: list[str], params: Json, xs: list[float], ys: list[float]) -> None:
         self.run_ids = run_ids
         self.params = params
-        self.steps = steps
+        self.xs = xs
         self.ys = ys
         self.style = STYLES[index % len(STYLES)]
         self.mark = MARKS[index % len(MARKS)]
@@ -63,11 +66,11 @@ class _Line:
 
     @property
     def curves(self) -> list[Curve]:
-        main = Curve(xs=self.steps, ys=self.ys, style=self.style, mark=self.mark)
+        main = Curve(xs=self.xs, ys=self.ys, style=self.style, mark=self.mark)
         if not any(self.spread):
             return [main]
         edges = [[y + sign * s for y, s in zip(self.ys, self.spread, strict=True)] for sign in (-1, 1)]
-        return [*(Curve(xs=self.steps, ys=edge, style=self.style, dotted=True) for edge in edges), main]
+        return [*(Curve(xs=self.xs, ys=edge, style=self.style, dotted=True) for edge in edges), main]
 
 
 def _over_seeds(compared: Json) -> bool:
@@ -75,14 +78,15 @@ def _over_seeds(compared: Json) -> bool:
 
 
 def _lines(compared: Json) -> list[_Line]:
+    axis = f"{compared['x']}s"
     if not _over_seeds(compared):
         return [
-            _Line(index, [run["run_id"]], run["params"], run["steps"], values_of(run["values"]))
+            _Line(index, [run["run_id"]], run["params"], run[axis], values_of(run["values"]))
             for index, run in enumerate(compared["runs"])
         ]
     found = []
     for index, group in enumerate(compared["groups"]):
-        line = _Line(index, group["run_ids"], group["params"], group["steps"], values_of(group["mean"]))
+        line = _Line(index, group["run_ids"], group["params"], group[axis], values_of(group["mean"]))
         line.spread = [value or 0.0 for value in group["std"]]
         found.append(line)
     return found
@@ -95,23 +99,27 @@ def _table(screen: Screen, lines: list[_Line], runs: dict[str, Json], compared: 
         Column(title=""),
         Column(title="runs" if over_seeds else "run", shrinks=over_seeds),
         *([] if over_seeds else [Column(title="name", shrinks=True)]),
-        *(Column(title=name, right=True) for name in (*names, "step")),
+        *(Column(title=name, right=True) for name in (*names, compared["x"])),
         Column(title="differs in", shrinks=True),
     ]
     differing = _differing([line.params for line in lines])
-    screen.table(columns, [_row(line, runs, differing, over_seeds) for line in lines])
+    screen.table(columns, [_row(line, runs, differing, over_seeds, compared["x"]) for line in lines])
 
 
-def _row(line: _Line, runs: dict[str, Json], differing: list[str], over_seeds: bool) -> list[Cell]:
+def _row(line: _Line, runs: dict[str, Json], differing: list[str], over_seeds: bool, x: str) -> list[Cell]:
     finite = [y for y in line.ys if math.isfinite(y)]
     spread = f" ± {number(line.spread[-1])}" if line.spread else ""
     who: list[Cell] = [line.run_ids[0], runs[line.run_ids[0]]["name"]]
     if over_seeds:
         who = [f"{counted(len(line.run_ids), 'run')}: {', '.join(line.run_ids)}"]
     numbers = [number(line.ys[-1]) + spread if line.ys else "–", *(_of(finite, pick) for pick in (min, max))]
-    step = count_words(line.steps[-1]) if line.steps else "–"
+    last = _place(line.xs[-1], x) if line.xs else "–"
     words = ", ".join(f"{name}={number(line.params.get(name, '–'))}" for name in differing)
-    return [(line.mark, line.style), *who, *numbers, step, (words, "dim")]
+    return [(line.mark, line.style), *who, *numbers, last, (words, "dim")]
+
+
+def _place(at: float, x: str) -> str:
+    return {Axis.STEP: count_words, Axis.TIME: time_words, Axis.EPOCH: number}[Axis(x)](at)
 
 
 def _of(values: list[float], pick: Any) -> str:

@@ -16,6 +16,7 @@ from labwright.version import __version__
 
 NO_SERVER = 3
 _HERE = "labwright.cli"
+_UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 # name: (module, attribute, help)
 _Entries = dict[str, tuple[str, str, str]]
@@ -122,11 +123,20 @@ def labwright(
 
 
 def main() -> None:
+    as_json = _wants_json(sys.argv[1:])
     try:
-        typer.main.get_command(app)(prog_name="labwright")
+        # Standing alone it would tell wrong usage itself, in words only; else it answers the exit code.
+        code = typer.main.get_command(app)(prog_name="labwright", standalone_mode=not as_json)
     except LabwrightError as error:
-        show_error(error.code, error.message, error.hint, as_json=_wants_json(sys.argv[1:]))
-        sys.exit(NO_SERVER if isinstance(error, ServerUnreachable) else 1)
+        show_error(error.code, error.message, error.hint, as_json=as_json)
+        code = NO_SERVER if isinstance(error, ServerUnreachable) else 1
+    except typer.Abort:
+        code = 1
+    except _UsageError as error:
+        hint = f"See {error.ctx.command_path if error.ctx else 'labwright'} --help."
+        show_error("usage", error.format_message(), hint, as_json=as_json)
+        code = error.exit_code
+    sys.exit(code)
 
 
 def _wants_json(arguments: list[str]) -> bool:

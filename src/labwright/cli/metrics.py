@@ -39,11 +39,13 @@ _NEW_SCREEN, _OLD_SCREEN, _HOME, _CLEAR = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b
 class Axis(StrEnum):
     STEP = "step"
     TIME = "time"
+    EPOCH = "epoch"
 
 
 Keys = Annotated[
     list[str] | None, typer.Option("--key", metavar="KEY", help="This metric; repeat for more. * fits any.")
 ]
+X = Annotated[Axis, typer.Option("--x", help="What runs to the right.")]
 Log = Annotated[bool, typer.Option("--log", help="A logarithmic scale.")]
 MaxPoints = Annotated[
     int | None, typer.Option("--max-points", min=2, max=100_000, metavar="N", help="Thin to so many; extremes stay.")
@@ -63,7 +65,7 @@ class View:
 def metrics(
     run: LastRun = "last",
     key: Keys = None,
-    x: Annotated[Axis, typer.Option("--x", help="What runs to the right.")] = Axis.STEP,
+    x: X = Axis.STEP,
     max_points: MaxPoints = None,
     log: Log = False,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Draw again as it grows, until the run ends.")] = False,
@@ -164,7 +166,17 @@ def _plot(screen: Screen, series: Json, view: View, rows: int) -> None:
     if view.x is Axis.TIME:
         first = min(series["times"], default=0.0)
         xs, words = [moment - first for moment in series["times"]], time_words
+    elif view.x is Axis.EPOCH:
+        xs, values = _with_epochs(screen, series["epochs"], values)
     print_lines(screen, [Curve(xs=xs, ys=values, style=STYLES[0])], rows, log=view.log, x_words=words)
+
+
+def _with_epochs(screen: Screen, epochs: list[float | str], values: list[float]) -> tuple[list[float], list[float]]:
+    """A point has a place once an epoch was told."""
+    placed = [(x, value) for x, value in zip(values_of(epochs), values, strict=True) if x == x]
+    if not placed:
+        screen.say(("No epochs: a metric `epoch` would tell them.", "amber"))
+    return [x for x, _ in placed], [value for _, value in placed]
 
 
 def print_lines(
@@ -180,7 +192,7 @@ def _about(series: Json, values: list[float], view: View) -> str:
     words += [f"{gaps} not finite"] if gaps else []
     if view.log and any(value <= 0 for value in values):
         words.append("a logarithmic scale shows nothing at or below 0")
-    words.append(f"{counted(series['count'], 'point')}, by {'time' if view.x is Axis.TIME else 'step'}")
+    words.append(f"{counted(series['count'], 'point')}, by {view.x}")
     return " · ".join(words)
 
 

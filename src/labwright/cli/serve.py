@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,13 +18,13 @@ import typer
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen, note
 from labwright.cli.words import counted
-from labwright.client.address import RunningServer, read_server, read_token
+from labwright.client.address import RunningServer, is_locked, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
 from labwright.files import write_whole
 from labwright.paths import ProjectPaths
-from labwright.processes import start_time
+from labwright.processes import ProcessIdentity, read_identity, start_time, terminate
 from labwright.version import __version__
 
 _START_SECONDS = 120.0  # a database of many thousand runs may be restored first
@@ -66,7 +65,7 @@ def down(project: Project = None, as_json: AsJson = False) -> None:
     screen = Screen(as_json=as_json)
     server = read_server(paths)
     if server is None:
-        _say_down(screen, paths, {"was_running": False}, "No server is running here.")
+        _end_unlisted(screen, paths)
         return
     if not server.is_here:
         raise Conflict(
@@ -78,12 +77,29 @@ def down(project: Project = None, as_json: AsJson = False) -> None:
         return
     counts = _run_counts(paths.project)
     with screen.working("ending the server"):
-        _end(server)
+        _end(server.process)
     _forget(paths, server)
     going = sum(counts.get(status, 0) for status in ACTIVE)
     queued = counts.get(RunStatus.QUEUED, 0)
     facts = {"was_running": True, "runs_going_on": going, "runs_queued": queued}
     _say_down(screen, paths, facts, f"The server has ended.{_left_behind(going, queued)}")
+
+
+def _end_unlisted(screen: Screen, paths: ProjectPaths) -> None:
+    """A server whose `server.json` is gone still holds the lock, and the lock's file says who it is."""
+    if not is_locked(paths):
+        _say_down(screen, paths, {"was_running": False}, "No server is running here.")
+        return
+    process = read_identity(paths.lock)
+    if process is None or not process.is_alive:
+        raise Conflict(
+            f"Some process holds {paths.lock}, and it is not known which.",
+            hint=f"Find it with `fuser -v {paths.lock}`; if it is a Labwright server, end it with kill. Runs go on.",
+        )
+    with screen.working("ending the server"):
+        _end(process)
+    words = f"The server (process {process.pid}) has ended; its server.json was missing. Runs go on."
+    _say_down(screen, paths, {"was_running": True}, words)
 
 
 def _forget(paths: ProjectPaths, server: RunningServer) -> None:
@@ -258,13 +274,13 @@ def _run_counts(project: Path) -> dict[str, int]:
     return counts
 
 
-def _end(server: RunningServer) -> None:
-    os.kill(server.process.pid, signal.SIGTERM)
+def _end(process: ProcessIdentity) -> None:
+    terminate(process)
     deadline = time.monotonic() + _END_SECONDS
-    while server.is_alive:
+    while process.is_alive:
         if time.monotonic() > deadline:
             raise Conflict(
-                f"The server (process {server.process.pid}) has not ended after {_END_SECONDS:.0f} s.",
-                hint=f"kill -9 {server.process.pid} loses nothing: runs go on, and the next labwright up finds them.",
+                f"The server (process {process.pid}) has not ended after {_END_SECONDS:.0f} s.",
+                hint=f"kill -9 {process.pid} loses nothing: runs go on, and the next labwright up finds them.",
             )
         time.sleep(_LOOK_SECONDS)

@@ -171,7 +171,7 @@ def _tell_until_started(client: LabClient, run: Json) -> None:
     note(said)
     for now in changes_until_started(client, run["id"], note):
         words = f"{now['id']}  {now['status']}: {now['status_reason']}"
-        if now["status"] == RunStatus.WAITING and words != said:
+        if now["status"] in (RunStatus.QUEUED, RunStatus.WAITING) and now["status_reason"] and words != said:
             said = words
             note(said)
 

@@ -44,6 +44,7 @@ def gc(
         counted(report["logs_removed"], "log"),
         counted(report["runs_deleted"], "archived run"),
         counted(report["orphan_folders"], "leftover folder"),
+        counted(report["leftover_files"], "leftover file"),
     ]
     screen.say((f"{did} {size(report['freed_bytes'])}", "bold"), f": {', '.join(parts)}.")
     sizes = sorted(storage["bytes"].items(), key=lambda item: -item[1])

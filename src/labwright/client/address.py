@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,23 @@ def read_server(paths: ProjectPaths) -> RunningServer | None:
         raise _not_ours(paths) from error
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def is_locked(paths: ProjectPaths) -> bool:
+    """Whether a server of this project lives on this host, whatever its files say."""
+    try:
+        fd = os.open(paths.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except PermissionError as error:
+        raise _not_ours(paths) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def locate(paths: ProjectPaths) -> RunningServer:

@@ -104,8 +104,8 @@ class LabClient:
         found: list[str] = self._get(f"/runs/{run_id}/metrics", keys=[""], max_points=2)["keys"]
         return found
 
-    def compare(self, run_ids: list[str], key: str, max_points: int) -> Json:
-        return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points)
+    def compare(self, run_ids: list[str], key: str, max_points: int, x: str = "step") -> Json:
+        return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points, x=x)
 
     def export(self, run_id: str, form: str, keys: list[str] | None, *, with_run: bool) -> Iterator[bytes]:
         """Line by line, as the server makes them."""

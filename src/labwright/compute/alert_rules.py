@@ -19,6 +19,7 @@ from typing import Any
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid
+from labwright.settings import nearest
 from labwright.store.statements import REST
 
 SWITCHES = ("nan_or_inf", "divergence", "plateau", "stall", "gpu_idle", "disk_nearly_full", "traceback", "exit")
@@ -85,7 +86,7 @@ class ProjectRules:
                 continue
             for (record,) in connection.execute(REST["pending_alerts_of_rule"], {"rule": rule.name}):
                 alert = Alert.from_dict(json.loads(record))
-                if epoch_seconds(alert.created_at) + after <= now:
+                if choice in alert.choices and epoch_seconds(alert.created_at) + after <= now:
                     due.append((alert, choice))
         return due
 
@@ -151,7 +152,7 @@ class _RuleTable:
         self._table: dict[str, Any] = table
         for key in table:
             if key not in _FIELDS:
-                raise self.wrong(key, f"unknown field {key!r}.", hint=f"Known: {', '.join(_FIELDS)}.")
+                raise self.wrong(key, f"unknown field {key!r}.", hint=_known_hint(key, _FIELDS))
 
     def wrong(self, key: str, words: str, hint: str = "") -> Invalid:
         return Invalid(f"{self._source.place('alerts', key, self._index)}: {words}", hint=hint)
@@ -267,5 +268,10 @@ def _table(source: _Source, data: Mapping[str, Any], name: str, known: tuple[str
         raise Invalid(f"{source.place(name)}: {name} must be a table, [{name}].")
     for key in table:
         if key not in known:
-            raise Invalid(f"{source.place(name, key)}: unknown field {key!r}.", hint=f"Known: {', '.join(known)}.")
+            raise Invalid(f"{source.place(name, key)}: unknown field {key!r}.", hint=_known_hint(key, known))
     return table
+
+
+def _known_hint(key: str, known: Sequence[str]) -> str:
+    near = nearest(key, known)
+    return f"{f'Did you mean {near}? ' if near else ''}Known: {', '.join(known)}."

@@ -16,14 +16,13 @@ from labwright.domain.clock import now, rfc3339
 from labwright.domain.errors import IllegalMove, NotFound
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import MOVES, Run, RunStatus
-from labwright.files import complete_lines, read_json
+from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json
 from labwright.store import alerts, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
 GPU_WAIT_RULE = "gpu_wait"
-_EVENTS_BYTES = 64 << 20  # all of them at once: an end is told after everything else
 
 
 def ingest(lab: Lab, run_id: str) -> Run | None:
@@ -33,7 +32,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     if row is None:
         return None
     ended = _read_exit(paths.exit)  # before the events: those of an ended run are complete
-    lines, offset = complete_lines(paths.events, row[0], _EVENTS_BYTES)
+    lines, offset = all_lines(paths.events, row[0])  # all of them: an end is told after everything else
     if not lines and ended is None:
         return None
     with lab.db.transaction() as tx:
@@ -62,7 +61,8 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
         apply = _APPLY[event["event"]]
         return apply(tx, run, event)
     except (ValueError, KeyError, TypeError, IllegalMove):  # a job can write there too; one line must not stop the rest
-        runs.notice(tx, run, _ACTOR, f"A line of its event log could not be used: {line[:200]!r}")
+        why = f"is longer than {LONGEST_LINE >> 20} MB" if isinstance(line, TooLong) else "could not be used"
+        runs.notice(tx, run, _ACTOR, f"A line of its event log {why}: {line[:200]!r}")
         return run
 
 
@@ -149,8 +149,17 @@ def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str
 
 def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> Run:
     ended = runs.change(tx, run, run.move(to, **{"ended_at": now(), **facts}), actor)
-    clear_alerts(tx, run, GPU_WAIT_RULE)
+    _settle_alerts(tx, run)
     return ended
+
+
+def _settle_alerts(tx: Transaction, run: Run) -> None:
+    """Its wait is over, and nobody is offered to stop what has ended."""
+    for alert in alerts.pending_of_run(tx.connection, run.id):
+        if alert.rule == GPU_WAIT_RULE:
+            _clear(tx, alert)
+        elif (changed := alert.after_end()) != alert:
+            alerts.change(tx, changed, _ACTOR)
 
 
 def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:
@@ -168,11 +177,17 @@ def _release_children(tx: Transaction, parent: Run) -> list[Run]:
         if parent.status is RunStatus.FINISHED:
             tx.execute(RUNS["unblock"], id=child_id)
             if child.status_reason:
-                runs.change(tx, child, child.evolve(status_reason=""), _ACTOR)
+                runs.change(tx, child, child.evolve(status_reason=waits_for(tx, child)), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
             words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
             failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=words))
     return failed
+
+
+def waits_for(tx: Transaction, run: Run) -> str:
+    """The parents it still has to wait for, in words; empty if there is none."""
+    rows = tx.execute(RUNS["unfinished"], ids=json.dumps(run.after)).fetchall()
+    return f"waits for {', '.join(row[0] for row in rows)}" if rows else ""
 
 
 _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}
@@ -196,12 +211,15 @@ def raise_alert(
         choices=choices,
         created_at=now(),
     )
-    alerts.insert(tx, alert, by)
+    alerts.insert(tx, alert.after_end() if run.is_terminal else alert, by)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
     """What the alert told of is over; nobody needs to answer it any more."""
     row = tx.execute(REST["open_alert"], run_id=run.id, rule=rule).fetchone()
     if row:
-        alert = Alert.from_dict(json.loads(row[0]))
-        alerts.resolve(tx, alert.answered("cleared", _ACTOR, now()), _ACTOR)
+        _clear(tx, Alert.from_dict(json.loads(row[0])))
+
+
+def _clear(tx: Transaction, alert: Alert) -> None:
+    alerts.resolve(tx, alert.answered("cleared", _ACTOR, now()), _ACTOR)

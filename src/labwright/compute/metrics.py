@@ -28,7 +28,7 @@ from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Hint
 from labwright.domain.metric import Points, as_number, as_step
 from labwright.domain.run import Run
-from labwright.files import complete_lines
+from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import metrics, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
@@ -169,6 +169,9 @@ class Batch:
 
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
+            if isinstance(line, TooLong):
+                self._refused.setdefault("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
+                continue
             try:
                 entry = from_json(line)
             except ValueError:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ from labwright.compute.alert_rules import project_rules
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
-from labwright.domain.run import Run
+from labwright.domain.event import Event, EventType
+from labwright.domain.run import TERMINAL, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.tokens import mint
 
+log = logging.getLogger(__name__)
 _MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to watch
 
 
@@ -126,6 +130,17 @@ def _kept_secrets(lab: Lab, run_id: str) -> dict[str, str]:
 
 def forget_secrets(lab: Lab, run_id: str) -> None:
     lab.paths.secret(run_id).unlink(missing_ok=True)
+
+
+def forget_secrets_of_ended(lab: Lab, events: Iterable[Event]) -> None:
+    """Told of every commit: a run that ended before its launch, or before its sidecar read them, needs them no more."""
+    for event in events:
+        if event.type is EventType.RUN_STATUS and event.run_id and event.data["to"] in TERMINAL:
+            try:
+                forget_secrets(lab, event.run_id)
+                Path(lab.paths.run(event.run_id).secrets).unlink(missing_ok=True)
+            except OSError as error:  # the end itself is committed; the next start sweeps them away
+                log.warning("the secrets of %s could not be removed: %s", event.run_id, error)
 
 
 def has_folder(lab: Lab, run_id: str) -> bool:

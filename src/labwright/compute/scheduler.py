@@ -1,18 +1,22 @@
-"""Which queued runs start now. The choice is a pure function; around it, what it needs from the database."""
+"""Which queued runs start now, and why the others wait. Both are pure functions; around them, what they need from the
+database."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.statements import RUNS
 
 _LOOK_AHEAD = 4  # a few more than fit, since some may be passed over
+COUNTED_AHEAD = 100  # beyond so many nobody wants the exact number, and counting would cost
+_NAMED_HOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,89 @@ def choose(
             free_gpus = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """An active run and what it takes of the machine."""
+
+    run_id: str
+    group: str
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at the machine shows, for the reasons of many runs."""
+
+    holders: Sequence[Holder]
+    capacity: Capacity
+    kept_for: str = ""  # the wide run that has waited so long that free cards are kept for it
+
+    @property
+    def free_gpus(self) -> int:
+        return max(0, self.capacity.gpus - sum(holder.gpus for holder in self.holders))
+
+
+def why_queued(run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look) -> str:
+    """What keeps a queued run from starting, in words. `ahead` is None where more are than were counted."""
+    words = [_held_by_sweep(sweep, look.holders)] if sweep else []
+    words.append(_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look))
+    if ahead != 0:
+        words.append(_ahead_words(ahead, of_sweep=sweep is not None))
+    return "; ".join(filter(None, words))
+
+
+def _held_by_sweep(sweep: Sweep, holders: Sequence[Holder]) -> str:
+    if sweep.status is SweepStatus.PAUSED:
+        return "its sweep is paused"
+    if sweep.status is SweepStatus.STOPPED:
+        return "its sweep was stopped"
+    own = sum(1 for holder in holders if holder.group == sweep.id)
+    return f"its sweep runs {sweep.parallel} at a time" if sweep.parallel and own >= sweep.parallel else ""
+
+
+def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
+    on_cards = [holder for holder in look.holders if holder.gpus]
+    gpus, free = look.capacity.gpus, look.free_gpus
+    if wanted > gpus:
+        return f"it asks for {_gpus(wanted)}; this machine has {gpus or 'none'}"
+    if free == 0:
+        return f"{'the GPU is' if gpus == 1 else f'all {gpus} GPUs are'} in use by {_names(on_cards)}"
+    if free < wanted:
+        return f"it asks for {_gpus(wanted)}; {free} of {gpus} free, the others in use by {_names(on_cards)}"
+    kept = look.kept_for not in ("", run_id)
+    return f"{_gpus(free)} free, kept for {look.kept_for}, which has waited longer" if kept else ""
+
+
+def _lacks_slot(look: Look) -> str:
+    in_slots = [holder for holder in look.holders if not holder.gpus]
+    slots = look.capacity.cpu_runs
+    if len(in_slots) < slots:
+        return ""
+    return f"{len(in_slots)} of {slots} slots in use by {_names(in_slots)}"
+
+
+def keeps_cards(heads: Iterable[Candidate], look: Look, now: float, ageing_seconds: float) -> str:
+    """The run that free cards are kept for by `choose`, or none."""
+    fits_later = [head for head in heads if look.free_gpus < head.gpus <= look.capacity.gpus]
+    aged = [head for head in fits_later if now - head.queued_at >= ageing_seconds]
+    return min(aged, key=lambda head: (-head.priority, head.queued_at)).run_id if aged else ""
+
+
+def _ahead_words(ahead: int | None, *, of_sweep: bool) -> str:
+    count = f"more than {COUNTED_AHEAD}" if ahead is None else str(ahead)
+    return f"{count} {'run' if ahead == 1 else 'runs'}{' of its sweep' if of_sweep else ''} ahead"
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def _names(holders: Sequence[Holder]) -> str:
+    named = ", ".join(holder.run_id for holder in holders[:_NAMED_HOLDERS])
+    more = len(holders) - _NAMED_HOLDERS
+    return f"{named} and {more} more" if more > 0 else named
+
+
 def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) -> dict[str, list[Candidate]]:
     """The first few of each queue: enough to choose from, however long the queues are."""
     queues = [row[0] for row in connection.execute(RUNS["queued_groups"])]
@@ -111,3 +198,13 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
 
 def active_load(connection: sqlite3.Connection) -> list[tuple[str, int]]:
     return [(row[0], row[1]) for row in connection.execute(RUNS["active_load"])]
+
+
+def load_holders(connection: sqlite3.Connection) -> list[Holder]:
+    return [Holder(group=row[0], gpus=row[1], run_id=row[2]) for row in connection.execute(RUNS["active_load"])]
+
+
+def first_in_queue(connection: sqlite3.Connection, group: str, gpus: int) -> list[str]:
+    """The runs of one queue in order of start, as far as they are counted."""
+    values = {"queue_group": f"{group}/{gpus}", "limit": COUNTED_AHEAD + 1}
+    return [row[0] for row in connection.execute(RUNS["first_in_queue"], values)]

@@ -48,6 +48,13 @@ class Alert:
     def answered(self, choice: str, by: str, at: str) -> Alert:
         return replace(self, status=AlertStatus.RESOLVED, answer=choice, answered_by=by, answered_at=at)
 
+    def after_end(self) -> Alert:
+        """Of a run that has ended: nothing is left to stop, but it can be run again."""
+        if "stop" not in self.choices:
+            return self
+        left = tuple(choice for choice in self.choices if choice != "stop")
+        return replace(self, choices=left if set(left) - {"ignore"} else (*left, "rerun"))
+
     def check_answer(self, choice: str) -> None:
         if self.status is AlertStatus.RESOLVED:
             raise Conflict(

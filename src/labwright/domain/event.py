@@ -16,6 +16,7 @@ class EventType(StrEnum):
     SWEEP_CREATED = "sweep.created"
     SWEEP_STATUS = "sweep.status"
     ALERT_RAISED = "alert.raised"
+    ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 # They sit on a card without computing on it; what memory they hold still counts against the limit.
 HOUSEKEEPING = frozenset({"Xorg", "Xwayland", "gnome-shell", "nvidia-cuda-mps-server"})
+
+# How frameworks and drivers put it, whatever the case of the letters.
+OUT_OF_MEMORY = (
+    r"CUDA out of memory|CUDA error: out of memory|torch(?:\.cuda)?\.OutOfMemoryError"
+    r"|RESOURCE_EXHAUSTED: .{0,200}?(?:out of memory|allocat)|OOM when allocating tensor(?!.{0,300}device:CPU)"
+    r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+    r"|cudaMalloc.{0,80}out of memory"
+)
+DEVICE_BUSY = (
+    r"CUDA-capable device\(?s?\)? (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
+    r"|CUDA_ERROR_DEVICE_UNAVAILABLE|CUDA_ERROR_DEVICE_ALREADY_IN_USE|cudaErrorDeviceAlreadyInUse"
+    r"|exclusive-thread device already in use"
+)
+GPU_ERROR = (
+    r"(?:uncorrectable ECC error|GPU is lost|GPU has fallen off the bus|no CUDA-capable device is detected"
+    r"|CUDA_ERROR_(?:NO_DEVICE|ILLEGAL_ADDRESS|ECC_UNCORRECTABLE|LAUNCH_FAILED|NOT_INITIALIZED|UNKNOWN)"
+    r"|CUDA driver version is insufficient|Driver/library version mismatch|device-side assert triggered"
+    r"|CUDA error: [^\n]{1,120}|cudaError[A-Z]\w+|CUDNN_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED))"
+)
+# In lower case: each phrase of a crowded card holds one of them, so that a long text is searched by them first.
+CROWDING_WORDS = (
+    "out of memory",
+    "outofmemoryerror",
+    "out_of_memory",
+    "resource_exhausted",
+    "oom when allocating",
+    "memoryallocation",
+    "alloc_failed",
+    "busy or unavailable",
+    "devicesunavailable",
+    "device_unavailable",
+    "already_in_use",
+    "alreadyinuse",
+    "already in use",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +105,11 @@ class Waiter:
     usable: tuple[str, ...]
     since: float
     ageing_seconds: float
+
+
+def tells_of_crowding(line: str) -> bool:
+    """Whether a line of output says that a card had no memory or no time left."""
+    return re.search(f"{OUT_OF_MEMORY}|{DEVICE_BUSY}", line, re.IGNORECASE) is not None
 
 
 def foreign_on(gpu: Gpu, own_pids: Collection[int] = ()) -> tuple[GpuProcess, ...]:

@@ -61,6 +61,7 @@ def init(
     tags: Any = None,
     notes: str | None = None,
     *,
+    id: str | None = None,
     log_all_ranks: bool = False,
     mode: str | None = None,
     **_ignored: Any,
@@ -69,6 +70,7 @@ def init(
 
     Of several ranks only the first logs, unless `log_all_ranks`.
     `mode="disabled"` logs nothing, `mode="offline"` asks no server.
+    `id` and `resume` need not be said in a Labwright run: it goes on by itself, also when it is tried again.
     """
     values = {**_early_config.as_dict(), **as_dict(config)}
     words = {"project": project, "name": name, "group": group, "tags": _words(tags), "notes": notes}
@@ -76,11 +78,17 @@ def init(
         if _session.run is None:
             _session.run = _begin_safely(words, values, mode or "", log_all_ranks)
         run = _session.run
-    if resume:
-        say_once("resume has no effect: inside a Labwright run every init() goes on with that run")
+    if _session.ending is not None and _means_another_run(run, id, resume):
+        say_once("this is a new run: one that has ended is final, and id and resume cannot go on with it")
     _early_config.clear()
     run.config.update(values)
     return run
+
+
+def _means_another_run(run: Run, id: str | None, resume: Any) -> bool:
+    """As wandb reads it: "allow" and "auto" are content with a new run, and so is an id without `resume`."""
+    content = not resume or resume == "never" or (resume in ("allow", "auto") and not id)
+    return not content and id != run.id
 
 
 def _words(tags: Any) -> list[str]:

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import getpass
 import hashlib
+import json
 import logging
 import logging.handlers
 import os
@@ -20,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.rebuild import rebuild
-from labwright.compute.run_folder import has_folder
+from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.snapshot import SnapshotStore
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
@@ -39,10 +41,10 @@ from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
-from labwright.processes import identity
+from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
-from labwright.services import cluster
-from labwright.settings import Settings, load_settings
+from labwright.services import cluster, leftovers
+from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database
 from labwright.tokens import load_or_make
 
@@ -67,6 +69,8 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
         _log_to_file(paths)
     except OSError as error:
         raise _unusable(paths, error) from error
+    for words in unknown_tables(project):
+        log.warning("%s", words)
     listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
     lab = open_lab(paths, settings, listener.url)
     try:
@@ -136,13 +140,16 @@ def take_lock(paths: ProjectPaths) -> int:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise _already_running(_last_server(paths)) from None
+        holder = read_identity(paths.lock)
+        raise _already_running({**(holder.to_dict() if holder else {}), **_last_server(paths)}) from None
     other = _last_server(paths)
     elsewhere = other.get("host") not in (None, socket.gethostname())
     beat = other.get("heartbeat")
     if elsewhere and isinstance(beat, int | float) and time.time() - beat < _OTHER_HOST_PATIENCE_SECONDS:
         os.close(fd)
         raise _already_running(other)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(identity(os.getpid()).to_dict()).encode(), 0)  # for who misses server.json
     return fd
 
 
@@ -217,6 +224,8 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         )
         write_small_package(paths.python_path)
         journal.compact(lambda run_id: has_folder(lab, run_id))
+        lab.db.on_commit(partial(forget_secrets_of_ended, lab))
+        leftovers.remove(leftovers.secrets(lab, time.time()))
     except OSError as error:
         raise _unusable(paths, error) from error
     if not lab.token:

@@ -14,13 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from labwright.compute import machine
+from labwright.compute.alert_rules import project_rules
 from labwright.compute.rebuild import Rebuilt, rebuild
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.paths import ProjectPaths
 from labwright.server.boot import take_lock
-from labwright.settings import Settings, load_settings
+from labwright.settings import Settings, load_settings, unknown_tables
 
 _DRIVER_SECONDS = 5.0
 
@@ -52,11 +53,25 @@ def _rebuild(paths: ProjectPaths) -> Rebuilt:
 
 def _check(paths: ProjectPaths) -> list[dict[str, str]]:
     settings = load_settings(paths.project)
-    return [_file_system(paths), _database(paths), _lease_dir(settings), _driver()]
+    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver()]
 
 
 def _finding(name: str, status: str, said: str, fix: str = "") -> dict[str, str]:
     return {"name": name, "status": status, "said": said, "fix": fix}
+
+
+def _rules(paths: ProjectPaths) -> dict[str, str]:
+    """The tables of `labwright.toml` as the server would read them."""
+    try:
+        project_rules(paths.config)
+    except LabwrightError as error:
+        return _finding("tables", "fail", error.message, error.hint)
+    unknown = unknown_tables(paths.project)
+    if unknown:
+        return _finding(
+            "tables", "warn", "; ".join(unknown), f"Mend {paths.config}, then labwright down, labwright up."
+        )
+    return _finding("tables", "ok", "every table is known" if paths.config.exists() else "none")
 
 
 def _file_system(paths: ProjectPaths) -> dict[str, str]:

@@ -39,20 +39,33 @@ def raise_for_run(
 
 
 def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
-    """A rerun that cannot be made leaves the alert open; one is made at most, whoever answers how often."""
-    alerts.get(lab.db.reader(), alert_id).check_answer(choice)
+    """A rerun that cannot be made stops nothing and leaves the alert open."""
+    asked = alerts.get(lab.db.reader(), alert_id)
+    asked.check_answer(choice)
     if choice == "rerun":
-        once = IdempotencyKey.of(alert_id, "rerun", b"")
-        run_verbs.rerun(lab, alerts.get(lab.db.reader(), alert_id).run_id, actor, {}, once)
+        _stop_and_rerun(lab, asked, actor)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
         answered = alert.answered(choice, str(actor), now())
         alerts.resolve(tx, answered, str(actor))
     if choice == "stop":
-        with contextlib.suppress(Conflict):  # it has ended by itself
-            run_verbs.stop(lab, alert.run_id, actor)
+        _stop(lab, alert.run_id, actor)
     return answered
+
+
+def _stop_and_rerun(lab: Lab, alert: Alert, actor: Actor) -> None:
+    """Made before anything is stopped, queued after it; one is made at most, whoever answers how often."""
+    once = IdempotencyKey.of(alert.id, "rerun", b"")
+    again = run_verbs.rerun(lab, alert.run_id, actor, {"auto_start": False}, once)
+    _stop(lab, alert.run_id, actor)
+    with contextlib.suppress(Conflict):  # whoever answered at the same time was faster
+        run_verbs.start(lab, again.id, actor)
+
+
+def _stop(lab: Lab, run_id: str, actor: Actor) -> None:
+    with contextlib.suppress(Conflict):  # it has ended by itself
+        run_verbs.stop(lab, run_id, actor)
 
 
 def page(

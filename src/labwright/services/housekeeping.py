@@ -14,6 +14,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run
+from labwright.services import leftovers
 from labwright.services import runs as run_verbs
 from labwright.store import runs
 from labwright.store.statements import REST, RUNS
@@ -48,11 +49,13 @@ def _folder_size(folder: Path, pattern: str = "**/*") -> int:
 
 
 def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
-    """Old logs, archived runs past their time, snapshots nobody points to, folders of deleted runs."""
+    """Old logs, archived runs past their time, snapshots nobody points to, what deleted runs and kills left."""
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
     orphans = [*_orphan_folders(lab), *_unused_environments(lab)]
+    secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
+    claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
     snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
     freed = lab.snapshots.collect(snapshots, dry_run=dry_run)
     freed += sum(_folder_size(path.parent, path.name) for path in logs)
@@ -63,10 +66,13 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
         "logs_removed": len(logs),
         "runs_deleted": len(expired),
         "orphan_folders": len(orphans),
+        "leftover_files": len(secrets) + len(claims),
         "freed_bytes": freed,
     }
     if not dry_run:
         _carry_out(lab, actor, logs, expired, orphans)
+        leftovers.remove(secrets)
+        leftovers.remove_claims(claims)
         with lab.db.transaction() as tx:
             tx.execute(REST["forget_answers"], time=rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
             tx.emit(Event(type=EventType.GC_DONE, actor=str(actor), time=now(), data=report))

@@ -8,6 +8,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Invalid
+from labwright.domain.gpu import CROWDING_WORDS, tells_of_crowding
 from labwright.domain.run import Run
 from labwright.files import read_json
 from labwright.paths import RunPaths
@@ -25,15 +26,8 @@ _ERROR = re.compile(
 )
 _TRACEBACK = b"Traceback (most recent call last)"
 _SPEAKS_OF_ERROR = (b"Error", b"Exception", b"error", b"fatal", b"Segmentation fault", b"Killed")
-_CONTENTION = (
-    b"cuda out of memory",
-    b"outofmemoryerror",
-    b"cuda error: out of memory",
-    b"resource_exhausted",
-    b"device(s) is/are busy or unavailable",
-    b"all cuda-capable devices are busy",
-    b"cublas_status_alloc_failed",
-)
+_CROWDING = tuple(word.encode() for word in CROWDING_WORDS)
+_CROWDING_TRIES = 20  # places of one word that are looked at: it may also speak of something else
 
 
 def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
@@ -123,10 +117,22 @@ def _first_error(block: bytes) -> str | None:
 
 
 def _contention_lines(block: bytes) -> list[str]:
-    """Lines that tell of a crowded GPU, each pattern's first, in order."""
+    """Lines that tell of a crowded GPU, the first of each word, in order."""
     lowered = block.lower()
-    places = sorted(place for place in map(lowered.find, _CONTENTION) if place >= 0)
-    return list(dict.fromkeys(_clip(_line_around(block, place)) for place in places))[:5]
+    found = [_first_crowding(block, lowered, word) for word in _CROWDING]
+    return list(dict.fromkeys(line for _, line in sorted(filter(None, found))))[:5]
+
+
+def _first_crowding(block: bytes, lowered: bytes, word: bytes) -> tuple[int, str] | None:
+    place = lowered.find(word)
+    for _ in range(_CROWDING_TRIES):
+        if place < 0:
+            return None
+        line = _clip(_line_around(block, place))
+        if tells_of_crowding(line):
+            return place, line
+        place = lowered.find(word, place + 1)
+    return None
 
 
 def _middle_out(lines: list[bytes]) -> list[bytes]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.ingest import end_run
+from labwright.compute.ingest import end_run, waits_for
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, snapshot_root
 from labwright.domain.actor import Actor
@@ -38,9 +38,7 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
                 return Run.from_dict(json.loads(answer))
             blocked_by = _check_references(tx, run)
             if blocked_by:
-                run = run.evolve(
-                    status_reason=f"waits for {', '.join(run.after)}", warnings=_with_idle_parents(tx, run)
-                )
+                run = run.evolve(status_reason=waits_for(tx, run), warnings=_with_idle_parents(tx, run))
             if wanted.auto_start:
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
@@ -109,8 +107,6 @@ def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
             lab.journal.note([stopped])
     if stopped.is_active:
         request_stop(lab, stopped, actor)
-    else:
-        forget_secrets(lab, run_id)
     lab.wake()
     return stopped
 

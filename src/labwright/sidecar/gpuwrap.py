@@ -10,6 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labwright.domain.gpu import (
+    DEVICE_BUSY,
+    GPU_ERROR,
+    OUT_OF_MEMORY,
     BusyLimits,
     Gpu,
     GpuProcess,
@@ -274,41 +277,22 @@ def foreign_processes(detection: Detection, uuids: Sequence[str], own_pids: set[
 
 # What PyTorch, JAX/XLA, TensorFlow and CUDA itself print. TensorFlow names the device: an OOM on its CPU is none.
 # Compiled only after a failure: every run imports this module at its start.
-_OUT_OF_MEMORY = (
-    r"CUDA out of memory|CUDA error: out of memory|torch(?:\.cuda)?\.OutOfMemoryError"
-    r"|RESOURCE_EXHAUSTED: .{0,200}?(?:out of memory|allocat)|OOM when allocating tensor(?!.{0,300}device:CPU)"
-    r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
-    r"|cudaMalloc.{0,80}out of memory"
-)
-_DEVICE_BUSY = (
-    r"CUDA-capable device\(?s?\)? (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
-    r"|CUDA_ERROR_DEVICE_UNAVAILABLE|CUDA_ERROR_DEVICE_ALREADY_IN_USE|cudaErrorDeviceAlreadyInUse"
-    r"|exclusive-thread device already in use"
-)
-_GPU_ERROR = (
-    r"(?:uncorrectable ECC error|GPU is lost|GPU has fallen off the bus|no CUDA-capable device is detected"
-    r"|CUDA_ERROR_(?:NO_DEVICE|ILLEGAL_ADDRESS|ECC_UNCORRECTABLE|LAUNCH_FAILED|NOT_INITIALIZED|UNKNOWN)"
-    r"|CUDA driver version is insufficient|Driver/library version mismatch|device-side assert triggered"
-    r"|CUDA error: [^\n]{1,120}|cudaError[A-Z]\w+|CUDNN_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED))"
-)
-
-
 def judge_failure(output_tail: str, exit_code: int, foreign_seen: bool) -> Verdict | None:
     """Whether the end of the output blames the GPU; contention only if a foreign process was on the card."""
     if exit_code == 0:
         return None
-    if _find(_OUT_OF_MEMORY, output_tail):
+    if _find(OUT_OF_MEMORY, output_tail):
         if foreign_seen:
             return Verdict(
                 reason="gpu_contention",
                 message="The GPU ran out of memory while someone else's process was on it.",
             )
         return Verdict(reason="cuda_oom", message="The run ran out of GPU memory, and nobody else was on the card.")
-    if busy := _find(_DEVICE_BUSY, output_tail):
+    if busy := _find(DEVICE_BUSY, output_tail):
         if foreign_seen:
             return Verdict(reason="gpu_contention", message="The GPU was busy with someone else's process.")
         return Verdict(reason="gpu_error", message=f"The GPU refused the run: {busy[0]}.")
-    if error := _find(_GPU_ERROR, output_tail):
+    if error := _find(GPU_ERROR, output_tail):
         return Verdict(reason="gpu_error", message=f"The GPU or its driver failed: {error[0]}.")
     return None
 

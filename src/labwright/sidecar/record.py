@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any
 
-from labwright.files import complete_lines, create_exclusive, read_json
+from labwright.files import all_lines, create_exclusive, read_json
 from labwright.paths import RunPaths
 from labwright.processes import identity
 
@@ -96,7 +96,7 @@ class RunRecord:
     def events(self) -> list[dict[str, Any]]:
         """What was written so far; a line torn by a full disk and a kill is no event."""
         found = []
-        for line in complete_lines(self.paths.events, 0)[0]:
+        for line in all_lines(self.paths.events)[0]:
             with contextlib.suppress(ValueError):
                 found.append(json.loads(line))
         return found

@@ -24,6 +24,11 @@ def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
     return True
 
 
+def change(tx: Transaction, alert: Alert, actor: str) -> None:
+    tx.execute(REST["update_alert"], id=alert.id, record=json.dumps(alert.to_dict()))
+    _emit(tx, EventType.ALERT_UPDATED, alert, actor)
+
+
 def resolve(tx: Transaction, alert: Alert, actor: str) -> None:
     tx.execute(REST["update_alert"], id=alert.id, record=json.dumps(alert.to_dict()))
     _emit(tx, EventType.ALERT_RESOLVED, alert, actor)
@@ -45,6 +50,11 @@ def get(connection: sqlite3.Connection, alert_id: str) -> Alert:
     if row is None:
         raise NotFound(f"There is no alert {alert_id}.", hint="List them with GET /alerts.")
     return Alert.from_dict(json.loads(row[0]))
+
+
+def pending_of_run(connection: sqlite3.Connection, run_id: str) -> list[Alert]:
+    rows = connection.execute(REST["pending_alerts_of_run"], {"run_id": run_id})
+    return [Alert.from_dict(json.loads(row[0])) for row in rows]
 
 
 def page(

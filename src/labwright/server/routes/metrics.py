@@ -19,7 +19,7 @@ from labwright.server.auth import READERS, allow
 from labwright.server.context import lab_of
 from labwright.server.express import Express
 from labwright.server.models import BIG, In, Text
-from labwright.services import export, metrics, runs
+from labwright.services import compare, export, metrics, runs
 
 router = APIRouter(tags=["metrics"])
 _MAX_POINTS = 10_000
@@ -28,6 +28,7 @@ _MAX_TIME = 1e11
 _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
+Axis = Literal["step", "time", "epoch"]
 _LOGGERS = allow(Scope.AGENT, Scope.RUN)
 
 
@@ -102,7 +103,7 @@ def get_metrics(
     request: Request,
     keys: Annotated[list[str] | None, Query(description="repeat for several; all without")] = None,
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
-    x: Literal["step", "time"] = "step",
+    x: Axis = "step",
     source: str | None = None,
 ) -> dict[str, Any]:
     """Series thinned to `max_points` with every extreme kept."""
@@ -134,10 +135,11 @@ def compare_metrics(
     run_ids: Annotated[str, Query(max_length=20_000, description="comma-separated")],
     key: Annotated[str, Query(max_length=1024)],
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
+    x: Annotated[Axis, Query(description="time: seconds since each run's start")] = "step",
 ) -> dict[str, Any]:
     """One metric over several runs, with mean and std over runs that differ only in their seed."""
     ids = [name.strip() for name in run_ids.split(",") if name.strip()]
-    return metrics.compare(lab_of(request), ids, key, max_points)
+    return compare.compare(lab_of(request), ids, key, max_points, x)
 
 
 @router.get("/runs/{run_id}/artifacts", dependencies=[READERS()])

@@ -18,7 +18,7 @@ from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
-from labwright.services import alerts, external, imports, runs
+from labwright.services import alerts, external, imports, queue, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
@@ -99,9 +99,10 @@ def list_runs(
         archived={"true": True, "false": False, "all": None}[archived],
         sort=_sort(sort),
     )
-    records, following = stored.page(lab_of(request).db.reader(), wanted, limit, cursor)
+    lab = lab_of(request)
+    records, following = stored.page(lab.db.reader(), wanted, limit, cursor)
     headers = {"X-Next-Cursor": following} if following else {}
-    return Response(f"[{','.join(records)}]", media_type="application/json", headers=headers)
+    return Response(f"[{','.join(queue.with_reasons(lab, records))}]", media_type="application/json", headers=headers)
 
 
 def _statuses(text: str | None) -> tuple[str, ...]:
@@ -121,7 +122,8 @@ def _sort(text: str) -> str:
 @router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
 def get_run(run_id: str, request: Request) -> Response:
     """By id; the beginning of an id, a name or `last` work too."""
-    return _run(runs.find(lab_of(request), run_id))
+    lab = lab_of(request)
+    return _run(queue.with_reason(lab, runs.find(lab, run_id)))
 
 
 @router.patch("/{run_id}", response_model=Run, dependencies=[WRITERS()])

@@ -33,7 +33,7 @@ class MetricTail:
             position = self._positions.get(name, 0)
             if name in self._foreign or os.path.getsize(path) == position:
                 continue
-            lines, end = complete_lines(path, position, _BLOCK)
+            lines, end = complete_lines(path, position, _BLOCK, longest=_BLOCK)
             if position == 0 and lines and self._is_foreign(lines[0]):
                 self._foreign.add(name)
                 continue
@@ -51,9 +51,9 @@ class MetricTail:
         """Leave out what came too fast to be judged point by point, but for NaN and infinity."""
         goal = os.path.getsize(path) - _BLOCK
         while goal > position + _BLOCK:
-            lines, end = complete_lines(path, position, min(_SEARCHED, goal - position))
+            lines, end = complete_lines(path, position, min(_SEARCHED, goal - position), longest=_BLOCK)
             if end == position:
-                return position + _BLOCK if goal > position + _SEARCHED else position  # a line without an end
+                return position  # a line that has no end yet
             for line in lines:
                 if b"NaN" in line or b"Infinity" in line:
                     yield from points_in(line)

@@ -15,7 +15,7 @@ _SHARED = b"shared\n"
 class Claim:
     def __init__(self, folder: str, file: os.stat_result) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._fd = os.open(_path(folder, file), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = _open_locked(_path(folder, file))
         if self._try(fcntl.LOCK_EX):
             os.ftruncate(self._fd, 0)  # nobody else is there; what was noted is of runs that have ended
         else:
@@ -31,14 +31,28 @@ class Claim:
         return alone and os.fstat(self._fd).st_size == 0
 
     def _try(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return _try(self._fd, kind)
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _open_locked(path: str) -> int:
+    """With a shared lock on what the name stands for: an old claim is swept away under an exclusive one."""
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_SH)  # others hold an exclusive one for a moment only
+        if os.fstat(fd).st_nlink:
+            return fd
+        os.close(fd)
+
+
+def _try(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_claimed_since(folder: str, file: os.stat_result, moment: float) -> bool:

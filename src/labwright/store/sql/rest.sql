@@ -52,6 +52,9 @@ SELECT record FROM alerts WHERE run_id = :run_id AND rule = :rule AND status = '
 -- name: pending_alerts_of_rule
 SELECT record FROM alerts WHERE rule = :rule AND status = 'pending' ORDER BY seq;
 
+-- name: pending_alerts_of_run
+SELECT record FROM alerts WHERE run_id = :run_id AND status = 'pending' ORDER BY seq;
+
 -- name: delete_alerts_of_run
 DELETE FROM alerts WHERE run_id = :run_id;
 

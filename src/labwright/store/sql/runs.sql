@@ -28,6 +28,12 @@ SELECT record FROM runs WHERE status = :status ORDER BY seq;
 -- name: ids
 SELECT id FROM runs;
 
+-- name: before_launch
+SELECT id FROM runs WHERE status IN ('ready', 'queued', 'launching');
+
+-- name: first_active_launch
+SELECT min(record ->> 'launched_at') FROM runs WHERE status IN ('launching', 'waiting', 'running');
+
 -- name: count_by_status
 SELECT status, count(*) FROM runs GROUP BY status;
 
@@ -57,8 +63,13 @@ SELECT id, priority, CAST(record ->> 'gpus' AS INTEGER), queued_at FROM runs
 WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
+-- name: first_in_queue
+SELECT id FROM runs
+WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
+ORDER BY priority DESC, queued_at, seq LIMIT :limit;
+
 -- name: active_load
-SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER) FROM runs
+SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
 -- name: add_dependency
@@ -75,6 +86,9 @@ DELETE FROM run_after WHERE parent = :parent;
 
 -- name: unblock
 UPDATE runs SET blocked_by = max(0, blocked_by - 1) WHERE id = :id;
+
+-- name: unfinished
+SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status IS NOT 'finished' ORDER BY seq;
 
 -- name: set_blocked
 UPDATE runs SET blocked_by = :blocked_by WHERE id = :id;

@@ -1,0 +1,114 @@
+"""The commands that hold another command back: what it sees, what it may use, as whom it runs."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+SCRATCH = "/scratch"
+_TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - of the contained command alone
+# What a program needs of /etc to start at all; nothing that names people or secrets.
+_ETC = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/mime.types",
+)
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SPARE_UIDS = (61184, 65519)  # kept by systemd for processes without a person; nobody has files there
+_SHARED_MEMORY = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """What a contained command sees. Folders keep their own paths unless a second one is given."""
+
+    read_only: Mapping[str, str] = field(default_factory=dict)  # here: there
+    workdir: str = "/"
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    wall_seconds: float = 120.0
+    cpu_seconds: int = 60
+    memory_mb: int = 4096
+    processes: int = 64
+    scratch_mb: int = 256
+    open_files: int = 256
+    output_bytes: int = 1 << 20
+
+
+def bubblewrap_command(command: Sequence[str], fence: Fence, limits: Limits) -> list[str]:
+    """As root the mounts are made by root, who can reach everybody's folders, and the rights are dropped inside."""
+    is_root = os.geteuid() == 0
+    return [
+        "bwrap",
+        *(_ROOTS_NAMESPACES if is_root else _USERS_NAMESPACES),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *(("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") if is_root else ()),
+        *_system_mounts(),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--perms", "1777", "--size", str(_SHARED_MEMORY), "--tmpfs", _SHM, "--remount-ro", "/dev"),
+        *("--perms", "1777", "--size", str(limits.scratch_mb << 20), "--tmpfs", SCRATCH),
+        *("--symlink", SCRATCH.lstrip("/"), _TMP),
+        *_mounts(fence.read_only),
+        *("--remount-ro", "/", "--chdir", fence.workdir, "--"),
+        *(_as_nobody() if is_root else ()),
+        *_within(limits),
+        *command,
+    ]
+
+
+_USERS_NAMESPACES = ("--unshare-all",)
+_ROOTS_NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+
+
+def limits_command(command: Sequence[str], _fence: Fence, limits: Limits) -> list[str]:
+    return [*(_as_nobody() if os.geteuid() == 0 else ()), *_within(limits), *command]
+
+
+def _system_mounts() -> list[str]:
+    found: list[str] = []
+    for folder in _SYSTEM:
+        if os.path.islink(folder):
+            found += ["--symlink", os.readlink(folder), folder]
+        elif os.path.isdir(folder):
+            found += ["--ro-bind", folder, folder]
+    return found + [part for path in _ETC if os.path.exists(path) for part in ("--ro-bind", path, path)]
+
+
+def _mounts(folders: Mapping[str, str]) -> list[str]:
+    """Outer folders first, so that none hides an inner one, in parents that anybody may pass through."""
+    mounts: list[str] = []
+    for here, there in sorted(folders.items(), key=lambda item: item[1]):
+        for parent in reversed(PurePosixPath(there).parents[:-1]):
+            mounts += ["--perms", "0755", "--dir", str(parent)]
+        mounts += ["--ro-bind", here, there]
+    return mounts
+
+
+def _as_nobody() -> list[str]:
+    """A user of its own for each: root is bound by no limit of processes, and another's processes would count too."""
+    user = str(random.SystemRandom().randint(*_SPARE_UIDS))
+    rights = ("--clear-groups", "--no-new-privs", "--inh-caps=-all")
+    return ["setpriv", "--reuid", user, "--regid", user, *rights, "--"]
+
+
+def _within(limits: Limits) -> list[str]:
+    """Memory counts as what it allocates, not as what it maps: libraries map gigabytes that they never touch."""
+    return [
+        "prlimit",
+        f"--cpu={limits.cpu_seconds}",
+        f"--data={limits.memory_mb << 20}",
+        f"--nproc={limits.processes}",
+        f"--fsize={limits.scratch_mb << 20}",
+        f"--nofile={limits.open_files}",
+        "--core=0",
+        "--",
+    ]

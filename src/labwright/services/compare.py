@@ -1,0 +1,119 @@
+"""One metric over several runs, by step, by time since each run's start or by epoch; over seeds, mean and deviation."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.clock import epoch_seconds
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.metric import Points, as_json, mean_and_spread
+from labwright.domain.run import Run
+from labwright.services import runs as run_verbs
+from labwright.services.epochs import KEYS, epochs_at, value_at
+from labwright.store import metrics
+
+MAX_RUNS = 200
+AXES = {"step": "steps", "time": "times", "epoch": "epochs"}  # and how each is called in the answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One run's points in order of `xs`."""
+
+    steps: Sequence[int]
+    xs: Sequence[float]
+    values: Sequence[float]
+
+
+def compare(lab: Lab, run_ids: Sequence[str], key: str, max_points: int, x: str) -> dict[str, Any]:
+    """One metric over several runs, and its mean ± std over runs that differ only in their seed."""
+    if not run_ids or len(run_ids) > MAX_RUNS:
+        raise Invalid(f"Name between 1 and {MAX_RUNS} runs.", hint="run_ids=run-…,run-…")
+    runs = {run_id: run_verbs.get(lab, run_id) for run_id in run_ids}
+    curves = {run_id: _curve(lab, run, key, max_points, x) for run_id, run in runs.items()}
+    if not any(curve.values for curve in curves.values()):
+        raise _nothing_to_show(key, x)
+    groups = _same_but_for_seed(runs.values())
+    return {
+        "key": key,
+        "x": x,
+        "runs": [_compared(runs[run_id], curve, x) for run_id, curve in curves.items()],
+        "groups": [_group(config, [curves[i] for i in ids], ids, x) for config, ids in groups],
+    }
+
+
+def _nothing_to_show(key: str, x: str) -> NotFound:
+    if x == "epoch":
+        words = f"None of these runs has a metric {key!r} with epochs."
+        return NotFound(words, hint=f"A run's metric {' or '.join(KEYS)} tells its epochs; without one, use x=step.")
+    return NotFound(f"None of these runs has a metric {key!r}.", hint="See GET /runs/{id}/metrics for the keys.")
+
+
+def _curve(lab: Lab, run: Run, key: str, max_points: int, x: str) -> Curve:
+    of_run = metrics.series_of(lab.db.reader(), run.id)
+    found = metrics.preferred([series for series in of_run if series.key == key])
+    if not found:
+        return Curve(steps=(), xs=(), values=())
+    points = metrics.read(lab.db.reader(), found[0], max_points, with_times=x == "time")
+    if x == "time":
+        return _ascending(points, _since_start(run, points))
+    if x == "epoch":
+        return _ascending(points, epochs_at(lab, of_run, points.steps))
+    return Curve(steps=points.steps, xs=points.steps, values=points.values)
+
+
+def _since_start(run: Run, points: Points) -> list[float]:
+    """Of a run that never started here, since its first point."""
+    start = epoch_seconds(run.started_at) if run.started_at else min(points.times, default=0.0)
+    return [moment - start for moment in points.times]
+
+
+def _ascending(points: Points, xs: Sequence[float]) -> Curve:
+    """In order of the axis: clocks are set back, and a step may come late. A point without a place has no epoch yet."""
+    if all(a <= b for a, b in pairwise(xs)) and not any(map(math.isnan, xs)):
+        return Curve(steps=points.steps, xs=xs, values=points.values)
+    order = sorted((i for i, x in enumerate(xs) if not math.isnan(x)), key=xs.__getitem__)
+    return Curve(
+        steps=[points.steps[i] for i in order], xs=[xs[i] for i in order], values=[points.values[i] for i in order]
+    )
+
+
+def _compared(run: Run, curve: Curve, x: str) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "name": run.name,
+        "params": run.params,
+        "seed": run.seed,
+        "steps": list(curve.steps),
+        AXES[x]: list(curve.xs),
+        "values": [as_json(value) for value in curve.values],
+    }
+
+
+def _same_but_for_seed(runs: Iterable[Run]) -> list[tuple[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        config = {name: value for name, value in run.params.items() if name != "seed"}
+        groups.setdefault(json.dumps(config, sort_keys=True), []).append(run.id)
+    return list(groups.items())
+
+
+def _group(config: str, members: list[Curve], run_ids: list[str], x: str) -> dict[str, Any]:
+    """Every run's last value up to each place of the densest, so that runs of unequal pace can be averaged."""
+    present = [curve for curve in members if curve.values]
+    grid: Sequence[float] = max((curve.xs for curve in present), key=len, default=())
+    spread = mean_and_spread([value_at(curve.xs, curve.values, at) for curve in present] for at in grid)
+    return {
+        "params": json.loads(config),
+        "run_ids": run_ids,
+        "n": len(present),
+        AXES[x]: list(grid),
+        "mean": [as_json(mean) for mean, _, _ in spread],
+        "std": [std for _, std, _ in spread],
+    }

@@ -1,0 +1,78 @@
+"""Why queued runs wait, found out when somebody looks: stored, it would be out of date with every start and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from labwright.compute.lab import Lab
+from labwright.compute.scheduler import (
+    Look,
+    capacity_of,
+    first_in_queue,
+    keeps_cards,
+    load_holders,
+    load_queues,
+    why_queued,
+)
+from labwright.domain.run import Run, RunStatus
+from labwright.domain.sweep import Sweep
+from labwright.store import sweeps
+
+_MARK = f'"status":"{RunStatus.QUEUED}"'  # may stand elsewhere in a record too, so it only spares reading the others
+
+
+def with_reason(lab: Lab, run: Run) -> Run:
+    """The run as it is shown: a reason that is stored, such as a full disk or an unfinished parent, stays."""
+    if run.status is not RunStatus.QUEUED or run.status_reason:
+        return run
+    return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus))
+
+
+def with_reasons(lab: Lab, records: list[str]) -> list[str]:
+    """Stored records of a page, those of queued runs with what they wait for; what they share is looked up once."""
+    reason_for: Callable[[str, str, int], str] | None = None
+    shown = []
+    for record in records:
+        if _MARK in record:
+            facts: dict[str, Any] = from_json(record)
+            if facts["status"] == RunStatus.QUEUED and not facts["status_reason"]:
+                reason_for = reason_for or _reasons(lab)
+                facts["status_reason"] = reason_for(facts["id"], facts["sweep_id"] or "", facts["gpus"])
+                record = to_json(facts).decode()
+        shown.append(record)
+    return shown
+
+
+def _reasons(lab: Lab) -> Callable[[str, str, int], str]:
+    """A function that tells the reason of one run, over one look at the machine."""
+    reader = lab.db.reader()
+    look = _look(lab)
+
+    @cache
+    def sweep_of(group: str) -> Sweep | None:
+        return sweeps.get(reader, group) if group else None
+
+    @cache
+    def places(group: str, gpus: int) -> dict[str, int]:
+        return {run_id: place for place, run_id in enumerate(first_in_queue(reader, group, gpus))}
+
+    def reason_for(run_id: str, group: str, gpus: int) -> str:
+        return why_queued(run_id, gpus, places(group, gpus).get(run_id), sweep_of(group), look)
+
+    return reason_for
+
+
+def _look(lab: Lab) -> Look:
+    reader, settings = lab.db.reader(), lab.settings
+    capacity = capacity_of(lab.cluster.current, settings.max_parallel)
+    look = Look(holders=load_holders(reader), capacity=capacity)
+    if not look.free_gpus:
+        return look
+    heads = [head for queue in load_queues(reader, set(), 1).values() for head in queue[:1]]
+    return replace(look, kept_for=keeps_cards(heads, look, time.time(), settings.ageing_seconds))

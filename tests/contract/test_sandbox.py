@@ -1,0 +1,185 @@
+"""What contained code cannot do, tried by code that wants to. As whoever runs the tests, and as another user too."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.processes import all_pids
+from labwright.sandbox import SCRATCH, Fence, Limits, Outcome, containment, run_contained
+from labwright.sandbox.fences import limits_command
+from tests.support.other_user import TestUser
+
+PYTHON_FOLDERS = {folder: folder for folder in {sys.prefix, sys.base_prefix}}
+
+
+def run(code: str, **limits: Any) -> Outcome:
+    fence = Fence(read_only=PYTHON_FOLDERS, environment={"PATH": "/usr/bin"})
+    command = [sys.executable, "-I", "-c", textwrap.dedent(code)]
+    return run_contained(command, fence, Limits(**{"wall_seconds": 30.0, **limits}))
+
+
+def test_this_machine_can_contain() -> None:
+    assert containment().kind == "bubblewrap", containment().reason
+
+
+def test_plain_code_runs_and_its_words_and_exit_code_come_back() -> None:
+    found = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    assert (found.exit_code, found.timed_out) == (3, False)
+    assert set(found.output.split()) == {b"out", b"err"}
+
+
+def test_it_can_write_into_scratch_and_tmp_and_nowhere_else() -> None:
+    found = run(
+        f"""
+        import pathlib
+        for place in ("{SCRATCH}/a", "/tmp/b"):
+            pathlib.Path(place).write_text("x")
+        for place in ("/x", "/usr/x", "/etc/x", "/dev/x", "{sys.prefix}/x", "/proc/sys/kernel/hostname"):
+            try:
+                pathlib.Path(place).write_text("x")
+                print("WROTE", place)
+            except OSError:
+                pass
+        """
+    )
+    assert (found.exit_code, found.output) == (0, b"")
+
+
+def test_it_sees_neither_homes_nor_keys_nor_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "id_rsa"
+    secret.write_text("PRIVATE")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    found = run(
+        f"""
+        import os, pathlib
+        print(sorted(os.environ))
+        for place in ("{secret}", "/etc/passwd", "/etc/shadow", "{Path.home()}/.ssh", "/proc/1/environ"):
+            try:
+                print(place, pathlib.Path(place).read_bytes())
+            except OSError as error:
+                pass
+        """
+    )
+    assert b"sk-secret" not in found.output and b"PRIVATE" not in found.output and b"root:" not in found.output
+    assert found.output.count(b"\n") <= 2  # its own first process may be readable, and has nothing in it
+
+
+def test_it_reaches_no_network_not_even_this_machine() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = run(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
+    assert (found.exit_code == 1 and b"OSError" in found.output) or b"Error" in found.output
+
+
+def test_a_fork_bomb_stops_at_its_limit_and_nothing_of_it_is_left() -> None:
+    found = run(
+        """
+        import os, time
+        made = 0
+        try:
+            while True:
+                if os.fork() == 0:
+                    os.setsid()
+                    time.sleep(600)
+                made += 1
+        except OSError:
+            print("made", made)
+        """,
+        processes=20,
+    )
+    assert 0 < int(found.output.split()[1]) <= 20
+    assert not [pid for pid in all_pids() if b"os.setsid()" in cmdline(pid)]
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("place", [SCRATCH, "/dev/shm", "/tmp"])
+def test_it_cannot_fill_the_disk(place: str) -> None:
+    found = run(
+        f"""
+        for number in range(40):
+            open(f"{place}/{{number}}", "wb").write(b"x" * (10 << 20))
+        """,
+        scratch_mb=30,
+    )
+    assert found.exit_code == 1 and b"No space left" in found.output
+
+
+def test_memory_and_processor_time_end() -> None:
+    assert b"MemoryError" in run("x = bytearray(2 << 30)", memory_mb=512).output
+    found = run("while True: pass", cpu_seconds=1)
+    assert found.exit_code != 0 and not found.timed_out
+
+
+def test_time_is_up_also_for_one_that_closed_its_output_and_hides_from_signals() -> None:
+    found = run(
+        """
+        import os, signal, time
+        for number in range(1, 32):
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except OSError:
+                pass
+        os.close(1), os.close(2)
+        time.sleep(600)
+        """,
+        wall_seconds=2.0,
+    )
+    assert found.timed_out and found.wall_seconds < 20
+
+
+def test_it_harms_nobody_outside_whomever_it_kills() -> None:
+    with subprocess.Popen(["sleep", "600"]) as bystander:
+        found = run("import os; os.kill(-1, 9)")
+        assert bystander.poll() is None
+        bystander.kill()
+    assert found.exit_code in (0, 1, 137)
+
+
+def test_what_it_says_without_end_is_cut_and_counted() -> None:
+    found = run("while True: print('x' * 10_000)", wall_seconds=2.0, output_bytes=100_000)
+    assert len(found.output) == 100_000 < found.output_bytes
+
+
+def test_leaving_by_the_back_door_is_still_an_exit() -> None:
+    assert run("import os; os._exit(7)").exit_code == 7
+    assert run("import os; os.kill(os.getpid(), 11)").exit_code == 128 + 11
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_somebody_without_rights_is_contained_as_well(stage: Path) -> None:
+    code = (
+        "import json; from labwright.sandbox import *;"
+        "found = run_contained(['/usr/bin/python3', '-I', '-c', 'open(\"/etc/passwd\")'], Fence(), Limits());"
+        "print(json.dumps([containment().kind, found.exit_code, found.output.decode()]))"
+    )
+    somebody = TestUser(f"lw-box-{os.getpid() % 100000}", stage)
+    command = somebody.command(somebody.python, "-c", code)
+    try:
+        told = subprocess.run(command, env=somebody.environment(stage), capture_output=True, text=True, check=True)
+    finally:
+        somebody.remove()
+    kind, exit_code, output = json.loads(told.stdout)
+    assert (kind, exit_code) == ("bubblewrap", 1)
+    assert "FileNotFoundError" in output
+
+
+def test_without_bubblewrap_the_limits_still_hold() -> None:
+    command = limits_command([sys.executable, "-c", "x = bytearray(2 << 30)"], Fence(), Limits(memory_mb=512))
+    if os.geteuid() == 0:
+        command = command[command.index("--") + 1 :]  # this interpreter may lie where only root gets
+    assert b"MemoryError" in subprocess.run(command, capture_output=True, check=False).stderr
