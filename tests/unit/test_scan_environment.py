@@ -93,7 +93,7 @@ def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) ->
     [
         ({"requirements.txt": "numpy\n"}, ["uv", "conda", "python3"],
          "uv venv .venv && source .venv/bin/activate && uv pip install -r requirements.txt"),
-        ({"requirements.txt": "numpy\n"}, ["conda", "python3"],
+        ({"requirements.txt": "numpy\n"}, ["python3"],
          "python3 -m venv .venv && source .venv/bin/activate && python -m pip install -r requirements.txt"),
         ({"pyproject.toml": "[project]\nname = 'x'\n", "uv.lock": ""}, ["uv"], "uv sync"),
         ({"pyproject.toml": "[project]\nname = 'x'\ndependencies = ['numpy']\n"}, ["uv"],
@@ -115,6 +115,14 @@ def test_without_an_environment_the_commands_to_make_one(
     assert found.chosen is None
     assert found.create == (create,)
     assert found.activation == ("source .venv/bin/activate && " if "nets" not in create else found.activation)
+
+
+def test_without_uv_conda_goes_before_pip(project: Path) -> None:
+    write(project, {"requirements.txt": "numpy\n"})
+    found = environment(project, "conda", "python3")
+    run = "conda run --no-capture-output -p ./.venv "
+    assert found.create == ("conda create -y -p ./.venv python pip", f"{run}python -m pip install -r requirements.txt")
+    assert (found.activation, found.word) == (run, "conda")
 
 
 def test_a_script_of_the_standard_library_needs_no_environment(project: Path) -> None:

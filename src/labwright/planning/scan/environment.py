@@ -86,7 +86,7 @@ def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[s
             return ["uv sync"], _ACTIVATE
         return _joined("uv venv .venv", "uv pip install", what), _ACTIVATE
     tool = _conda_tool(path)
-    if tool and not shutil.which("python3", path=path):
+    if tool:
         return _joined_conda(tool, what)
     return _joined("python3 -m venv .venv", "python -m pip install", what), _ACTIVATE
 
@@ -96,10 +96,9 @@ def _joined(make: str, install: str, what: str) -> list[str]:
 
 
 def _joined_conda(tool: str, what: str) -> tuple[list[str], str]:
-    run = f"{tool} run -p ./.venv "
-    return [f"{tool} create -y -p ./.venv python pip", f"{run}python -m pip install {what}"] if what else [
-        f"{tool} create -y -p ./.venv python pip"
-    ], run
+    run = run_in(tool, "./.venv", by="-p")
+    make = f"{tool} create -y -p ./.venv python pip"
+    return [make, f"{run}python -m pip install {what}"] if what else [make], run
 
 
 def _conda_tool(path: str | None) -> str:

@@ -44,7 +44,7 @@ def _in_project(tree: Tree) -> Iterator[Interpreter]:
             yield _venv(prefix, f"source {shlex.quote(folder)}/bin/activate && ", f"{folder} is in the project")
         elif (prefix / "conda-meta").is_dir():
             tool = "micromamba" if not shutil.which("conda") and shutil.which("micromamba") else "conda"
-            yield _conda(prefix, f"{tool} run -p {shlex.quote(f'./{folder}')} ", f"{folder} is in the project", tool)
+            yield _conda(prefix, run_in(tool, f"./{folder}", by="-p"), f"{folder} is in the project", tool)
 
 
 def _venv(prefix: Path, activation: str, reason: str) -> Interpreter:
@@ -95,9 +95,9 @@ def _named(files: list[EnvironmentFile], environ: Mapping[str, str]) -> Iterator
                 yield _conda(place, run_in(tool, name), f"environment.yml names {name}", tool)
 
 
-def run_in(tool: str, name: str) -> str:
+def run_in(tool: str, name: str, by: str = "-n") -> str:
     """conda holds output back unless told not to, and then nobody sees the metrics until the end."""
-    return f"{tool} run{' --no-capture-output' if tool == 'conda' else ''} -n {shlex.quote(name)} "
+    return f"{tool} run{' --no-capture-output' if tool == 'conda' else ''} {by} {shlex.quote(name)} "
 
 
 def _roots(environ: Mapping[str, str]) -> list[Path]:

@@ -71,9 +71,6 @@ class Tree:
         more = [Skipped(path=".", reason=f"{self._more} more were skipped")] if self._more else []
         return (*self.skipped, *more)
 
-    def named(self, *names: str) -> list[str]:
-        return [path for path in self.files if path.rsplit("/", 1)[-1] in names]
-
     def read(self, path: str) -> str | None:
         """The text of a file, or None with the reason among the skipped."""
         if self.is_late:
