@@ -33,6 +33,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "workspace": (GROUND, "plans as folders: they can be moved, so they know no database and no server"),
     "compute": (GROUND | {"gpu", "store", "workspace"}, "starts the sidecar by command and never imports it"),
     "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
+    "planning": (GROUND, "reads projects and goals without running them; needs no server"),
     "server": (
         GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
         "HTTP only, and what is set up at start",
