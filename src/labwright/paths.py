@@ -49,6 +49,21 @@ class ArrayPaths:
         return f"{self.dir}/{task}.log"
 
 
+class PlanPaths:
+    """One plan's folder, the same in every workspace. Nothing in it names a place outside, so it can be moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = folder
+        self.manifest = folder / "manifest.yaml"
+        self.text = folder / "plan" / "implementation_plan.md"
+        self.versions = folder / "versions"
+        self.staged = folder / "staged"  # what the next rename puts in place
+        self.copies = folder / "copies"  # by digest, read-only
+
+    def version(self, number: int) -> Path:
+        return self.versions / f"{number}.json"
+
+
 class ProjectPaths:
     """A project's state folder."""
 
@@ -66,6 +81,7 @@ class ProjectPaths:
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"
+        self.plans = self.state / "plans"
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir

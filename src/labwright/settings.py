@@ -59,7 +59,13 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "notify_retry_seconds": (0.001, 3_600),
     "system_metrics_seconds": (0, 3_600),
 }
-TABLES = {"metrics": "[metrics]", "alerts_builtin": "[alerts_builtin]", "alerts": "[[alerts]]", "notify": "[[notify]]"}
+TABLES = {
+    "slurm": "[slurm]",
+    "metrics": "[metrics]",
+    "alerts_builtin": "[alerts_builtin]",
+    "alerts": "[[alerts]]",
+    "notify": "[[notify]]",
+}
 _LARGEST = 1e15
 _NEVER_EMPTY = ("host", "lease_dir")
 

@@ -51,6 +51,9 @@ SECTIONS: dict[str, _Entries] = {
         "sweeps": ("sweeps", "sweeps", "List sweeps."),
         "sweep": ("sweeps", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
     },
+    "Plans": {
+        "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
+    },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),

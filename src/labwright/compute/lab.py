@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.journal import Journal
@@ -33,6 +34,7 @@ class Lab:
     user: str
     url: str = ""
     node_url: str = ""  # the same for other machines; none where they could not reach it
+    plan_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of a plan at a time, files included
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs

@@ -31,6 +31,7 @@ from labwright.server.routes import (
     meta,
     metrics,
     notifications,
+    plans,
     runs,
     sweeps,
 )
@@ -74,7 +75,7 @@ def make_api(lab: Lab) -> FastAPI:
     app = FastAPI(
         title="Labwright",
         version=__version__,
-        description="Runs, sweeps, logs, alerts and events of one project.",
+        description="Runs, sweeps, plans, logs, alerts and events of one project.",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -82,7 +83,9 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, notifications, events, maintenance):
+    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
+        app.include_router(module.router)
+    for module in (notifications, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")

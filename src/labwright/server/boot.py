@@ -47,7 +47,7 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
-from labwright.services import cluster, leftovers
+from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database
 from labwright.tokens import load_or_make
@@ -124,7 +124,7 @@ def prepare_state(project: Path) -> ProjectPaths:
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
-        for folder in (paths.runs, paths.sweeps, paths.logs, paths.backups):
+        for folder in (paths.runs, paths.sweeps, paths.plans, paths.logs, paths.backups):
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
@@ -247,6 +247,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     if not lab.token:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     cluster.restore(lab)
+    plans.settle(lab)
     return lab
 
 
@@ -273,7 +274,11 @@ def _place_database(paths: ProjectPaths, settings: Settings) -> None:
 
 
 def _has_history(paths: ProjectPaths) -> bool:
-    return any(paths.runs.iterdir()) or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+    return (
+        any(paths.runs.iterdir())
+        or any(paths.plans.iterdir())
+        or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+    )
 
 
 def _announce(lab: Lab, url: str) -> None:

@@ -23,6 +23,10 @@ BIG = 2**53  # beyond this a JSON number is not exact everywhere
 def _plain_text(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold NUL characters")
+    return whole_characters(text)
+
+
+def whole_characters(text: str) -> str:
     if not text.isascii() and _HALF_A_PAIR.search(text):
         raise ValueError("must be valid Unicode: half of a surrogate pair is no character")
     return text

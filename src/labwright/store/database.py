@@ -215,18 +215,15 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Each numbered file once, in order, each in a transaction of its own."""
+    """Each file once, in order of the number in its name, each in a transaction of its own."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    scripts = sorted(
-        (entry for entry in (files("labwright.store") / "migrations").iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    newest = int(scripts[-1].name[:4])
+    found = (files("labwright.store") / "migrations").iterdir()
+    scripts = {int(entry.name[:4]): entry for entry in found if entry.name.endswith(".sql")}
+    newest = max(scripts)
     if version > newest:
         raise LabwrightError(
             f"The database is of version {version}; this Labwright knows {newest}.",
             hint="Use the newer Labwright that made it, or `labwright db rebuild` with this one.",
         )
-    for script in scripts[version:]:
-        number = int(script.name[:4])
-        connection.executescript(f"BEGIN; {script.read_text()} PRAGMA user_version = {number}; COMMIT;")
+    for number in sorted(number for number in scripts if number > version):
+        connection.executescript(f"BEGIN; {scripts[number].read_text()} PRAGMA user_version = {number}; COMMIT;")
