@@ -434,11 +434,14 @@ def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
         cluster.kill_node("node2")
         cluster.start_controller()
         ended = [server.wait_for_end(run_id, timeout=600) for run_id in made]
-        wait_until(lambda: len(call_times(calls)) > 2, "some questions to Slurm")
+        wait_until(lambda: len(call_times(calls, "squeue")) > 2, "some questions to Slurm")
         server.stop()
     assert [run["exit_code"] for run in ended] == [n % 3 for n in range(300)]
     assert [run["status"] for run in ended] == ["failed" if n % 3 else "finished" for n in range(300)]
     assert sorted(map(int, (server.project / "ran").read_text().split())) == list(range(300))
     assert len({run["slurm_job_id"].partition("_")[0] for run in ended}) == 1
-    times = call_times(calls)
-    assert len(times) <= 3 + (times[-1] - times[0]) / 5, "two at the start, one for the size of arrays"
+    asked = call_times(calls, "squeue")
+    assert len(asked) <= 1 + (asked[-1] - asked[0] + 1) / 5, "one question in five seconds, for all of them"
+    assert len(call_times(calls, "scontrol", "sacct")) <= 1, "the size of arrays, once"
+    minutes = (asked[-1] - asked[0]) / 60
+    assert len(call_times(calls, "sinfo")) <= 2 * (2 + minutes), "what there is: at the start, and once a minute"

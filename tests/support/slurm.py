@@ -34,5 +34,6 @@ def counting_path(folder: Path, *programs: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def call_times(folder: Path) -> list[float]:
-    return [float(line.split()[0]) for line in (folder / "calls").read_text().splitlines()]
+def call_times(folder: Path, *programs: str) -> list[float]:
+    calls = [line.split() for line in (folder / "calls").read_text().splitlines()]
+    return [float(moment) for moment, program in calls if program in programs]
