@@ -14,11 +14,6 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.launchers.slurm import SlurmLauncher
-from labwright.compute.slurm.commands import SlurmCommands
-from labwright.compute.slurm.resources import SlurmDefaults
-from labwright.domain.run import Run
-from labwright.paths import ProjectPaths
 from labwright.processes import processes_of_run
 from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Timers
@@ -399,18 +394,37 @@ def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
     assert ended["error"] or ended["signal"], ended
 
 
-def test_pending_jobs_can_be_held_and_let_go(server: LiveServer, slurm: SimulatedSlurm, tmp_path: Path) -> None:
-    launcher = SlurmLauncher(
-        SlurmCommands.from_environment(slurm.environment(os.environ)), SlurmDefaults(), ProjectPaths(server.project), 1
-    )
-    waiting = server.submit("true", slurm={"extra": ["--begin=now+1hour"]})
-    wait_until(lambda: _with_reason(server, waiting["id"], "BeginTime"), "the job to be known")
-    run = Run.from_dict(server.run(waiting["id"]))
-    launcher.hold([run])
-    assert wait_until(lambda: _with_reason(server, run.id, "JobHeld"), "the hold to be shown")["status"] == "launching"
-    launcher.release([run])
-    slurm.client("scontrol", "update", f"jobid={run.slurm_job_id}", "starttime=now")
-    assert server.wait_for_end(run.id)["status"] == "finished"
+def grid(**fields: Any) -> dict[str, Any]:
+    parameters = {"lr": [0.1, 0.01], "depth": [1, 2]}
+    return {"name": "grid", "base_command": "echo", "parameters": parameters, "auto_start": True, **fields}
+
+
+def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveServer) -> None:
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def all_wait_for(reason: str) -> bool:
+        return {reason in run["status_reason"] for run in server.get(f"/runs?sweep_id={sweep}")} == {True}
+
+    wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be known")
+    server.post(f"/sweeps/{sweep}/pause")
+    wait_until(lambda: all_wait_for("JobHeldUser"), "the jobs to be held", 60)
+    server.restart()
+    server.post(f"/sweeps/{sweep}/resume")
+    wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be released", 60)
+    server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
+    wanted = grid(method="random", max_runs=6, seeds=2, sampling_seed=7, parameters={"lr": {"min": 0.1, "max": 1}})
+    made = []
+    for lab in (server, make_server("local").start()):
+        sweep = lab.post("/sweeps", wanted)["id"]
+        wait_until(lambda lab=lab, sweep=sweep: lab.get(f"/sweeps/{sweep}")["status"] == "completed", "its end", 60)
+        runs = lab.get(f"/runs?sweep_id={sweep}")
+        made.append(sorted((run["command"], run["seed"], run["config_hash"], run["status"]) for run in runs))
+        assert {run["launcher"] for run in runs} == {"slurm" if lab is server else "local"}
+    assert made[0] == made[1]
+    assert len(made[0]) == 6
 
 
 @pytest.mark.slow

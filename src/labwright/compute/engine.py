@@ -19,6 +19,7 @@ from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
+from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
@@ -50,6 +51,7 @@ class Engine:
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab)
         self._slurm = SlurmReports(lab, self._update)
+        self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
         lab.slurm.wake = self.wake
@@ -155,6 +157,7 @@ class Engine:
             if self._update(run.id) is None:
                 self._recover(run)
         self._lab.slurm.watch(run for run in active if run.launcher == SLURM)
+        self._holds.see_to(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
 

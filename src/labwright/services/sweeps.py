@@ -129,10 +129,7 @@ def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
 
 
 def pause(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
-    """Nothing new begins; what runs goes on. The scheduler holds its queue back.
-
-    A launcher that keeps a queue of its own is to be told here, and in `resume`, to hold and to let go.
-    """
+    """Nothing new begins; what runs goes on. The scheduler holds its queue back, the engine what waits in Slurm's."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         return change(lab, tx, sweep, paused(sweep, f"paused by {actor}"), actor)

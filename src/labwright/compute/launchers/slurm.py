@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from labwright.compute.launchers import Launch
 from labwright.compute.slurm.batch import Batch, batches_of, send
@@ -23,6 +24,7 @@ from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 
+log = logging.getLogger(__name__)
 log = logging.getLogger(__name__)
 SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
@@ -63,6 +65,13 @@ class _Cancel:
     not_before: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keep:
+    verb: str  # uhold or release
+    run: Run
+    not_before: float = 0.0
+
+
 class SlurmLauncher:
     name = SLURM
 
@@ -82,6 +91,7 @@ class SlurmLauncher:
         self._job_ids: dict[str, str] = {}  # by run, also before the database has them
         self._sent_at: dict[str, float] = {}
         self._to_cancel: list[_Cancel] = []
+        self._to_keep: list[_Keep] = []
         self._unneeded: list[str] = []
         self._max_array_size: int | None = None
         self._closing = False
@@ -104,11 +114,16 @@ class SlurmLauncher:
         self._watch.soon()
 
     def hold(self, runs: Iterable[Run]) -> None:
-        """Keep pending jobs from starting; those that run go on. Raises `SlurmSilent` or `SlurmRefused`."""
-        self._for_each_job("hold", runs)
+        """Keep pending jobs from starting; those that run go on."""
+        self._order_keeping("uhold", runs)  # as the user, also where that is root: whoever owns a job may release it
 
     def release(self, runs: Iterable[Run]) -> None:
-        self._for_each_job("release", runs)
+        self._order_keeping("release", runs)
+
+    def _order_keeping(self, verb: str, runs: Iterable[Run]) -> None:
+        with self._orders:
+            self._to_keep += [_Keep(verb=verb, run=run) for run in runs]
+            self._start_thread()
 
     def cancel(self, job_id: str) -> None:
         """A job that no run needs any more."""
@@ -150,9 +165,7 @@ class SlurmLauncher:
     def _work(self) -> None:
         while True:
             with self._orders:
-                has_orders = self._orders.wait_for(
-                    lambda: self._closing or self._to_send or self._unneeded or self._due(), 1.0
-                )
+                has_orders = self._orders.wait_for(lambda: self._closing or self._has_orders(), 1.0)
                 if self._closing:
                     return
             if not has_orders:
@@ -161,14 +174,16 @@ class SlurmLauncher:
             with self._orders:
                 runs, self._to_send = self._to_send, []
                 unneeded, self._unneeded = self._unneeded, []
-                cancels = self._due()
+                cancels, keeps = _due(self._to_cancel), _due(self._to_keep)
                 self._to_cancel = [order for order in self._to_cancel if order not in cancels]
+                self._to_keep = [order for order in self._to_keep if order not in keeps]
             self._cancel_all(cancels)
+            self._keep_all(keeps)
             self._cancel_unneeded(unneeded)
             self._send_all(runs)
 
-    def _due(self) -> list[_Cancel]:
-        return [order for order in self._to_cancel if order.not_before <= time.monotonic()]
+    def _has_orders(self) -> bool:
+        return bool(self._to_send or self._unneeded or _due(self._to_cancel) or _due(self._to_keep))
 
     def _tell(self, report: Report) -> None:
         if isinstance(report, Seen | Submitted):
@@ -283,11 +298,32 @@ class SlurmLauncher:
         with self._orders:
             self._to_cancel += orders
 
-    def _for_each_job(self, verb: str, runs: Iterable[Run]) -> None:
-        ids = [job_id for run in runs if not self._has_begun(run) and (job_id := self._job_id(run))]
-        for first in range(0, len(ids), _IDS_AT_ONCE):
-            self._commands.call("scontrol", verb, ",".join(ids[first : first + _IDS_AT_ONCE]))
+    # -- holding
+
+    def _keep_all(self, orders: list[_Keep]) -> None:
+        for verb in ("uhold", "release"):
+            runs = [order.run for order in orders if order.verb == verb and not self._has_begun(order.run)]
+            for first in range(0, len(runs), _IDS_AT_ONCE):
+                self._keep(verb, runs[first : first + _IDS_AT_ONCE])
+
+    def _keep(self, verb: str, runs: list[Run]) -> None:
+        ids = [job_id for run in runs if (job_id := self._job_id(run))]
+        try:
+            self._commands.call("scontrol", verb, ",".join(ids))
+        except SlurmSilent:
+            later = time.monotonic() + _TRY_AGAIN_SECONDS
+            with self._orders:
+                self._to_keep += [_Keep(verb=verb, run=run, not_before=later) for run in runs]
+        except SlurmRefused as error:  # one of them has begun or ended meanwhile; the others were heeded
+            log.info("scontrol %s: %s", verb, error.message)
 
 
 def _by_name(run: Run) -> list[str]:
     return [f"--name={run.id}", f"--user={os.getuid()}"]
+
+
+_Order = TypeVar("_Order", _Cancel, _Keep)
+
+
+def _due(orders: list[_Order]) -> list[_Order]:
+    return [order for order in orders if order.not_before <= time.monotonic()]
