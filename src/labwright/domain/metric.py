@@ -183,7 +183,7 @@ def thin(points: Points, limit: int) -> Points:
     if len(points) <= limit:
         return points
     kept = {0, len(points) - 1}
-    for start, end in _buckets(len(points), max(1, limit // 2)):
+    for start, end in _buckets(len(points), max(1, limit // 2 - 1)):
         low, high = extremes(points.values[start:end])
         kept |= {start + low, start + high}
     return points.at(sorted(kept))
@@ -220,7 +220,7 @@ class Levels:
     def thin(self, limit: int) -> Points:
         """At most about `limit` points in order of arrival, every extreme among them."""
         found = Points.empty()
-        for start, end in _buckets(len(self._lows), max(1, limit // 2)):
+        for start, end in _buckets(len(self._lows), max(1, limit // 2 - 1)):
             low = start + extremes(self._lows[start:end])[0]
             high = start + extremes(self._highs[start:end])[1]
             low_at = low * BUCKET_POINTS + self._low_at[low]
