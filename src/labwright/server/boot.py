@@ -32,6 +32,7 @@ from labwright.compute.environment import for_jobs
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.snapshot import SnapshotStore
@@ -215,7 +216,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             settings=settings,
             db=Database(paths.database),
             journal=journal,
-            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
+            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             cluster=ClusterState(settings.lease_dir),
             token=load_or_make(paths.token),
