@@ -56,6 +56,7 @@ class ProjectPaths:
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
+        self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
         self.logs = self.state / "logs"

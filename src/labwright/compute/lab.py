@@ -10,6 +10,7 @@ from labwright.compute.journal import Journal
 from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.event import Hint
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
@@ -26,6 +27,7 @@ class Lab:
     snapshots: SnapshotStore
     local: LocalLauncher
     cluster: ClusterState
+    unread: UnreadMetrics
     token: str
     user: str
     url: str = ""

@@ -103,6 +103,7 @@ class MetricIngest:
         """One batch of each file of the run. Answers whether there is more."""
         with self._lock:
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
+            self._lab.unread.forget(run_id, lambda: not self._files(run_id))
         if more:
             self._lab.publish_hint(Hint("metrics", run_id))
         return any(more)
@@ -273,8 +274,9 @@ def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> Non
     folder = lab.paths.run(run_id).metrics
     os.makedirs(folder, mode=0o700, exist_ok=True)
     block = b"".join(to_json(line) + b"\n" for line in lines)
-    fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(fd, block)
-    finally:
-        os.close(fd)
+    with lab.unread.growing(run_id):
+        fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, block)
+        finally:
+            os.close(fd)

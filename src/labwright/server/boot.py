@@ -36,6 +36,7 @@ from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
@@ -219,6 +220,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             cluster=ClusterState(settings.lease_dir),
+            unread=UnreadMetrics(paths.unread_metrics),
             token=load_or_make(paths.token),
             user=getpass.getuser(),
             url=url,

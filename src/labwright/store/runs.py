@@ -104,6 +104,11 @@ def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Ru
     return found
 
 
+def lost_or_newest(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """Lost ones, whose processes may have gone on, and the newest, which may have ended a moment ago."""
+    return [str(row[0]) for row in connection.execute(RUNS["lost_or_newest"], {"limit": limit})]
+
+
 def count_by_status(connection: sqlite3.Connection, sweep_id: str | None = None) -> dict[str, int]:
     if sweep_id is None:
         rows = connection.execute(RUNS["count_by_status"])
