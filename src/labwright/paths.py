@@ -31,6 +31,7 @@ class RunPaths:
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
         self.exit = f"{self.dir}/exit.json"  # supervisor
+        self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
 
     def claim(self, attempt: int) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from labwright.processes import identity
+from labwright.processes import identity, kept_exit_code
 from labwright.sdk.install import write_small_package
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -323,7 +323,6 @@ ENDINGS = {
     "sys.exit(3)": (3, "failed", 3, "Exit code 3"),
     "sys.exit('no data')": (1, "failed", 1, "no data"),
     "1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
-    "raise SystemExit(3)": (3, "finished", None, None),  # with the reason that its code is not known
     "raise KeyboardInterrupt": (-signal.SIGINT, "failed", 130, "KeyboardInterrupt"),
     "try:\n    sys.exit(4)\nexcept SystemExit:\n    pass": (0, "finished", 0, None),
     "sys.excepthook = lambda *_: None\n1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
@@ -341,8 +340,26 @@ def test_the_record_of_its_end_is_true(scripts: Scripts, python: str, last_words
                 code_expected=code)  # fmt: skip
     ended = json.loads((scripts.offline() / "exit.json").read_text())
     assert (ended["status"], ended["exit_code"], ended["error"]) == (status, exit_code, error)
-    if last_words.startswith("raise SystemExit"):
-        assert "not known" in ended["reason"]
+
+
+CODES = {
+    "raise SystemExit(3)": 3,
+    "raise SystemExit": 0,
+    "exit(5)": 5,
+    "import os\nos.closerange(3, 99)\nraise SystemExit(255)": 255,
+    "import os\nif os.fork() == 0: sys.exit(7)\nos.wait()\nraise SystemExit(4)": 4,
+    "import os\nos._exit(6)": None,
+}
+
+
+@pytest.mark.parametrize("last_words", CODES)
+@pytest.mark.parametrize("python", interpreters()[1:] or interpreters())
+def test_a_code_that_no_handler_learns_is_kept_all_the_same(scripts: Scripts, python: str, last_words: str) -> None:
+    expected = 6 if CODES[last_words] is None else CODES[last_words]
+    scripts.run(f"import labwright, sys\nlabwright.log({{'a': 1.0}})\n{last_words}\n", inside=False, python=python,
+                code_expected=expected)  # fmt: skip
+    assert not (scripts.offline() / "exit.json").exists()
+    assert kept_exit_code(str(scripts.offline() / "exit.code")) == CODES[last_words]
 
 
 def test_a_killed_script_leaves_no_word_on_its_end(scripts: Scripts) -> None:

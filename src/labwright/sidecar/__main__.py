@@ -1,4 +1,5 @@
-"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `prefork` (serve many).
+"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `external DIR` (watch a script
+that was started by hand), `prefork` (serve many).
 
 Started by path with `python -I -S`, so it finds its own package first.
 """
@@ -13,6 +14,7 @@ if __package__ in (None, ""):
     __package__ = "labwright.sidecar"
 
 from labwright.paths import RunPaths
+from labwright.sidecar.external import watch_external
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.prefork import serve
 from labwright.sidecar.record import RunRecord, load_spec
@@ -36,8 +38,10 @@ def main(arguments: list[str]) -> None:
         Supervisor(rest[0], {}).supervise()
     elif verb == "adopt":
         adopt(rest[0])
+    elif verb == "external":
+        watch_external(rest[0])
     else:
-        sys.exit(f"unknown verb {verb!r}: run, adopt or prefork")
+        sys.exit(f"unknown verb {verb!r}: run, adopt, external or prefork")
 
 
 if __name__ == "__main__":
