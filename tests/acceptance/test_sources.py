@@ -219,6 +219,43 @@ def test_a_file_of_somebody_else_is_reported_and_not_taken(lab: LiveServer) -> N
     assert "else/metrics.jsonl: changed during the run" in refusals(lab, run["id"])
 
 
+def test_a_short_run_that_holds_its_file_open_loses_no_point(lab: LiveServer) -> None:
+    folder = lab.project / "short"
+    folder.mkdir()
+    code = (
+        "import json, time\n"
+        "time.sleep(0.7)\n"
+        "with open('metrics.jsonl', 'w', buffering=1) as file:\n"
+        "    for step in range(60): print(json.dumps({'step': step, 'loss': 1.0}), file=file); time.sleep(0.02)\n"
+    )
+    run = finished(lab, python(code), workdir=str(folder))
+    assert series(lab, run, "loss")["steps"] == list(range(60))
+
+
+def test_what_is_in_a_file_is_judged_within_moments_and_read_before_it_is_emptied(lab: LiveServer) -> None:
+    folder = lab.project / "emptied"
+    folder.mkdir()
+    code = (
+        "import json, time\n"
+        "file = open('metrics.jsonl', 'w', buffering=1)\n"
+        "time.sleep(1)\n"
+        "for step in range(30): print(json.dumps({'step': step, 'loss': float('nan')}), file=file)\n"
+        "open('written', 'w').close()\n"
+        "time.sleep(4)\n"
+        "file.truncate(0); file.seek(0)\n"
+        "print(json.dumps({'step': 99, 'loss': 0.5}), file=file)\n"
+        "time.sleep(2.5)\n"
+    )
+    run = lab.submit(python(code), workdir=str(folder))["id"]
+    wait_until(lambda: (folder / "written").exists(), "the lines")
+    began = time.monotonic()
+    wait_until(lambda: lab.get(f"/alerts?run_id={run}"), "the alert")
+    assert time.monotonic() - began < 6.0  # two looks, on a busy machine
+    lab.wait_for_end(run)
+    assert series(lab, run, "loss")["steps"] == [*range(30), 99]
+    assert "cut short" in refusals(lab, run)
+
+
 def test_only_what_is_added_during_the_run_counts(lab: LiveServer) -> None:
     folder = lab.project / "old"
     folder.mkdir()
