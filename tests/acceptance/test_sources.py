@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from labwright.processes import all_pids, children_of, parent_of
+from tests.acceptance.test_cli import labwright
 from tests.support.event_file import event, simple
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -137,6 +138,24 @@ def test_bad_output_breaks_nothing_and_what_was_refused_is_said(lab: LiveServer)
     assert "loss: not a number" in said and "(a line): it is longer" in said
     notices = [event for event in lab.get("/events?limit=1000") if event.get("run_id") == run]
     assert any("Not taken as metrics" in json.dumps(notice) for notice in notices)
+
+
+def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -> None:
+    lines = ['{"step": 1.5, "loss": 0.4}'] * 12 + ['{"step": 7, "loss": 0.3}', '{"loss": 0.2}', '{"loss": 0.1}']
+    lines += ['{"step": 20, "loss": 0.05, "who": "me"}', '{"level": "info", "loss": 9.0}']
+    run = finished(lab, "; ".join(f"echo {shlex.quote(line)}" for line in lines))
+    found = series(lab, run, "loss")
+    assert (found["steps"], found["values"]) == ([7, 8, 9, 20], [0.3, 0.2, 0.1, 0.05])
+    refused = lab.run(run)["refused"]
+    assert refused["count"] == 13
+    told = {entry["key"]: (entry["source"], entry["why"], entry["count"]) for entry in refused["first"]}
+    assert told["(a line)"] == ("output", "its step is not a whole number", 12)
+    assert told["who"] == ("output", "not a number", 1)
+    notices = [event for event in lab.get(f"/events?run_id={run}&limit=1000") if event["type"] == "run.notice"]
+    assert str(notices).count("its step is not a whole number") == 1
+    shown = labwright(lab, "show", run).stdout
+    assert "not taken as metrics: 13 times" in shown and "not a whole number" in shown
+    assert "13 times" in labwright(lab, "metrics", run).stdout
 
 
 def test_pairs_and_patterns_as_the_project_says(make_server: Callable[..., LiveServer]) -> None:

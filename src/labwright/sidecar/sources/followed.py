@@ -80,10 +80,8 @@ class Followed:
 
     def _add(self, found: Numbers) -> None:
         if found.values:
-            step = found.step
-            if step is None:
-                step = self._count
-                self._count += 1
+            step = self._count if found.step is None else found.step
+            self._count = step + 1
             values = {f"{self._prefix}{key}": value for key, value in found.values.items()}
             self.file.add(step, found.time or time.time(), values, (self._position, self._count))
         for key, why in found.refused.items():
