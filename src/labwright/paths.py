@@ -31,6 +31,7 @@ class RunPaths:
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
         self.exit = f"{self.dir}/exit.json"  # supervisor
+        self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
         self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, and a sidecar that could not even begin
 
@@ -85,6 +86,7 @@ class ProjectPaths:
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
+        self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
         self.logs = self.state / "logs"

@@ -57,6 +57,16 @@ def read_identity(path: str | os.PathLike[str]) -> ProcessIdentity | None:
         return None
 
 
+def kept_exit_code(path: str) -> int | None:
+    """What `sdk/exit_code.py` had the C library keep there; None if it has not come to that."""
+    try:
+        with open(path, "rb") as file:
+            kept = file.read()
+    except FileNotFoundError:
+        return None
+    return None if kept in (b"", b"??") else kept[0]
+
+
 def terminate(process: ProcessIdentity) -> bool:
     """TERM to this process and no other: the handle is taken first, so that its number cannot change hands between
     the look and the signal. False if it has ended."""

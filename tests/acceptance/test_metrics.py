@@ -7,6 +7,7 @@ import math
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -246,3 +247,23 @@ def test_an_artifact_is_an_attachment_and_stays_in_its_folder(server: LiveServer
     assert "sandbox" in answer.headers["content-security-policy"]
     for path in ("../spec.json", "%2e%2e/spec.json", "..%2f..%2f..%2ftoken", "/etc/passwd"):
         assert server.call("GET", f"/runs/{run['id']}/artifacts/{path}").status in (404, 401, 422)
+
+
+def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: Callable[..., LiveServer]) -> None:
+    """The answer 202 is a promise. The server is stopped before it can read them, then killed."""
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("true")["id"])
+    (server.project / ".labwright" / "runs" / run["id"] / "metrics").mkdir(exist_ok=True)
+    hold = sqlite3.connect(server.project / ".labwright" / "labwright.db", isolation_level=None)
+    hold.execute("BEGIN IMMEDIATE")  # nothing is taken in while somebody else writes
+    body = {"points": [{"key": "late", "step": step, "value": 1.0} for step in range(10)]}
+    assert server.call("POST", f"/runs/{run['id']}/metrics", body).status == 202
+    for _ in range(120):  # so that it is not among the newest
+        hold.execute("INSERT INTO runs (id, record) SELECT 'run-' || hex(randomblob(6)), record FROM runs LIMIT 1")
+    server.kill()
+    hold.execute("COMMIT")
+    hold.close()
+    server.start()
+    found = wait_until(lambda: server.get(f"/runs/{run['id']}/metrics")["series"], "the late points")
+    assert found[0]["count"] == 10
+    wait_until(lambda: not list((server.project / ".labwright" / "unread-metrics").iterdir()), "the note to go")

@@ -247,3 +247,23 @@ def test_a_new_channel_is_not_told_of_the_past(make_server: MakeServer) -> None:
         raise_alert(server, message="new")
         wait_until(lambda: hook.got, "the message")
         assert [body["text"] for _, _, body in hook.got] == ["new"]
+
+
+def test_the_file_with_an_address_is_in_no_snapshot_and_no_diff(make_server: MakeServer) -> None:
+    server = make_server(**FAST)
+    hook = server.project / "conf" / "hook.url"
+    hook.parent.mkdir()
+    hook.write_text(f"http://127.0.0.1:9/{SECRET}")
+    hook.chmod(0o600)
+    (server.project / "train.py").write_text("print(1)")
+    server.start()  # it is named only after this: the first snapshot holds it, and no diff shows it
+    old = server.post("/runs", {"command": "true"})
+    (server.project / "labwright.toml").write_text('[[notify]]\nkind = "webhook"\nurl_file = "conf/hook.url"')
+    new = server.post("/runs", {"command": "cat conf/hook.url", "use_snapshot": True})
+    hook.write_text(f"http://127.0.0.1:9/{SECRET}-changed")
+    hook.chmod(0o600)
+    for run in (old, new):
+        shown = server.get(f"/runs/{run['id']}/diff")
+        assert SECRET not in str(shown)
+        assert not any("conf/hook.url" in names for names in shown.values() if isinstance(names, list))
+    assert not (server.project / ".labwright" / "runs" / new["id"] / "code" / "conf").exists()

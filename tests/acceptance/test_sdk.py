@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from labwright.processes import identity
+from labwright.processes import identity, kept_exit_code
 from labwright.sdk.install import write_small_package
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -323,7 +323,6 @@ ENDINGS = {
     "sys.exit(3)": (3, "failed", 3, "Exit code 3"),
     "sys.exit('no data')": (1, "failed", 1, "no data"),
     "1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
-    "raise SystemExit(3)": (3, "finished", None, None),  # with the reason that its code is not known
     "raise KeyboardInterrupt": (-signal.SIGINT, "failed", 130, "KeyboardInterrupt"),
     "try:\n    sys.exit(4)\nexcept SystemExit:\n    pass": (0, "finished", 0, None),
     "sys.excepthook = lambda *_: None\n1 / 0": (1, "failed", 1, "ZeroDivisionError: division by zero"),
@@ -341,8 +340,26 @@ def test_the_record_of_its_end_is_true(scripts: Scripts, python: str, last_words
                 code_expected=code)  # fmt: skip
     ended = json.loads((scripts.offline() / "exit.json").read_text())
     assert (ended["status"], ended["exit_code"], ended["error"]) == (status, exit_code, error)
-    if last_words.startswith("raise SystemExit"):
-        assert "not known" in ended["reason"]
+
+
+CODES = {
+    "raise SystemExit(3)": 3,
+    "raise SystemExit": 0,
+    "exit(5)": 5,
+    "import os\nos.closerange(3, 99)\nraise SystemExit(255)": 255,
+    "import os\nif os.fork() == 0: sys.exit(7)\nos.wait()\nraise SystemExit(4)": 4,
+    "import os\nos._exit(6)": None,
+}
+
+
+@pytest.mark.parametrize("last_words", CODES)
+@pytest.mark.parametrize("python", interpreters()[1:] or interpreters())
+def test_a_code_that_no_handler_learns_is_kept_all_the_same(scripts: Scripts, python: str, last_words: str) -> None:
+    expected = 6 if CODES[last_words] is None else CODES[last_words]
+    scripts.run(f"import labwright, sys\nlabwright.log({{'a': 1.0}})\n{last_words}\n", inside=False, python=python,
+                code_expected=expected)  # fmt: skip
+    assert not (scripts.offline() / "exit.json").exists()
+    assert kept_exit_code(str(scripts.offline() / "exit.code")) == CODES[last_words]
 
 
 def test_a_killed_script_leaves_no_word_on_its_end(scripts: Scripts) -> None:
@@ -504,3 +521,33 @@ def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scr
     for content in ("resume='never'", "resume='allow'", "resume='auto'", "id='abc'"):
         _, err = scripts.run(code.format(content), inside=False)
         assert "new run" not in err, content
+
+
+def test_a_storm_of_alerts_becomes_twenty_and_one_that_counts_the_rest(server: LiveServer) -> None:
+    code = "import labwright\nfor n in range(300): labwright.alert(f'title {n}', level='ERROR')"
+    (server.project / "storm.py").write_text(code)
+    run = server.wait_for_end(server.submit("python3 storm.py")["id"])
+    open_now = server.get(f"/alerts?run_id={run['id']}&status=pending&limit=500")
+    assert len(open_now) == 21
+    [rest] = [alert for alert in open_now if alert["rule"] == "many_alerts"]
+    assert "280 more" in rest["message"] and server.run(run["id"])["refused"]["count"] == 280
+
+
+def test_a_step_that_is_none_is_refused_and_counted(server: LiveServer) -> None:
+    code = "import labwright\nfor _ in range(5): labwright.log({'a': 1.0}, step=3.7)\nlabwright.log({'a': 2.0}, step=4)"
+    (server.project / "steps.py").write_text(code)
+    run = server.wait_for_end(server.submit("python3 steps.py")["id"])
+    assert server.get(f"/runs/{run['id']}/metrics?keys=a")["series"][0]["steps"] == [4]
+    [told] = server.run(run["id"])["refused"]["first"]
+    assert (told["key"], told["count"]) == ("step", 5) and "3.7" in told["why"]
+
+
+def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(server: LiveServer) -> None:
+    code = (
+        "import labwright, time\nlabwright.log({f'a{n}': 1.0 for n in range(300)}, step=0)\n"
+        "time.sleep(0.1)\nlabwright.log({'zz/val_loss': 0.5}, step=1)"
+    )
+    (server.project / "many.py").write_text(code)
+    run = server.wait_for_end(server.submit("python3 many.py")["id"])
+    assert "zz/val_loss" in run["summary"] and len(run["summary"]) == 200
+    assert run["summary_left_out"] == 101

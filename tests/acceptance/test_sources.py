@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from labwright.processes import all_pids, children_of, parent_of
+from tests.acceptance.test_cli import labwright
 from tests.support.event_file import event, simple
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -139,6 +140,24 @@ def test_bad_output_breaks_nothing_and_what_was_refused_is_said(lab: LiveServer)
     assert any("Not taken as metrics" in json.dumps(notice) for notice in notices)
 
 
+def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -> None:
+    lines = ['{"step": 1.5, "loss": 0.4}'] * 12 + ['{"step": 7, "loss": 0.3}', '{"loss": 0.2}', '{"loss": 0.1}']
+    lines += ['{"step": 20, "loss": 0.05, "who": "me"}', '{"level": "info", "loss": 9.0}']
+    run = finished(lab, "; ".join(f"echo {shlex.quote(line)}" for line in lines))
+    found = series(lab, run, "loss")
+    assert (found["steps"], found["values"]) == ([7, 8, 9, 20], [0.3, 0.2, 0.1, 0.05])
+    refused = lab.run(run)["refused"]
+    assert refused["count"] == 13
+    told = {entry["key"]: (entry["source"], entry["why"], entry["count"]) for entry in refused["first"]}
+    assert told["(a line)"] == ("output", "its step is not a whole number", 12)
+    assert told["who"] == ("output", "not a number", 1)
+    notices = [event for event in lab.get(f"/events?run_id={run}&limit=1000") if event["type"] == "run.notice"]
+    assert str(notices).count("its step is not a whole number") == 1
+    shown = labwright(lab, "show", run).stdout
+    assert "not taken as metrics: 13 times" in shown and "not a whole number" in shown
+    assert "13 times" in labwright(lab, "metrics", run).stdout
+
+
 def test_pairs_and_patterns_as_the_project_says(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text(
@@ -217,6 +236,43 @@ def test_a_file_of_somebody_else_is_reported_and_not_taken(lab: LiveServer) -> N
     lab.wait_for_end(run["id"])
     assert series(lab, run["id"], "stray")["steps"] == []
     assert "else/metrics.jsonl: changed during the run" in refusals(lab, run["id"])
+
+
+def test_a_short_run_that_holds_its_file_open_loses_no_point(lab: LiveServer) -> None:
+    folder = lab.project / "short"
+    folder.mkdir()
+    code = (
+        "import json, time\n"
+        "time.sleep(0.7)\n"
+        "with open('metrics.jsonl', 'w', buffering=1) as file:\n"
+        "    for step in range(60): print(json.dumps({'step': step, 'loss': 1.0}), file=file); time.sleep(0.02)\n"
+    )
+    run = finished(lab, python(code), workdir=str(folder))
+    assert series(lab, run, "loss")["steps"] == list(range(60))
+
+
+def test_what_is_in_a_file_is_judged_within_moments_and_read_before_it_is_emptied(lab: LiveServer) -> None:
+    folder = lab.project / "emptied"
+    folder.mkdir()
+    code = (
+        "import json, time\n"
+        "file = open('metrics.jsonl', 'w', buffering=1)\n"
+        "time.sleep(1)\n"
+        "for step in range(30): print(json.dumps({'step': step, 'loss': float('nan')}), file=file)\n"
+        "open('written', 'w').close()\n"
+        "time.sleep(4)\n"
+        "file.truncate(0); file.seek(0)\n"
+        "print(json.dumps({'step': 99, 'loss': 0.5}), file=file)\n"
+        "time.sleep(2.5)\n"
+    )
+    run = lab.submit(python(code), workdir=str(folder))["id"]
+    wait_until(lambda: (folder / "written").exists(), "the lines")
+    began = time.monotonic()
+    wait_until(lambda: lab.get(f"/alerts?run_id={run}"), "the alert")
+    assert time.monotonic() - began < 6.0  # two looks, on a busy machine
+    lab.wait_for_end(run)
+    assert series(lab, run, "loss")["steps"] == [*range(30), 99]
+    assert "cut short" in refusals(lab, run)
 
 
 def test_only_what_is_added_during_the_run_counts(lab: LiveServer) -> None:

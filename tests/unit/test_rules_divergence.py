@@ -99,6 +99,25 @@ HEALTHY: list[tuple[str, str, Curve]] = [
 ]
 
 
+def grows_to(level: float, start: float, pace: int = 400) -> Curve:
+    """A term that is nothing at first and settles at its level."""
+    return lambda _, step: start + (level - start) * (1 - math.exp(-step / pace))
+
+
+SMALL_TERMS: list[tuple[str, str, Curve]] = [
+    ("an auxiliary loss leaves zero", "aux_loss", noisy(grows_to(0.01, 0.0), 0.1)),
+    ("an auxiliary loss of millionths", "aux/loss", noisy(grows_to(1e-6, 1e-8), 0.1)),
+    ("a commitment loss", "vq/commit_loss", noisy(grows_to(0.2, 0.0, 100), 0.2)),
+    ("a policy loss about zero", "policy_loss", lambda chance, _: chance.gauss(0, 0.3)),
+    ("a policy loss of ones", "policy_loss", lambda chance, _: chance.gauss(0, 1.0)),
+    (
+        "overfitting past its start",
+        "val/loss",
+        noisy(lambda _c, s: 0.4 + 1.5 * math.exp(-s / 200) + 3 * s / STEPS, 0.05),
+    ),
+]
+
+
 def after(step: int, healthy: Curve, sick: Callable[[int], float]) -> Curve:
     """Sick from `step` on: times what it was."""
     return lambda chance, now: healthy(chance, now) * (sick(now - step) if now >= step else 1.0)
@@ -139,6 +158,46 @@ SICK: list[tuple[str, str, int, Curve]] = [
 ]
 
 
+# name, key, points, where the sickness begins, curve
+SLOW_OR_SHORT: list[tuple[str, str, int, int, Curve]] = [
+    ("creeps up 90 times", "loss", 2500, 1000, after(1000, FALLING, lambda s: 90 ** (s / 1500))),
+    ("creeps up 20 times", "loss", 7000, 1000, after(1000, FALLING, lambda s: 20 ** (s / 6000))),
+    (
+        "a flat loss creeps up 20 times",
+        "loss",
+        7000,
+        1000,
+        after(1000, noisy(lambda *_: 0.3, 0.05), lambda s: 20 ** (s / 6000)),
+    ),
+    ("35 epochs to 1e24", "loss", 35, 5, after(5, noisy(lambda *_: 2.3, 0.1), lambda s: 10 ** (24 * s / 29))),
+    ("12 epochs", "val/loss", 12, 4, after(4, noisy(decay(2.3, 0.5, 3), 0.1), lambda s: 10.0**s)),
+    (
+        "every third point stays low",
+        "loss",
+        STEPS,
+        1000,
+        after(1000, FALLING, lambda s: 1.0 if s % 3 == 2 else 1.05 ** min(s, 900)),
+    ),
+    ("a cost", "cost", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
+    ("an objective", "train/objective", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
+    ("a loss with weight in its name", "loss/weight_decayed", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
+]
+
+
+@pytest.mark.parametrize(("name", "key", "steps", "begins", "curve"), SLOW_OR_SHORT, ids=[c[0] for c in SLOW_OR_SHORT])
+def test_a_slow_short_or_ragged_explosion_is_told(name: str, key: str, steps: int, begins: int, curve: Curve) -> None:
+    for seed in range(5):
+        found = alarms(curve, seed, key, steps)
+        assert found and found[0][0] >= begins, f"seed {seed}"
+        assert found[0][1].severity == "critical"
+
+
+@pytest.mark.parametrize(("name", "key", "curve"), SMALL_TERMS, ids=[name for name, _, _ in SMALL_TERMS])
+def test_a_small_term_that_rises_is_no_illness(name: str, key: str, curve: Curve) -> None:
+    for seed in range(20):
+        assert alarms(curve, seed, key) == [], f"seed {seed}"
+
+
 @pytest.mark.parametrize(("name", "key", "curve"), HEALTHY, ids=[name for name, _, _ in HEALTHY])
 def test_a_healthy_curve_raises_no_alarm(name: str, key: str, curve: Curve) -> None:
     for seed in range(5):
@@ -158,7 +217,9 @@ def test_there_are_thirty_healthy_and_fifteen_sick_curves() -> None:
     assert (len(HEALTHY), len(SICK)) == (30, 15)
 
 
-@pytest.mark.parametrize("key", ["val/acc", "lr", "train/reward", "kl_loss", "loss_scale", "epoch", "tokens"])
+@pytest.mark.parametrize(
+    "key", ["val/acc", "lr", "train/reward", "kl_loss", "loss_scale", "loss/scale", "loss_weight", "epoch"]
+)
 def test_only_what_should_fall_is_judged(key: str) -> None:
     assert alarms(after(1000, FALLING, lambda _: 1000.0), 0, key) == []
 

@@ -17,7 +17,7 @@ import typer
 from labwright.cli.options import AsJson, LastRun, Project, connect
 from labwright.cli.plot import STYLES, Curve, count_words, draw, spark
 from labwright.cli.screen import Cell, Column, Screen, note
-from labwright.cli.show import status_cell
+from labwright.cli.show import refused_line, status_cell
 from labwright.cli.words import counted, number, one_line, shorten, width
 from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
@@ -105,7 +105,9 @@ def _matching(client: LabClient, run_id: str, patterns: list[str] | None) -> lis
 
 def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int | None = None) -> None:
     screen.say((run["id"], "bold"), "  ", one_line(run["name"]), "  ", status_cell(run["status"]))
-    listed = sorted(_read(client, run["id"], view, _TREND * 4)["series"], key=_own_first)
+    answer = _read(client, run["id"], view, _TREND * 4)
+    refused_line(screen, answer["refused"])
+    listed = sorted(answer["series"], key=_own_first)
     if not listed:
         screen.say("No metrics yet. A line of JSON in its output is one, and so is labwright.log() in its code.")
         return

@@ -110,8 +110,18 @@ def run_in_full(screen: Screen, run: Json) -> None:
     )
     if run["summary"]:
         _metrics(screen, run["summary"])
+        if run.get("summary_left_out"):  # not in records of older versions
+            screen.say(f"and {run['summary_left_out']} more metrics: labwright metrics {run['id']}")
+    refused_line(screen, run.get("refused", {}))
     for text in run["warnings"]:
         screen.say(("warning: ", "amber"), text)
+
+
+def refused_line(screen: Screen, refused: Json) -> None:
+    """What was logged and not kept, if anything."""
+    if refused:
+        reasons = "; ".join(f"{one_line(entry['key'])}: {one_line(entry['why'])}" for entry in refused["first"][:3])
+        screen.say(("not taken as metrics: ", "amber"), f"{counted(refused['count'], 'time')} ({reasons})")
 
 
 def _plain(text: str) -> str:

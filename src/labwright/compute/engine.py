@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 _AT_ONCE = 2000  # launches in one go, where nothing else limits them
+_NEWEST = 100
 
 
 class Engine:
@@ -63,9 +64,16 @@ class Engine:
             self._update(run.id)
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             self._recover(run, at_start=True)
+        self._take_in_unread()
         self._thread.start()
         self._metrics.start()
         self._viewers.start()
+
+    def _take_in_unread(self) -> None:
+        """What came for runs that had ended, or was written as they ended, and was not read before the last kill."""
+        reader = self._lab.db.reader()
+        for run_id in {*self._lab.unread.run_ids(), *runs.lost_or_newest(reader, _NEWEST)}:
+            self._metrics.soon(run_id)
 
     def wake(self) -> None:
         try:

@@ -12,6 +12,7 @@ from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SLURM, SlurmLauncher
 from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Hint
 from labwright.domain.run import Run, RunStatus
@@ -30,6 +31,7 @@ class Lab:
     local: LocalLauncher
     slurm: SlurmLauncher
     cluster: ClusterState
+    unread: UnreadMetrics
     token: str
     user: str
     url: str = ""

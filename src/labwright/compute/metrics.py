@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 
 from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
+from labwright.compute.refusals import ALERT_CALL, Refusals
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
@@ -30,7 +31,7 @@ from labwright.domain.event import Hint
 from labwright.domain.metric import Points, as_number, as_step
 from labwright.domain.run import Run
 from labwright.files import LONGEST_LINE, TooLong, complete_lines
-from labwright.store import metrics, runs
+from labwright.store import alerts, metrics, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
 
@@ -40,6 +41,8 @@ MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
 _LOOK_AGAIN_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
+MAX_SCRIPT_ALERTS = 20  # open at a time
+_MAX_COUNT = 1 << 40
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
 
@@ -104,6 +107,7 @@ class MetricIngest:
         """One batch of each file of the run. Answers whether there is more."""
         with self._lock:
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
+            self._lab.unread.forget(run_id, lambda: not self._files(run_id))
         if more:
             self._lab.publish_hint(Hint("metrics", run_id))
         return any(more)
@@ -166,17 +170,18 @@ class Batch:
         self._source = source
         self._attempt = attempt
         self._points: dict[str, Points] = {}
-        self._refused: dict[str, str] = {}
+        self._refused = Refusals(source)
+        self._script_alerts: set[str] | None = None  # rules of those that are open, once asked for
 
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
             if isinstance(line, TooLong):
-                self._refused.setdefault("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
+                self._refused.add("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
                 continue
             try:
                 entry = from_json(line)
             except ValueError:
-                self._refused.setdefault("(a line)", "it is not JSON")
+                self._refused.add("(a line)", "it is not JSON")
                 continue
             self._take_entry(entry)
         room = MAX_KEYS - int(self._tx.execute(METRICS["count_series"], run_id=self._run.id).fetchone()[0])
@@ -184,14 +189,14 @@ class Batch:
             series = metrics.open_series(self._tx, self._run.id, key, self._source, self._attempt)
             room -= series.statistics.count == 0
             if room < 0:
-                self._refused.setdefault("(more keys)", f"a run may have {MAX_KEYS} series")
+                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series")
                 break
             metrics.append(self._tx, series, points)
-        self._say_refused()
+        self._refused.record(self._tx, self._run)
 
     def _take_entry(self, entry: Any) -> None:
         if not isinstance(entry, dict):
-            self._refused.setdefault("(a line)", "it is not an object")
+            self._refused.add("(a line)", "it is not an object")
         elif "m" in entry:
             self._take_numbers(entry)
         else:
@@ -202,12 +207,12 @@ class Batch:
     def _take_numbers(self, entry: dict[str, Any]) -> None:
         step, moment, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
         if step is None or moment is None or not isinstance(numbers, dict):
-            self._refused.setdefault("(a line)", "it needs a whole step, a time and numbers by key")
+            self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
             return
         for key, value in numbers.items():
             number = value if type(value) is float else as_number(value)
             if number is None or len(key) > MAX_KEY_LENGTH:
-                self._refused.setdefault(key[:80], "not a number" if number is None else "the key is too long")
+                self._refused.add(key[:80], "not a number" if number is None else "the key is too long")
                 continue
             points = self._points.get(key)
             if points is None:
@@ -220,7 +225,19 @@ class Batch:
         title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
         message = f"{title}: {text}" if title and text else title or text or "An alert without words."
         severity = _SEVERITY.get(str(alert.get("level", "")).upper(), Severity.WARNING)
-        raise_alert(self._tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
+        if self._has_room_for_alert(f"sdk:{title}"):
+            raise_alert(self._tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
+        else:
+            self._refused.add(ALERT_CALL, f"{MAX_SCRIPT_ALERTS} alerts of the script are open")
+
+    def _has_room_for_alert(self, rule: str) -> bool:
+        if self._script_alerts is None:
+            pending = alerts.pending_of_run(self._tx.connection, self._run.id)
+            self._script_alerts = {alert.rule for alert in pending if alert.rule.startswith("sdk:")}
+        if rule not in self._script_alerts and len(self._script_alerts) >= MAX_SCRIPT_ALERTS:
+            return False
+        self._script_alerts.add(rule)
+        return True
 
     def _take_config(self, config: dict[str, Any], _entry: dict[str, Any]) -> None:
         current = runs.get(self._tx.connection, self._run.id)
@@ -241,13 +258,9 @@ class Batch:
         )
 
     def _take_refused(self, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
-        self._refused.setdefault(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200])
-
-    def _say_refused(self) -> None:
-        if self._refused:
-            words = "; ".join(f"{key}: {why}" for key, why in list(self._refused.items())[:5])
-            more = f" (and {len(self._refused) - 5} more)" if len(self._refused) > 5 else ""
-            runs.notice(self._tx, self._run, "system", f"Not taken as metrics from {self._source}: {words}{more}")
+        count = refused.get("count")
+        times = count if type(count) is int and 0 < count < _MAX_COUNT else 1
+        self._refused.add(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200], times)
 
 
 _OTHER: dict[str, Callable[[Batch, dict[str, Any], dict[str, Any]], None]] = {
@@ -282,8 +295,9 @@ def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> Non
     folder = lab.paths.run(run_id).metrics
     os.makedirs(folder, mode=0o700, exist_ok=True)
     block = b"".join(to_json(line) + b"\n" for line in lines)
-    fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(fd, block)
-    finally:
-        os.close(fd)
+    with lab.unread.growing(run_id):
+        fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, block)
+        finally:
+            os.close(fd)

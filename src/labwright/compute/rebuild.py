@@ -13,6 +13,7 @@ from pathlib import Path
 from labwright.compute.backups import newest_backups
 from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
+from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.ids import PLAN, RUN, SWEEP, is_id
 from labwright.domain.plan import Plan, PlanVersion
@@ -63,6 +64,7 @@ def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text:
         _restore_runs(tx, found, noted, result)
         _restore_dependencies(tx)
         _fail_dependents(tx)
+    _note_metrics(paths, found)
     database.close()
     result.kept_aside = _put_in_place(aside, target)
     return result
@@ -145,6 +147,14 @@ def _runs_in_folders(paths: ProjectPaths, result: Rebuilt, progress: Callable[[s
             continue
         found[run.id] = run.evolve(run_dir=str(spec.parent))
     return found
+
+
+def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
+    """A backup may know that a run ended and not all that it logged."""
+    unread = UnreadMetrics(paths.unread_metrics)
+    for run_id in found:
+        if os.path.isdir(paths.run(run_id).metrics):
+            unread.note(run_id)
 
 
 def _restore_dependencies(tx: Transaction) -> None:

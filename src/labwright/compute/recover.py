@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -19,10 +20,7 @@ from labwright.store import runs
 
 _CLAIM_PATIENCE_SECONDS = 10.0
 _HEARTBEAT_PATIENCE_SECONDS = 10.0
-_LAST_WORDS = {
-    "local": "Its supervisor was killed; how the command ended is not known.",
-    EXTERNAL: "The process that logged it ended without saying how.",
-}
+_LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
 
 
 def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
@@ -32,6 +30,9 @@ def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
     claim = read_claim(lab.paths.run(run.id), run.attempt)
     if claim is None:
         _recover_unclaimed(lab, run, at_start)
+    elif run.launcher == EXTERNAL and claim.is_here and claim.boot_id == boot_id():
+        if _silent_seconds(lab, run) > _HEARTBEAT_PATIENCE_SECONDS:
+            lab.local.watch_external(run)  # also if the process has ended: it says how
     elif claim.is_here and not claim.is_alive:
         _recover_orphan(lab, run, claim)
 
@@ -53,17 +54,12 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     elif processes_of_run(run.id):
         _keep_watched(lab, current)
     else:
-        words = _LAST_WORDS.get(run.launcher or "", _LAST_WORDS["local"])
-        _lose(lab, run.id, words if current.started_at else "Its sidecar was killed before the command began.")
+        _lose(lab, run.id, _LAST_WORDS if current.started_at else "Its sidecar was killed before the command began.")
 
 
 def _keep_watched(lab: Lab, run: Run) -> None:
     """The job goes on without a supervisor: it needs somebody who obeys `stop` and the time limit."""
-    try:
-        silent = time.time() - os.path.getmtime(lab.paths.run(run.id).heartbeat)
-    except FileNotFoundError:
-        silent = _HEARTBEAT_PATIENCE_SECONDS + 1
-    if silent > _HEARTBEAT_PATIENCE_SECONDS:
+    if _silent_seconds(lab, run) > _HEARTBEAT_PATIENCE_SECONDS:
         lab.local.adopt(run)
     reason = "its supervisor was killed; the job goes on, its exit code will not be known"
     if run.status_reason != reason:
@@ -71,6 +67,14 @@ def _keep_watched(lab: Lab, run: Run) -> None:
             fresh = runs.get(tx.connection, run.id)
             if not fresh.is_terminal:
                 runs.change(tx, fresh, fresh.evolve(status_reason=reason), "system")
+
+
+def _silent_seconds(lab: Lab, run: Run) -> float:
+    """Since whoever watches it gave a sign, or could have begun to."""
+    beat = epoch_seconds(run.launched_at) if run.launched_at else 0.0
+    with contextlib.suppress(FileNotFoundError):
+        beat = max(beat, os.path.getmtime(lab.paths.run(run.id).heartbeat))
+    return time.time() - beat
 
 
 def _lose(lab: Lab, run_id: str, words: str) -> None:

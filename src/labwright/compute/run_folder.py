@@ -14,6 +14,7 @@ from typing import Any
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
+from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
@@ -89,8 +90,14 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "workdir": str(_workdir(lab, run)),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
         "metrics": _metric_options(lab),
-        "alerts": project_rules(lab.paths.config).alert_options(),
+        "alerts": _alert_options(lab, run),
     }
+
+
+def _alert_options(lab: Lab, run: Run) -> dict[str, Any]:
+    """The output of a script that was started by hand is not ours to see: that it is quiet says nothing."""
+    options = project_rules(lab.paths.config).alert_options()
+    return {**options, "builtin": {**options["builtin"], "stall": False}} if run.launcher == EXTERNAL else options
 
 
 def _metric_options(lab: Lab) -> dict[str, Any]:

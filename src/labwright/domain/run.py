@@ -110,6 +110,8 @@ class Run:
     run_dir: str | None = None
     snapshot: dict[str, Any] | None = None
     summary: dict[str, Any] = field(default_factory=dict)
+    summary_left_out: int = 0  # metrics beyond those that the summary holds
+    refused: dict[str, Any] = field(default_factory=dict)  # what was logged and not kept: how many, the first with why
     usage: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

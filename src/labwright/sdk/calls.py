@@ -175,8 +175,9 @@ def _at_exit() -> None:
         return
     if _session.ending is not None and _session.watch is not None and os.getpid() == _session.owner_pid:
         verdict = _session.watch.verdict()
-        run.end_file(verdict["exit_code"])
-        _session.ending.record(verdict)
+        run.end_file(verdict["exit_code"] if verdict else None)
+        if verdict:
+            _session.ending.record(verdict)
     else:
         run.flush()
 

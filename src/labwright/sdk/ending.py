@@ -1,4 +1,8 @@
-"""How a run that no supervisor watches ended, in the words of its `exit.json`. A kill leaves none: then it is lost."""
+"""How a run that no supervisor watches ended, in the words of its `exit.json`.
+
+Where the script cannot know (`raise SystemExit(…)`), `exit.code` tells its watcher. A kill leaves neither: then the
+run is lost.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import resource
 import sys
 import time
 
+from labwright.sdk.exit_code import keep_exit_code
 from labwright.sdk.say import say
 
 TYPE_CHECKING = False
@@ -27,6 +32,7 @@ class Ending:
         self._aside = f"{self._path}.new"
         self._started = time.time()
         self._cpu = _cpu_seconds()
+        keep_exit_code(f"{run_dir}/exit.code")
         try:
             self._write(b" " * _RESERVE)
         except OSError:
@@ -70,14 +76,14 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def ended_with(exit_code: int | None, error: str | None = None, reason: str = "") -> dict[str, Any]:
+def ended_with(exit_code: int, error: str | None = None) -> dict[str, Any]:
     failed = bool(exit_code)
     return {
         "exit_code": exit_code,
         "signal": exit_code - 128 if exit_code == _INTERRUPTED else None,
         "error": error or (f"Exit code {exit_code}" if failed else None),
         "status": "failed" if failed else "finished",
-        "reason": reason or ("exit_code" if failed else ""),
+        "reason": "exit_code" if failed else "",
     }
 
 
@@ -94,19 +100,24 @@ class ExitWatch:
         self._code: Any = None
         self._called = False
         sys.exit = self._note_exit
+        if self._script is not None and self._script.f_globals.get("exit") is self._exit:
+            self._script.f_globals["exit"] = self._note_exit  # `from sys import exit`
 
     def _note_exit(self, status: Any = None, /) -> Any:
         self._called, self._code = True, status
         self._exit(status)
 
-    def verdict(self) -> dict[str, Any]:
-        if self._script is None or _returned(self._script):
+    def verdict(self) -> dict[str, Any] | None:
+        """None after `raise SystemExit(…)`, and without a script: then only the C library will know."""
+        if self._script is None:
+            return None
+        if _returned(self._script):
             return ended_with(0)
         error = getattr(sys, "last_value", None)
         if error is not None:
             return _ended_by(error)
-        if not self._called:  # `raise SystemExit(…)`: its code has left no trace
-            return ended_with(None, reason="ended by raise SystemExit; its exit code is not known")
+        if not self._called:
+            return None
         if self._code is None or isinstance(self._code, int):
             return ended_with(int(self._code or 0) & 0xFF)
         return ended_with(1, error=str(self._code)[:500])

@@ -64,7 +64,7 @@ class Run:
         self._next_step = 0
         self._templates: dict[tuple[str, ...], str] = {}
         self._last = self.summary.last_lines
-        self._refused: set[str] = set()
+        self._refused: dict[str, int] = {}  # how often since it was told
         self._alerted: dict[str, float] = {}
 
     @property
@@ -83,7 +83,10 @@ class Run:
             at: int = step
             self._next_step = at + 1 if commit else at
         else:
-            at = self._step_for(step, commit)
+            own = self._step_for(step, commit)
+            if own is None:
+                return
+            at = own
         try:
             keys = tuple(data)
             form = self._templates[keys]
@@ -109,8 +112,8 @@ class Run:
         if not 0.0 < file.wake_at - now <= WAKE_SECONDS:
             file.wake(now)
 
-    def _step_for(self, step: Any, commit: bool | None) -> int:
-        """The script's step in whatever type it comes, or our own."""
+    def _step_for(self, step: Any, commit: bool | None) -> int | None:
+        """The script's step in whatever type it comes, or our own; None for one that is no step."""
         assert self._file is not None
         if step is not None:
             try:
@@ -120,7 +123,8 @@ class Run:
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
                 pass
-            self._refuse("step", f"{_shown(step)} is no whole number of 64 bits; own steps are counted instead")
+            self._refuse("step", f"{_shown(step)} is no whole number of 64 bits")
+            return None
         with self._file.lock:
             at = self._next_step
             if commit is None or commit:
@@ -231,12 +235,19 @@ class Run:
         """Nothing more will come. A script that just ends need not say so."""
         self._on_finish(self, exit_code)
 
+    def _tell_refused_again(self) -> None:
+        for key, count in self._refused.items():
+            if count:
+                self._tell({"refused": {"key": clean(key), "why": "refused again", "count": count}})
+                self._refused[key] = 0
+
     def end_file(self, exit_code: int | None) -> None:
         self._tell({"finish": {"exit_code": exit_code}})
         self.flush()
 
     def flush(self) -> None:
         if self._file is not None:
+            self._tell_refused_again()
             self._file.close()
 
     def mute(self) -> None:
@@ -249,9 +260,12 @@ class Run:
     def _refuse(self, key: str, why: str) -> None:
         """Say what was not kept: once a key in the record, the first few also aloud."""
         shown = key if len(key) <= 100 else f"{key[:100]}… ({len(key)} characters)"
-        if shown in self._refused or len(self._refused) >= _REFUSALS:
+        if shown not in self._refused and len(self._refused) >= _REFUSALS:
+            shown, why = "(other keys)", "refused as well"
+        if shown in self._refused:
+            self._refused[shown] += 1
             return
-        self._refused.add(shown)
+        self._refused[shown] = 0
         self._tell({"refused": {"key": clean(shown), "why": clean(why[:500])}})
         if len(self._refused) <= _SAID_ALOUD:
             say(f"{shown!r} is not logged: {why[:500]}")

@@ -34,11 +34,13 @@ from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SlurmLauncher
+from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.slurm.commands import SlurmCommands
 from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
@@ -230,10 +232,11 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             settings=settings,
             db=Database(paths.database),
             journal=journal,
-            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20),
+            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
+            unread=UnreadMetrics(paths.unread_metrics),
             token=load_or_make(paths.token),
             user=getpass.getuser(),
             url=url,

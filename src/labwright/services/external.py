@@ -20,7 +20,7 @@ from labwright.store.idempotency import IdempotencyKey, recall, remember
 
 
 def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor, key: IdempotencyKey | None) -> Run:
-    """Tracked from here on: the process holds the claim, its end without a word is a loss."""
+    """Tracked from here on: the process holds the claim, a sidecar watches it as it does any other."""
     run = plan_run(lab, wanted, actor).run.evolve(gpus=0, named_gpus=(), gpuwrap_config=None)
     folder = lab.paths.run(run.id).dir
     run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
@@ -36,4 +36,6 @@ def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor, key
             return Run.from_dict(json.loads(answer))
         runs.insert(tx, run, str(actor))
         remember(tx, key, run.to_dict())
+    if process.is_here:
+        lab.local.watch_external(run)
     return run

@@ -30,7 +30,7 @@ from labwright.domain.metric import as_number
 from labwright.domain.run import Run, RunStatus
 from labwright.files import create_exclusive, write_json, write_new
 from labwright.paths import RunPaths
-from labwright.processes import ProcessIdentity, identity
+from labwright.processes import ProcessIdentity, identity, kept_exit_code
 from labwright.store import runs
 
 _SMALL_BYTES = 2 << 20
@@ -228,9 +228,13 @@ def _as_object(raw: bytes, path: Path) -> Json:
 def _end_facts(folder: Path) -> Json | None:
     """As a supervisor writes them; None if nobody said how it ended."""
     path = folder / "exit.json"
-    if not os.path.lexists(path):
-        return None
-    facts = _as_object(_read(path), path)
+    if os.path.lexists(path):
+        facts = _as_object(_read(path), path)
+    else:
+        kept = kept_exit_code(str(folder / "exit.code"))
+        if kept is None:
+            return None
+        facts = {"exit_code": kept, "reason": "exit_code" if kept else "", "error": f"Exit code {kept}" if kept else ""}
     code = facts.get("exit_code")
     exit_code = code if type(code) is int and abs(code) < 2**31 else None
     otherwise = RunStatus.FAILED if exit_code else RunStatus.FINISHED

@@ -38,13 +38,14 @@ def read(
     lab: Lab, run_id: str, keys: Sequence[str] | None, max_points: int, x: str, source: str | None
 ) -> dict[str, Any]:
     """One series a key, thinned with extremes kept; without keys, all of them."""
-    run_verbs.get(lab, run_id)
+    refused = run_verbs.get(lab, run_id).refused
     found = metrics.series_of(lab.db.reader(), run_id)
     chosen = [s for s in found if s.source == source] if source else metrics.preferred(found)
     wanted = [series for series in chosen if keys is None or series.key in keys]
     return {
         "run_id": run_id,
         "keys": sorted({series.key for series in found}),
+        "refused": refused,
         "series": [_shown(lab, found, series, max_points, x) for series in wanted],
     }
 

@@ -1,5 +1,6 @@
-"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `prefork` (serve many),
-`slurm TARGET` (one run, as a job of Slurm; TARGET is its folder, or the file of its array).
+"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `external DIR` (watch a script
+that was started by hand), `prefork` (serve many), `slurm TARGET` (one run, as a job of Slurm; TARGET is its folder, or
+the file of its array).
 
 Started by path with `python -I -S`, so it finds its own package first.
 """
@@ -14,6 +15,7 @@ if __package__ in (None, ""):
     __package__ = "labwright.sidecar"
 
 from labwright.paths import RunPaths
+from labwright.sidecar.external import watch_external
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.prefork import serve
 from labwright.sidecar.record import RunRecord, load_spec
@@ -53,8 +55,10 @@ def main(arguments: list[str]) -> None:
         adopt(rest[0])
     elif verb == "slurm":
         sys.exit(run_on_node(rest[0]))
+    elif verb == "external":
+        watch_external(rest[0])
     else:
-        sys.exit(f"unknown verb {verb!r}: run, adopt, prefork or slurm")
+        sys.exit(f"unknown verb {verb!r}: run, adopt, external, prefork or slurm")
 
 
 if __name__ == "__main__":

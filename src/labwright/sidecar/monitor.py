@@ -14,7 +14,7 @@ from typing import Any
 
 from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
-from labwright.processes import children_of, descendants_of, end_tree, processes_of_run
+from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, processes_of_run
 from labwright.sidecar.gpuwrap import foreign_processes
 from labwright.sidecar.output_cap import OutputCap
 from labwright.sidecar.record import RunRecord
@@ -31,13 +31,21 @@ _START_SLACK_SECONDS = 0.5
 
 class Monitor:
     def __init__(
-        self, paths: RunPaths, spec: dict[str, Any], record: RunRecord, started: float, start: Start | None = None
+        self,
+        paths: RunPaths,
+        spec: dict[str, Any],
+        record: RunRecord,
+        started: float,
+        start: Start | None = None,
+        process: ProcessIdentity | None = None,
     ) -> None:
+        """`start` from a supervisor; `process` where there never was one, since somebody else started it."""
         self.paths = paths
         self.run: dict[str, Any] = spec["run"]
         self.options: dict[str, Any] = spec["sidecar"]
         self.record = record
         self._started = started
+        self._process = process
         self._supervisor = None if start is None else os.getppid()  # none: we were sent to an orphan
         self._cap = OutputCap(paths, self.options["log_cap_bytes"])
         self._output_size = -1
@@ -69,6 +77,14 @@ class Monitor:
             time.sleep(_TICK_SECONDS)
         self._last_look()
         self.record.wake_server("events")
+
+    def watch_process(self) -> None:
+        """Until a process that is not ours has ended; whoever wants to stop it sends it a signal."""
+        assert self._process is not None
+        while self._process.is_alive:
+            self._tick()
+            time.sleep(_TICK_SECONDS)
+        self._last_look()
 
     def _over_time_limit(self) -> bool:
         limit = self.run["time_limit_seconds"]
@@ -107,6 +123,8 @@ class Monitor:
 
     def _tree(self) -> set[int]:
         """The job's processes: all the supervisor's but ourselves and whom we ask."""
+        if self._process is not None:
+            return {self._process.pid, *descendants_of(self._process.pid)} if self._process.is_alive else set()
         if self._supervisor is None or os.getppid() != self._supervisor:
             return processes_of_run(self.run["id"])
         tops = set(children_of(self._supervisor)) - {os.getpid()}

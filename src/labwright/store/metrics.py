@@ -29,6 +29,7 @@ from labwright.store.statements import METRICS
 _MERGE_COUNT = CHUNK_POINTS // SMALL_POINTS
 _THIN_FROM_LEVELS = 4  # beyond so many times the wanted points, the stored extremes are read instead of the points
 _SUMMARY_KEYS = 200
+_SOURCES_OF_A_KEY = 4  # and attempts: of these one is shown
 _EXPORT_CHUNKS = 8
 
 
@@ -186,7 +187,7 @@ def _with_ends(points: Points, first: Points, known: Statistics) -> Points:
 def summary_of(found: list[Series]) -> dict[str, dict[str, Any]]:
     """Per metric: last, min, max, mean, step; of the newest attempt, and of the best source where several tell."""
     summary: dict[str, dict[str, Any]] = {}
-    for series in preferred(found)[:_SUMMARY_KEYS]:
+    for series in sorted(preferred(found)[:_SUMMARY_KEYS], key=lambda series: series.key):
         known = series.statistics
         summary[series.key] = {
             "last": as_json(known.last),
@@ -222,8 +223,15 @@ def preference(source: str, attempt: int) -> tuple[int, int]:
 
 
 def save_summary(tx: Transaction, run_id: str) -> None:
-    summary = summary_of(series_of(tx.connection, run_id))
-    tx.execute(METRICS["set_summary"], run_id=run_id, summary=json.dumps(summary))
+    """Of a run with very many metrics those that were logged last, and how many there are besides."""
+    rows = tx.execute(METRICS["newest_series"], run_id=run_id, limit=_SUMMARY_KEYS * _SOURCES_OF_A_KEY)
+    summary = summary_of([_series(row) for row in rows])
+    left_out = int(tx.execute(METRICS["count_keys"], run_id=run_id).fetchone()[0]) - len(summary)
+    tx.execute(METRICS["set_summary"], run_id=run_id, summary=json.dumps(summary), left_out=left_out)
+
+
+def save_refused(tx: Transaction, run_id: str, refused: dict[str, Any]) -> None:
+    tx.execute(METRICS["set_refused"], run_id=run_id, refused=json.dumps(refused))
 
 
 def delete_of_run(tx: Transaction, run_id: str) -> None:

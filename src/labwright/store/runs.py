@@ -135,6 +135,11 @@ def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Ru
     return found
 
 
+def lost_or_newest(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """Lost ones, whose processes may have gone on, and the newest, which may have ended a moment ago."""
+    return [str(row[0]) for row in connection.execute(RUNS["lost_or_newest"], {"limit": limit})]
+
+
 def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
     counts: dict[str, int] = {status.value: 0 for status in RunStatus}
     counts.update(dict(connection.execute(RUNS["count_by_status"])))

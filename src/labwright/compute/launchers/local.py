@@ -63,6 +63,10 @@ class LocalLauncher:
         """Give a job that outlived its supervisor somebody who watches it."""
         self._sidecar("adopt", str(run.run_dir), stdin=subprocess.DEVNULL)
 
+    def watch_external(self, run: Run) -> None:
+        """Give a script that was started by hand somebody who samples it, judges its curves and tells of its end."""
+        self._sidecar("external", str(run.run_dir), stdin=subprocess.DEVNULL)
+
     def _sidecar(self, *arguments: str, stdin: int) -> subprocess.Popen[bytes]:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with open(self._log, "ab") as log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -51,6 +52,34 @@ def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) 
             raise entry.wrong(f"a channel before it has the name {channel.name!r}", "Give each a `name` of its own.")
         found.append(channel)
     return found
+
+
+class PrivateFiles:
+    """The files that `labwright.toml` names as holding an address: they are in no snapshot and no diff."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._read_at: tuple[int, int] | None = None
+        self._found: frozenset[str] = frozenset()
+
+    def __call__(self) -> frozenset[str]:
+        """Real paths. Asked for every snapshot, so the file is read only when it has changed."""
+        try:
+            info = os.stat(self._paths.config)
+        except FileNotFoundError:
+            return frozenset()
+        if self._read_at != (info.st_mtime_ns, info.st_size):
+            self._read_at = (info.st_mtime_ns, info.st_size)
+            with contextlib.suppress(Invalid):  # half-edited: what it named before stays private
+                self._found = self._named()
+        return self._found
+
+    def _named(self) -> frozenset[str]:
+        names = [table.get("url_file") for table in load_tables(self._paths.project, TABLE)]
+        return frozenset(self._real(name) for name in names if isinstance(name, str) and name)
+
+    def _real(self, name: str) -> str:
+        return os.path.realpath(self._paths.project / Path(name).expanduser())
 
 
 class _Entry:

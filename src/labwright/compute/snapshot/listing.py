@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from labwright.compute.snapshot import git
@@ -60,6 +60,10 @@ class Listing:
 
     def files(self) -> list[str]:
         return [*self.tracked, *self.untracked]
+
+    def leave_out(self, unwanted: Callable[[str], bool]) -> None:
+        self.tracked = [path for path in self.tracked if not unwanted(path)]
+        self.untracked = [path for path in self.untracked if not unwanted(path)]
 
     def cap(self) -> None:
         if len(self.tracked) + len(self.untracked) > MAX_FILES:

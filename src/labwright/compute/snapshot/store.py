@@ -49,8 +49,12 @@ class _Root:
 
 
 class SnapshotStore:
-    def __init__(self, folder: Path, max_file_bytes: int) -> None:
+    def __init__(
+        self, folder: Path, max_file_bytes: int, private: Callable[[], frozenset[str]] = frozenset[str]
+    ) -> None:
+        """`private` answers the real paths of files that are never taken nor shown."""
         self.folder = folder
+        self._private = private
         self._trees_folder = folder / "trees"
         self._objects = Objects(folder)
         self._limit = max_file_bytes
@@ -61,6 +65,8 @@ class SnapshotStore:
         """Of the files as they are now; microseconds a file where nothing changed."""
         seen = self._root(os.fspath(root))
         with seen.lock:
+            if seen.tree.hide(self._private()):
+                seen.taken = None
             if seen.taken and self._is_handed_out(seen.taken) and seen.tree.is_unchanged(self._clock):
                 return seen.taken.snapshot
             with self._locked(fcntl.LOCK_SH):
@@ -153,8 +159,10 @@ class SnapshotStore:
 
     def diff(self, digest: str, root: Path) -> SnapshotDiff:
         """What changed since the snapshot, by bytes; nothing is stored."""
-        old, tree = self._manifest(digest), Tree(os.fspath(root), self._limit)
+        tree = Tree(os.fspath(root), self._limit)
+        tree.hide(self._private())
         new = tree.scan(self._clock(), hash_only, lambda _: True).manifest
+        old = tree.without_hidden(self._manifest(digest))  # it may be older than the file's being private
         with self._locked(fcntl.LOCK_SH):
             return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), _reader(tree.root))
 

@@ -48,6 +48,23 @@ class Tree:
         self._present: list[tuple[str, Signature]] = []
         self._absent: list[str] = []  # files that would change the listing if they appeared
         self._listing_settled = False
+        self._hidden: frozenset[str] = frozenset()
+        self._hidden_names: set[str] = set()
+
+    def hide(self, paths: frozenset[str]) -> bool:
+        """Leave these out, by their real paths. Answers whether that is new."""
+        changed = paths != self._hidden
+        self._hidden, self._hidden_names = paths, {os.path.basename(path) for path in paths}
+        return changed
+
+    def without_hidden(self, manifest: Manifest) -> Manifest:
+        entries = tuple(entry for entry in manifest.entries if not self._is_hidden(entry.path))
+        return Manifest(entries, manifest.partial)
+
+    def _is_hidden(self, path: str) -> bool:
+        if os.path.basename(path) not in self._hidden_names:  # most files; a real path costs a walk
+            return False
+        return os.path.realpath(f"{self.root}/{path}") in self._hidden
 
     def is_unchanged(self, clock: Callable[[], int]) -> bool:
         """Since the last scan: one look a file and folder, and the bytes of fresh files."""
@@ -71,6 +88,7 @@ class Tree:
         """List anew, and read what is not known or no longer kept; `now` is the file system's time before that."""
         self._folder, self.root = _identity(self.name), os.path.realpath(self.name)
         listing = list_tree(self.root)
+        listing.leave_out(self._is_hidden)
         found = self._within_budget(listing)
         for path, known in found.items():
             if known is None or (known.entry.hash and not has(known.entry.hash)):

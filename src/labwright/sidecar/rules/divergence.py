@@ -1,7 +1,7 @@
-"""A loss, an error or a gradient norm that runs away from everything seen before, or falls back and stays there.
+"""A loss, an error or a gradient norm that runs away, creeps up past where it began, or falls back and stays there.
 
-Both are judged against the curve's own history, never against a fixed number. A spike of one or two points, a noisy
-or cyclical curve and networks that play against each other are healthy.
+All are judged against the curve's own history; of fixed numbers there is only a floor for what is small. A spike of
+one or two points, a noisy or cyclical curve and networks that play against each other are healthy.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 
 from labwright.sidecar.rules.levels import Levels, median
-from labwright.sidecar.rules.names import is_adversarial, is_gradient_norm, is_loss
+from labwright.sidecar.rules.names import is_adversarial, is_gradient_norm, is_held_out, is_loss
 from labwright.sidecar.rules.seen import Alarm, Point
 
 _WARM_UP = 8  # levels before anything is judged
 _MOST_CURVES = 2000
 _HEALED_AFTER = 20  # points back below the limit
+_YOUNG_POINTS = 3
+_LOST_FACTOR = 6.0  # times the best
+_SMALLEST_SCALE = 0.1  # a term that leaves zero for a hundredth is small, not sick
 
 
 class Divergence:
@@ -38,9 +41,11 @@ class Divergence:
 
 class _Curve:
     def __init__(self, key: str) -> None:
-        norm = is_gradient_norm(key)
-        self._factor = 9.0 if norm else 4.0 if is_adversarial(key) else 2.0
-        self._falls_back = not norm and not is_adversarial(key)
+        norm, game = is_gradient_norm(key), is_adversarial(key)
+        self._factor = 9.0 if norm else 4.0 if game else 2.0
+        self._creep = 30.0 if norm else 40.0 if game else 8.0  # times its first level, however slowly it got there
+        self._above_start = 2.0 if is_held_out(key) else 1.25  # after all progress is lost; overfitting may do that
+        self._falls_back = not norm and not game
         self._levels = Levels()
         self._limit = math.inf
         self._alarmed_above: float | None = None
@@ -52,16 +57,52 @@ class _Curve:
         if self._alarmed_above is not None:
             self._recover(value)
             return ""
-        if new_level:
+        if self._is_young:
+            return self._exploded_at_once()
+        return self._ran_away(new_level) or (self._crept() or self._fell_back() if new_level else "")
+
+    @property
+    def _is_young(self) -> bool:
+        return len(self._levels.all) < _WARM_UP
+
+    def _exploded_at_once(self) -> str:
+        """Too few points for a history: only against the very first."""
+        first = self._levels.first
+        now, limit = self._levels.now(_YOUNG_POINTS), self._creep * _scale(max(first))
+        if self._levels.count < len(first) + _YOUNG_POINTS or now <= limit:
+            return ""
+        self._alarmed_above = limit
+        return f"runs away: {now:.4g}, where it began at {first[0]:.4g}"
+
+    def _ran_away(self, new_level: bool) -> str:
+        if new_level or self._limit == math.inf:
             self._limit = self._run_away_limit()
-        now = self._levels.now
-        if now > self._limit:
-            self._alarmed_above = self._limit
-            return f"runs away: {now:.4g}, far above all before (up to {max(self._old()):.4g})"
-        if new_level and self._falls_back and (base := self._fallen_from()) is not None:
-            self._alarmed_above = (base + now) / 2
-            return f"fell back to {now:.4g} from {base:.4g} and stays there"
-        return ""
+        now = self._levels.now()
+        if now <= self._limit:
+            return ""
+        self._alarmed_above = self._limit
+        return f"runs away: {now:.4g}, far above all before (up to {max(self._old()):.4g})"
+
+    def _crept(self) -> str:
+        """A rise so slow that each part of it looks like the one before: measured against its beginning and best."""
+        levels, start = self._levels.all, self._levels.start
+        newest = levels[-max(6, len(levels) // 10) :]
+        now, best = min(median(newest), self._levels.now()), sorted(levels)[len(levels) // 10]
+        limit = self._creep * _scale(start)
+        if self._falls_back and start > _SMALLEST_SCALE and 0 < best < start / 2:
+            limit = min(limit, max(self._above_start * start, _LOST_FACTOR * best))
+        if now <= limit:
+            return ""
+        self._alarmed_above = limit
+        return f"has crept up to {now:.4g}, where it began at {start:.4g} and had reached {best:.4g}"
+
+    def _fell_back(self) -> str:
+        base = self._fallen_from() if self._falls_back else None
+        if base is None:
+            return ""
+        now = self._levels.now()
+        self._alarmed_above = (base + now) / 2
+        return f"fell back to {now:.4g} from {base:.4g} and stays there"
 
     def _recover(self, value: float) -> None:
         self._calm = self._calm + 1 if value < (self._alarmed_above or 0.0) else 0
@@ -75,11 +116,9 @@ class _Curve:
         return levels[: -max(4, len(levels) // 10)]
 
     def _run_away_limit(self) -> float:
-        if len(self._levels.all) < _WARM_UP:
-            return math.inf
         old = self._old()
         top = max(old)
-        return top + self._factor * max(top - min(old), abs(top))
+        return top + self._factor * _scale(max(top - min(old), abs(top)))
 
     def _fallen_from(self) -> float | None:
         """The level from which half of all progress was lost at once, and not regained since."""
@@ -97,3 +136,7 @@ class _Curve:
             and median(after[part // 2 :]) > 0.95 * median(after[: part // 2])  # and not on its way down again
         )
         return base if fell else None
+
+
+def _scale(value: float) -> float:
+    return max(abs(value), _SMALLEST_SCALE)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 _MOST = 400
 _POINTS = 5
+_RECENT = 9
+_FIRST = 3
 
 
 def median(values: Sequence[float]) -> float:
@@ -19,18 +21,28 @@ class Levels:
     def __init__(self) -> None:
         self.all: list[float] = []
         self.start = 0.0  # the highest of the first three
+        self.first: list[float] = []  # the first three points
         self._block: list[float] = []
         self._size = _POINTS  # points a level; doubles when there are too many levels
-        self._last: deque[float] = deque(maxlen=_POINTS)
+        self._last: deque[float] = deque(maxlen=_RECENT)
 
     @property
-    def now(self) -> float:
-        """The lowest of the last five points: outliers upwards do not move it, unless they stay."""
-        return min(self._last)
+    def count(self) -> int:
+        """Points so far, as far as it matters to whoever asks: no more than nine."""
+        return len(self._last)
+
+    def now(self, points: int = _POINTS) -> float:
+        """The lowest of the last points, or what two of three of the last nine exceed: outliers upwards do not move it,
+        unless they stay."""
+        last = list(self._last)
+        lowest = min(last[-points:])
+        return max(lowest, sorted(last)[_RECENT // 3]) if len(last) == _RECENT else lowest
 
     def add(self, value: float) -> bool:
         """Answers whether a level was completed."""
         self._last.append(value)
+        if len(self.first) < _FIRST:
+            self.first.append(value)
         self._block.append(value)
         if len(self._block) < self._size:
             return False

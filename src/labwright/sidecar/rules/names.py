@@ -6,8 +6,12 @@ import re
 from functools import lru_cache
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_LOSSES = frozenset({"nll", "perplexity", "ppl", "error", "err", "mse", "rmse", "mae", "bpb", "bpc", "wer", "cer"})
-_NO_LOSSES = frozenset({"scale", "kl", "kld", "entropy", "weight", "coef", "count"})  # these rise in health
+_LOSSES = frozenset(
+    {"nll", "perplexity", "ppl", "error", "err", "mse", "rmse", "mae", "bpb", "bpc", "wer", "cer", "cost", "objective"}
+)
+_RISE_IN_HEALTH = frozenset({"kl", "kld", "entropy"})
+_FACTORS = frozenset({"scale", "weight", "coef", "count"})  # of a loss, not a loss: `loss_scale`, `loss/weight`
+_HELD_OUT = frozenset({"val", "valid", "validation", "eval", "test", "dev"})
 _GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
 _ADVERSARIAL = frozenset({"g", "d", "gen", "disc", "adv", "gan", "critic", "generator", "discriminator", "adversarial"})
 
@@ -19,8 +23,18 @@ def words_in(key: str) -> frozenset[str]:
 
 def is_loss(key: str) -> bool:
     """Something that should fall."""
-    words = words_in(key)
-    return not words & _NO_LOSSES and any(word in _LOSSES or word.endswith("loss") for word in words)
+    if words_in(key) & _RISE_IN_HEALTH or words_in(key.rsplit("/", 1)[-1]) <= _FACTORS:
+        return False
+    return any(_names_a_loss(words_in(part)) for part in key.split("/"))
+
+
+def _names_a_loss(words: frozenset[str]) -> bool:
+    return not words & _FACTORS and any(word in _LOSSES or word.endswith("loss") for word in words)
+
+
+def is_held_out(key: str) -> bool:
+    """Measured on data that is not trained on: it rises when the model overfits."""
+    return bool(words_in(key) & _HELD_OUT)
 
 
 def is_gradient_norm(key: str) -> bool:

@@ -39,6 +39,9 @@ class Followed:
         """Answers whether there is something to take."""
         if self.closed or self.file.is_behind or (size := self._size()) is None:
             return False
+        if size < self._seen:
+            self._begin_again(self._seen)
+            self._seen = -1
         self._until = size if last else self._seen
         self._seen, self._last = size, last
         if self._until == -1:
@@ -66,6 +69,9 @@ class Followed:
             return None
         return found.st_size
 
+    def _begin_again(self, old_size: int) -> None:
+        """It was cut short. Only lines can be written anew in one file."""
+
     def _has_more(self, until: int) -> bool:
         return until != self._position
 
@@ -74,10 +80,8 @@ class Followed:
 
     def _add(self, found: Numbers) -> None:
         if found.values:
-            step = found.step
-            if step is None:
-                step = self._count
-                self._count += 1
+            step = self._count if found.step is None else found.step
+            self._count = step + 1
             values = {f"{self._prefix}{key}": value for key, value in found.values.items()}
             self.file.add(step, found.time or time.time(), values, (self._position, self._count))
         for key, why in found.refused.items():
@@ -94,10 +98,16 @@ class JsonLines(Followed):
         super().__init__(path, file, claim, since)
         self._lines = GrowingLines(path, self._position)
 
+    def _begin_again(self, old_size: int) -> None:
+        lost = old_size - self._lines.read_to
+        unread = f"{lost} bytes had not been read" if lost > 0 else "what came after the last look was not read"
+        self._refuse("(the file)", f"it was cut short, {unread}; it is read from its beginning again")
+        self._position = 0
+        self._lines = GrowingLines(self.path, 0)
+
     def _has_more(self, until: int) -> bool:
-        if until < self._lines.read_to:
-            self._position = 0  # it was emptied and is written anew
-            self._lines = GrowingLines(self.path, 0)
+        if until < self._lines.read_to:  # before we came, or while nobody watched
+            self._begin_again(self._lines.read_to)
         return until > self._lines.read_to or until > self._position
 
     def _read(self, until: int) -> None:

@@ -14,7 +14,8 @@ _LONGEST_LINE = 8 << 20
 _MOST_REFUSED = 50
 _MOST_KEYS = 10_000
 _MAX_KEY_LENGTH = 300
-Mark = tuple[int, int]  # how far the source was read, and how many points had no step of their own
+_OTHERS = "(other keys)"
+Mark = tuple[int, int]  # how far the source was read, and which step a point without one gets
 
 
 class MetricFile:
@@ -30,6 +31,7 @@ class MetricFile:
         self.header: dict[str, Any] = {"source": source, "attempt": attempt, "v": 1, **header}
         self.mark: Mark | None = None
         self.refused: set[str] = set()
+        self._refused_again: dict[str, tuple[str, int]] = {}  # why, and how often since it was said
         self._keys: set[str] = set()
         self._fd: int | None = None
         self._lines: list[bytes] = []  # to be written next
@@ -57,11 +59,21 @@ class MetricFile:
         return True
 
     def refuse(self, key: str, why: str, time: float, mark: Mark) -> None:
-        """Once a key."""
+        """Said once a key; how often it happens again is counted."""
         key = key[:_MAX_KEY_LENGTH]
-        if key not in self.refused and len(self.refused) < _MOST_REFUSED:
+        if key not in self.refused and len(self.refused) >= _MOST_REFUSED:
+            key, why = _OTHERS, "refused as well"
+        if key in self.refused:
+            self._refused_again[key] = (why, self._refused_again.get(key, ("", 0))[1] + 1)
+        else:
             self.refused.add(key)
             self._write({"t": round(time, 6), "refused": {"key": key, "why": why}, "at": mark})
+
+    def tell_refused_again(self, time: float) -> None:
+        for key, (why, count) in self._refused_again.items():
+            facts = {"key": key, "why": why, "count": count}
+            self._write({"t": round(time, 6), "refused": facts, "at": self.mark})
+        self._refused_again.clear()
 
     def keep(self, mark: Mark) -> None:
         """Only how far the source was read."""

@@ -49,7 +49,7 @@ def _take_step(record: dict[str, Any], found: Numbers) -> str:
         found.step = as_step(int(value) if isinstance(value, float) and value.is_integer() else value)
         if found.step is not None:
             return name
-        if not isinstance(value, float):  # half an epoch is no step, and no mistake either
+        if name != "epoch" or not isinstance(value, float):  # half an epoch is no step, and no mistake either
             found.refused["(a line)"] = f"its {name} is not a whole number"
             found.step = 0
             return name

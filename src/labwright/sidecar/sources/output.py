@@ -93,10 +93,8 @@ class OutputSource:
         if found is None:
             return
         if found.values:
-            step = found.step
-            if step is None:
-                step = self._count
-                self._count += 1
+            step = self._count if found.step is None else found.step
+            self._count = step + 1
             self._file.add(step, found.time or now, found.values, self._mark)
         for key, why in found.refused.items():  # after the points: their mark says that the line is done
             self._refuse(key, why, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from labwright.sidecar.sources.system import SystemSource
 from labwright.sidecar.sources.workdir_files import WorkdirFiles
 
 _SYSTEM_SECONDS = 5.0
+_COUNT_SECONDS = 5.0
 
 
 class RunMetrics:
@@ -31,6 +33,7 @@ class RunMetrics:
         attempt: int = spec["run"]["attempt"]
         options = spec["sidecar"].get("metrics", {})
         self._record = record
+        self._count_at = 0.0
         self._output_file = MetricFile(paths.metrics, "output", attempt)
         self._system_file = MetricFile(paths.metrics, "system", attempt)
         began = (start.sizes.get(os.path.realpath(paths.output), (0, 0))[1], 0)
@@ -44,8 +47,15 @@ class RunMetrics:
         more = self._output.look(last=last)
         self._files.look(last=last)
         self._system.look()
+        self._count_refused(last)
         self._flush()
         return more
+
+    def _count_refused(self, last: bool) -> None:
+        if last or time.monotonic() >= self._count_at:
+            self._count_at = time.monotonic() + _COUNT_SECONDS
+            for file in self._all_files():
+                file.tell_refused_again(time.time())
 
     def add_cards(self, cards: list[Gpu]) -> None:
         self._system.add_cards(cards)

@@ -34,9 +34,10 @@ from labwright.sidecar.sources.open_files import (
 )
 from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files, expand
 
-_LOOK_SECONDS = 0.5
-_SLOWEST_LOOK_SECONDS = 10.0
-_SHARE = 200  # a search may take this part of the time, 0.5 %
+_SEARCH_SECONDS = 0.25  # a file may be closed again soon, and is not found after that
+_TAKE_SECONDS = 0.5
+_SLOWEST_SECONDS = 2.0
+_SHARE = 20  # looking may take this part of the time, 5 %
 _REPORT_SECONDS = 20.0
 _MOST_ENTRIES = 5000
 _DEPTH = 4
@@ -66,7 +67,7 @@ class WorkdirFiles:
         self._tree = tree
         self._followed: dict[tuple[str, int], Followed] = {}
         self._notes = MetricFile(paths.metrics, "file", self._attempt, "notes")
-        self._search_at = 0.0
+        self._search_at = self._take_at = 0.0
         self._report_at = time.monotonic() + _REPORT_SECONDS
         self._doubtful: set[str] = set()
         self._resume()
@@ -74,11 +75,12 @@ class WorkdirFiles:
     def look(self, *, last: bool = False) -> None:
         if last or time.monotonic() >= self._search_at:
             began = time.monotonic()
-            tree = self._tree()
-            self._search(tree)
-            self._take(tree, last)
-            cost = time.monotonic() - began
-            self._search_at = began + min(max(_LOOK_SECONDS, cost * _SHARE), _SLOWEST_LOOK_SECONDS)
+            self._search(self._tree())
+            self._search_at = _next_look(began, _SEARCH_SECONDS)
+        if last or (self._followed and time.monotonic() >= self._take_at):
+            began = time.monotonic()
+            self._take(last)
+            self._take_at = _next_look(began, _TAKE_SECONDS)
         if last or time.monotonic() >= self._report_at:
             self._report_at = time.monotonic() + _REPORT_SECONDS
             self._report(last)
@@ -97,10 +99,10 @@ class WorkdirFiles:
             if os.path.isfile(path):
                 self._follow(os.path.realpath(path), truncated=False)
 
-    def _take(self, tree: set[int], last: bool) -> None:
+    def _take(self, last: bool) -> None:
         """Everybody on the machine is looked at first: another run may write before its monitor is up."""
         grown = {followed.path: followed for followed in self._followed.values() if followed.look(last=last)}
-        others = set(all_pids()) - tree if grown else set()
+        others = set(all_pids()) - self._tree() if grown else set()
         for opened in open_for_writing(others, grown.__contains__):
             if not self._is_ours(opened.pid):
                 followed = grown.pop(opened.path)
@@ -204,6 +206,11 @@ class WorkdirFiles:
 
     def _note(self, path: str, why: str) -> None:
         self._notes.refuse(os.path.relpath(path, self._workdir), why, time.time(), (0, 0))
+
+
+def _next_look(began: float, soonest: float) -> float:
+    cost = time.monotonic() - began
+    return began + min(max(soonest, cost * _SHARE), _SLOWEST_SECONDS)
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:

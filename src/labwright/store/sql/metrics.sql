@@ -57,8 +57,19 @@ UPDATE chunks SET count = :count, steps = :steps, times = :times, levels = :leve
 -- name: delete_chunks_after
 DELETE FROM chunks WHERE series_id = :series_id AND id > :id;
 
+-- name: newest_series
+SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
+WHERE run_id = :run_id ORDER BY source = 'system', last_time DESC, key LIMIT :limit;
+
+-- name: count_keys
+SELECT count(DISTINCT key) FROM series WHERE run_id = :run_id;
+
 -- name: set_summary
-UPDATE runs SET record = json_set(record, '$.summary', json(:summary)) WHERE id = :run_id;
+UPDATE runs SET record = json_set(record, '$.summary', json(:summary), '$.summary_left_out', :left_out)
+WHERE id = :run_id;
+
+-- name: set_refused
+UPDATE runs SET record = json_set(record, '$.refused', json(:refused)) WHERE id = :run_id;
 
 -- name: insert_artifact
 INSERT INTO artifacts (run_id, key, step, kind, path, caption, time)

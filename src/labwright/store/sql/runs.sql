@@ -34,6 +34,11 @@ SELECT id FROM runs WHERE status IN ('ready', 'queued', 'launching');
 -- name: first_active_launch
 SELECT min(record ->> 'launched_at') FROM runs WHERE status IN ('launching', 'waiting', 'running');
 
+-- name: lost_or_newest
+SELECT id FROM runs WHERE status = 'lost'
+UNION
+SELECT id FROM (SELECT id FROM runs ORDER BY seq DESC LIMIT :limit);
+
 -- name: count_by_status
 SELECT status, count(*) FROM runs GROUP BY status;
 
