@@ -43,7 +43,7 @@ def grid_of(draft: ExperimentDraft) -> GridIR:
         parameters=parameters,
         seeds=draft.seeds,
         baseline=None if baseline is None else {name_of(flag): value for flag, value in baseline.items()},
-        metric=MetricIR(name=draft.metric, direction=draft.direction),  # type: ignore[arg-type] - checked by the model
+        metric=MetricIR(name=draft.metric, direction=draft.direction),  # type: ignore[arg-type]
         max_runs=draft.max_runs,
     )
 
@@ -56,9 +56,7 @@ def workflow_of(draft: ExperimentDraft) -> WorkflowIR:
         results["comparison"] = "compare_with_baseline.result"
     used = {name: fields for name, fields in _TYPES.items() if name != "Comparison" or draft.baseline is not None}
     name = "_".join(name_of(p.flag) for p in draft.parameters)[:40]
-    return WorkflowIR(
-        name=f"{name}_experiment", types=used, steps=tuple(steps), grid=grid_of(draft), results=results
-    )
+    return WorkflowIR(name=f"{name}_experiment", types=used, steps=tuple(steps), grid=grid_of(draft), results=results)
 
 
 def _experiment_step() -> StepIR:
@@ -117,9 +115,7 @@ def tasks_of(draft: ExperimentDraft, entry: EntryPoint, environment: Environment
 
 
 def _python_task(task_id: str, responsibility: str, success: str, failure: str) -> TaskIR:
-    return TaskIR(
-        id=task_id, responsibility=responsibility, success_criteria=(success,), failure_conditions=(failure,)
-    )
+    return TaskIR(id=task_id, responsibility=responsibility, success_criteria=(success,), failure_conditions=(failure,))
 
 
 def _experiment_task(draft: ExperimentDraft, entry: EntryPoint, environment: Environment) -> TaskIR:

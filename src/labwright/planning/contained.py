@@ -26,7 +26,7 @@ _NONCE = "LABWRIGHT_NONCE"
 
 
 def project_python(scan: ProjectScan) -> str:
-    """The chosen environment's interpreter; where none is made yet, one that is there. Never a shim: those are scripts."""
+    """The chosen environment's interpreter; where none is made yet, one that is there. Never a shim."""
     chosen = scan.environment.chosen
     known = [chosen] if chosen else list(scan.environment.interpreters)
     for interpreter in known:
@@ -86,7 +86,7 @@ def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
         write_small_package(folder / "package")
         shutil.copyfile(_RUNNER, folder / _RUNNER.name)
         for path, _folders, names in os.walk(folder):
-            os.chmod(path, 0o755)
+            os.chmod(path, 0o755)  # noqa: S103 - a copy of what was generated, for another user
             for name in names:
                 os.chmod(os.path.join(path, name), 0o644)
         yield Child(folder, python)

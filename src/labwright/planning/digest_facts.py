@@ -17,7 +17,9 @@ _COUNTED = (".py", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
 
 
 def current_digest(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Digest:
-    return handle.digest({**_project_files(scan, handle), "environment": _environment(scan), "command": _command(handle)})
+    return handle.digest(
+        {**_project_files(scan, handle), "environment": _environment(scan), "command": _command(handle)}
+    )
 
 
 def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, str]:
@@ -34,7 +36,11 @@ def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, 
 
 def _environment(scan: ProjectScan) -> str:
     chosen = scan.environment.chosen
-    facts: list[object] = [scan.environment.activation, chosen.python if chosen else "", chosen.version if chosen else ""]
+    facts: list[object] = [
+        scan.environment.activation,
+        chosen.python if chosen else "",
+        chosen.version if chosen else "",
+    ]
     if chosen and chosen.kind != "system":
         facts.append(sorted(path.name for path in Path(chosen.path).glob("lib/python*/site-packages/*.dist-info")))
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()

@@ -99,5 +99,9 @@ def _effort(draft: ExperimentDraft, cluster: Cluster) -> Effort:
     return Effort(
         runs=f"{grid.size} ({sizes}{seeds}{apart})",
         time=f"not known before the first run; up to {max(1, cluster.max_parallel)} at a time",
-        resources=f"{draft.gpus} GPU a run" if draft.gpus else "CPU" if not cluster.gpu_count else "as the script takes",
+        resources=f"{draft.gpus} GPU a run"
+        if draft.gpus
+        else "CPU"
+        if not cluster.gpu_count
+        else "as the script takes",
     )

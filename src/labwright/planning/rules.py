@@ -141,7 +141,11 @@ def _summary(reading: GoalReading) -> str:
 
 def _outputs(reading: GoalReading) -> tuple[str, ...]:
     metric = reading.goal.metric if reading.goal else "the metric"
-    return (f"a table of {metric} for each configuration", "the best configuration", "how it compares with the baseline")
+    return (
+        f"a table of {metric} for each configuration",
+        "the best configuration",
+        "how it compares with the baseline",
+    )
 
 
 def _title(plan: str, reading: GoalReading) -> str:
@@ -158,7 +162,9 @@ def _objective(reading: GoalReading) -> str:
 
 
 def _parameter(variation: Variation) -> PlannedParameter:
-    rationale = variation.note or (f"the goal asks for {_SCALES[variation.scale]}" if variation.scale in _SCALES else "")
+    rationale = variation.note or (
+        f"the goal asks for {_SCALES[variation.scale]}" if variation.scale in _SCALES else ""
+    )
     return PlannedParameter(
         flag=variation.flag, values=variation.values, rationale=rationale or "the goal names these values"
     )

@@ -4,6 +4,8 @@ A file's process has to answer for each test over a pipe, with a secret: ending 
 like, is no pass. The verdict goes out behind a nonce that the tests' processes are not given.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
@@ -11,9 +13,10 @@ import secrets
 import subprocess
 import sys
 import traceback
+from typing import Any
 
 
-def main():
+def main() -> None:
     nonce = os.environ.pop("LABWRIGHT_NONCE")
     source, tests = sys.argv[1:3]
     names = sorted(name for name in os.listdir(tests) if name.startswith("test_") and name.endswith(".py"))
@@ -21,7 +24,7 @@ def main():
     sys.stdout.write("\n%s %s\n" % (nonce, json.dumps(found)))  # noqa: UP031 - as old as the oldest interpreter
 
 
-def run_file(source, path):
+def run_file(source: str, path: str) -> dict[str, Any]:
     secret = secrets.token_hex(16)
     reading, writing = os.pipe()
     child = subprocess.Popen(
@@ -29,6 +32,7 @@ def run_file(source, path):
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writing],
     )  # fmt: skip
     os.close(writing)
+    assert child.stdin is not None
     child.stdin.write(secret.encode())
     child.stdin.close()
     with os.fdopen(reading, encoding="utf-8", errors="replace") as answers:
@@ -39,28 +43,29 @@ def run_file(source, path):
     return {"whole": whole, "tests": results}
 
 
-def answer_for(source, path, pipe):
+def answer_for(source: str, path: str, pipe: int) -> None:
     secret = sys.stdin.read()
 
-    def tell(name, words):
+    def tell(name: str, words: str) -> None:
         os.write(pipe, ("%s %s %s\n" % (secret, name, " ".join(words.split()))).encode())  # noqa: UP031
 
     sys.path.insert(0, source)
     spec = importlib.util.spec_from_file_location("tests_of_the_plan", path)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
         for name in [name for name in vars(module) if name.startswith("test_")]:
             tell(name, outcome_of(getattr(module, name)))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever importing raises is the answer
         tell("(import)", "%s: %s" % (type(error).__name__, error))  # noqa: UP031
     tell("(end)", "end")
 
 
-def outcome_of(test):
+def outcome_of(test: Any) -> str:
     try:
         test()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - so is whatever a test raises
         return "failed: " + traceback.format_exc()[-500:]
     return "passed"
 

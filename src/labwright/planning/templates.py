@@ -54,7 +54,8 @@ def _structure_test(workflow: WorkflowIR) -> str:
     return (
         f'"""The workflow is wired as planned."""\n\n{_HEAD}\nfrom experiment.workflow import create_workflow\n'
         "from labwright.workflow import validate_contract\n\n\n"
-        f"def test_it_has_the_planned_steps():\n    assert [step.id for step in create_workflow().steps] == {ids!r}\n\n\n"
+        "def test_it_has_the_planned_steps():\n"
+        f"    assert [step.id for step in create_workflow().steps] == {ids!r}\n\n\n"
         "def test_its_contract_holds():\n    report = validate_contract(create_workflow())\n"
         "    assert report.ok, str(report)\n"
     )
@@ -98,7 +99,8 @@ def _experiment_test(ir: PlanIR) -> str:
     name = ir.workflow.grid.task
     return (
         f'"""The declared runs are the planned ones."""\n\n{_HEAD}\nfrom experiment.tasks.{name} import {name}\n\n\n'
-        f"def test_it_declares_the_planned_runs():\n    assert len({name}.configurations()) == {ir.workflow.grid.size}\n"
+        "def test_it_declares_the_planned_runs():\n"
+        f"    assert len({name}.configurations()) == {ir.workflow.grid.size}\n"
         f"\n\ndef test_every_run_has_a_command_of_its_own():\n"
         f"    commands = [{name}.command_for(configuration, {{}}) for configuration in {name}.configurations()]\n"
         "    assert len(set(commands)) == len(commands)\n"

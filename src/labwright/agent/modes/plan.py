@@ -47,7 +47,12 @@ class PlanMode:
         self._cluster = cluster or Cluster(type=ClusterType.CPU_ONLY, cpu_count=os.cpu_count() or 1)
 
     async def run(
-        self, *, session: AgentSession, user_input: str, harness: object = None, on_event: OnEvent | None = None
+        self,
+        *,
+        session: AgentSession,
+        user_input: str,
+        harness: object = None,  # noqa: ARG002 - what a runner supplies to every mode; planning needs nothing of it
+        on_event: OnEvent | None = None,
     ) -> ModeResult:
         """Further words answer the questions that were asked; with none, what is not done goes on."""
         if user_input.strip():

@@ -1,4 +1,4 @@
-"""What makes a workspace not fit to run. The rules are ours: a model never chooses them. `registry.py` has the order."""
+"""What makes a workspace not fit to run. The rules are ours, never a model's. `registry.py` has the order."""
 
 from labwright.planning.checks.registry import check_workspace
 

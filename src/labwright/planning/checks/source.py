@@ -34,7 +34,9 @@ def _forbidden(path: str, tree: ast.Module) -> Iterator[Found]:
     for node in ast.walk(tree):
         for name in _imported(node):
             if name.split(".")[0] in _STARTS_WORK:
-                yield Found(code="forbidden_import", place=f"{path}:{_line(node)}", message=f"imports {name}.", hint=hint)
+                yield Found(
+                    code="forbidden_import", place=f"{path}:{_line(node)}", message=f"imports {name}.", hint=hint
+                )
         if isinstance(node, ast.Call) and ast.unparse(node.func) in _CALLS:
             words = f"calls {ast.unparse(node.func)}."
             yield Found(code="forbidden_call", place=f"{path}:{node.lineno}", message=words, hint=hint)
