@@ -178,7 +178,7 @@ MUTATIONS = [
     ("import_failed", _W, "", "raise RuntimeError('no')\n"),
     ("no_symbol", _W, "def create_workflow", "def make_workflow"),
     ("not_a_workflow", _W, "return workflow", "return {}"),
-    ("empty", _W, 'workflow = Workflow("degree_experiment")', "return Workflow('empty')"),
+    ("empty", _W, 'workflow = Workflow("degree_experiment")', "workflow = Workflow('empty')\n    return workflow"),
     ("code_ir_mismatch", _W, 'Output("summarise", "result"), "direction"', 'Output("train", "runs"), "direction"'),
     ("type_mismatch", _T.format("choose_best"), "direction: str", "direction: list[float]"),
     ("stub", _T.format("choose_best"), "    usable =", "    raise NotImplementedError\n    usable ="),
