@@ -33,7 +33,12 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "workspace": (GROUND, "plans as folders: they can be moved, so they know no database and no server"),
     "compute": (GROUND | {"gpu", "store", "workspace"}, "starts the sidecar by command and never imports it"),
     "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
-    "planning": (GROUND, "reads projects and goals without running them; needs no server"),
+    "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
+    "planning": (
+        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
+        "from a goal to a workspace that may run; generated code runs contained, and no server is needed",
+    ),
+    "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
         GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
         "HTTP only, and what is set up at start",

@@ -91,6 +91,7 @@ class Experiment:
     produces: Sequence[str] = ()  # the metrics that the command is known to log
     max_runs: int | None = None  # the budget
     writes: Sequence[str] = ()
+    switches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a parameter: its words for true and for false
 
     @property
     def faults(self) -> list[tuple[str, str]]:
@@ -146,4 +147,6 @@ class Experiment:
         from shlex import quote
 
         values = {**inputs, **configuration.params, SEED: configuration.seed}
-        return self.command.format(**{name: quote(str(value)) for name, value in values.items()})
+        words = {name: quote(str(value)) for name, value in values.items()}
+        words.update({name: given[not values.get(name)] for name, given in self.switches.items()})
+        return self.command.format(**words)

@@ -1,0 +1,5 @@
+"""What a session can be asked to do."""
+
+from labwright.agent.modes.plan import PlanMode
+
+__all__ = ["PlanMode"]

@@ -1,0 +1,84 @@
+"""Plan mode: from words to a validated, reviewed workspace. It stops at the handoff and runs no experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labwright.agent.session import AgentSession
+from labwright.domain.cluster import Cluster, ClusterType
+from labwright.llm import Model
+from labwright.planning.nodes import Planning
+from labwright.planning.pipeline import OnEvent, approve, reject, run_pipeline
+from labwright.planning.rules import offline_model
+from labwright.planning.scan import scan_project
+from labwright.planning.state import PlanState, read_state
+from labwright.workspace import PlanWorkspaceHandle
+
+__all__ = ["GatePolicy", "ModeResult", "PlanMode", "PlanWorkspaceHandle"]
+GatePolicy = Callable[[PlanState], bool]  # whether to approve without a person; recorded as automatic
+
+
+@dataclass(frozen=True, slots=True)
+class ModeResult:
+    mode_state: dict[str, Any]
+
+
+class PlanMode:
+    """By default the project is the folder that the workspace lies in, and a person reviews."""
+
+    def __init__(
+        self,
+        workspace_handle: PlanWorkspaceHandle,
+        *,
+        provider: Model | None = None,
+        gate_policy: GatePolicy | None = None,
+        project: str | os.PathLike[str] | None = None,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.handle = workspace_handle
+        self._model = provider or offline_model()
+        self._gate = gate_policy
+        self._project = Path(project) if project else workspace_handle.paths.dir.resolve().parents[2]
+        self._cluster = cluster or Cluster(type=ClusterType.CPU_ONLY, cpu_count=os.cpu_count() or 1)
+
+    async def run(
+        self,
+        *,
+        session: AgentSession,
+        user_input: str,
+        harness: object = None,  # noqa: ARG002 - what a runner supplies to every mode; planning needs nothing of it
+        on_event: OnEvent | None = None,
+    ) -> ModeResult:
+        """Further words answer the questions that were asked; with none, what is not done goes on."""
+        if user_input.strip():
+            session.said.append(user_input)
+        return await asyncio.to_thread(self._run, "\n".join(session.said), on_event)
+
+    def _run(self, goal: str, on_event: OnEvent | None) -> ModeResult:
+        planning = Planning(
+            handle=self.handle,
+            scan=scan_project(self._project),
+            cluster=self._cluster,
+            model=self._model,
+            goal=goal,
+        )
+        state = run_pipeline(planning, on_event)
+        if state.status == "waiting_for_review" and self._gate is not None and self._gate(state):
+            approve(self.handle, planning.scan, state.validated_digest, "gate policy", automatic=True)
+            state = run_pipeline(planning, on_event)
+        return ModeResult({"plan": state.view()})
+
+    def approve(self, digest: str, by: str) -> None:
+        approve(self.handle, scan_project(self._project), digest, by)
+
+    def reject(self, reason: str, node: str) -> None:
+        reject(self.handle, reason, node)
+
+    @property
+    def state(self) -> PlanState:
+        return read_state(self.handle)

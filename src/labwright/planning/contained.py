@@ -1,0 +1,94 @@
+"""Running generated code: only in a contained child, in the project's interpreter, on a copy that it cannot change."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labwright.planning.scan import ProjectScan
+from labwright.sandbox import Fence, Limits, Outcome, containment, run_contained
+from labwright.sdk.install import write_small_package
+from labwright.workflow import load_command, read_answer
+from labwright.workspace.digest import Digest
+
+_RUNNER = Path(__file__).with_name("run_tests.py")
+_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=40, memory_mb=2048, processes=64)
+_NONCE = "LABWRIGHT_NONCE"
+
+
+def project_python(scan: ProjectScan) -> str:
+    """The chosen environment's interpreter; where none is made yet, one that is there. Never a shim."""
+    chosen = scan.environment.chosen
+    known = [chosen] if chosen else list(scan.environment.interpreters)
+    for interpreter in known:
+        for name in ("python3", "python"):
+            python = os.path.join(interpreter.path, "bin", name)
+            if os.access(python, os.X_OK):
+                return python
+    return sys.executable
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Where a copy lies for code that runs contained, and how to run it."""
+
+    folder: Path
+    python: str
+
+    def _place(self, name: str) -> str:
+        return f"/plan/{name}" if containment().kind == "bubblewrap" else str(self.folder / name)
+
+    def _run(self, command: Sequence[str], **environment: str) -> Outcome:
+        real = Path(os.path.realpath(self.python)).parent.parent
+        prefixes = {str(path): str(path) for path in {Path(self.python).parent.parent, real} if path != Path("/usr")}
+        fence = Fence(
+            read_only={str(self.folder): "/plan", **prefixes},
+            workdir="/",
+            environment={"PYTHONPATH": self._place("package"), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        )
+        return run_contained(command, fence, _LIMITS)
+
+    def load(self, module: str, symbol: str) -> dict[str, Any]:
+        done = self._run(load_command(self.python, self._place("workspace/src"), module, symbol))
+        lines = [line for line in done.output.splitlines() if line.startswith(b"{")]
+        return read_answer(lines[-1] if lines else b"", done.output, done.exit_code)
+
+    def run_tests(self) -> dict[str, Any] | None:
+        """By file what each test did; None if the runner did not come to its end."""
+        nonce = secrets.token_hex(16)
+        places = (self._place("run_tests.py"), self._place("workspace/src"), self._place("workspace/tests"))
+        done = self._run([self.python, *places], **{_NONCE: nonce})
+        for line in done.output.decode("utf-8", "replace").splitlines():
+            if line.startswith(f"{nonce} "):
+                found: dict[str, Any] = json.loads(line.removeprefix(f"{nonce} "))
+                return found
+        return None
+
+
+@contextmanager
+def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
+    """Readable for any user: the child runs as one without rights."""
+    folder = Path(tempfile.mkdtemp(prefix="labwright-plan-"))
+    try:
+        for relative in digest.files:
+            target = folder / "workspace" / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(workspace / relative, target, follow_symlinks=False)
+        write_small_package(folder / "package")
+        shutil.copyfile(_RUNNER, folder / _RUNNER.name)
+        for path, _folders, names in os.walk(folder):
+            os.chmod(path, 0o755)  # noqa: S103 - a copy of what was generated, for another user
+            for name in names:
+                os.chmod(os.path.join(path, name), 0o644)
+        yield Child(folder, python)
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,52 @@
+"""What the first nodes agree on before there is any IR: the digest of a request, and the experiment that is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+Scalar = bool | int | float | str
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AskedQuestion(Strict):
+    about: str
+    text: str
+    suggestions: tuple[str, ...] = ()
+
+
+class ReportDigest(Strict):
+    summary: str
+    goal: str
+    assumptions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    missing: tuple[AskedQuestion, ...] = ()  # asked, never invented; three at most
+
+
+class PlannedParameter(Strict):
+    flag: str  # as the project calls it: optimizer.lr
+    values: tuple[Scalar, ...]
+    rationale: str
+
+
+class ExperimentDraft(Strict):
+    """The facts of which the plan document and the IR are two forms."""
+
+    title: str
+    objective: str
+    script: str
+    parameters: tuple[PlannedParameter, ...]
+    fixed: dict[str, Any] = {}
+    seeds: tuple[int, ...] = ()
+    metric: str
+    direction: str
+    guards: dict[str, str] = {}  # further metrics that must not get worse, with their direction
+    baseline: dict[str, Scalar] | None = None
+    max_runs: int | None = None
+    gpus: int = 0
+    notes: tuple[str, ...] = ()  # assumptions and warnings that the reader of the plan must see

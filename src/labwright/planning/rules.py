@@ -1,0 +1,180 @@
+"""What the offline model answers for planning: the rules for goals, and templates for code. No language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from labwright.domain.plan_document import PlanSections
+from labwright.domain.plan_reader import read
+from labwright.llm import OfflineModel, Request
+from labwright.llm.offline import Rule
+from labwright.planning import templates
+from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
+from labwright.planning.goals import Goal, GoalReading, Question, Variation, read_goal
+from labwright.planning.plan_values import read_value
+from labwright.planning.scan import EntryPoint, ProjectScan, Role
+
+_MOST_QUESTIONS = 3
+_LONGEST_TITLE = 120
+_SCALES = {"log": "evenly spaced on a log scale", "linear": "evenly spaced", "switch": "on and off", "all": "all of it"}
+
+
+def offline_model() -> OfflineModel:
+    return OfflineModel(RULES)
+
+
+def digest(request: Request[ReportDigest]) -> ReportDigest:
+    reading = _reading(request)
+    questions = [*reading.questions, *_about_budget(reading)][:_MOST_QUESTIONS]
+    return ReportDigest(
+        summary=_summary(reading),
+        goal=reading.text.strip(),
+        assumptions=_assumptions(reading),
+        variables=tuple(variation.flag for variation in reading.variations),
+        expected_outputs=_outputs(reading),
+        missing=tuple(AskedQuestion(about=q.about, text=q.text, suggestions=q.suggestions) for q in questions),
+    )
+
+
+def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
+    reading, scan = _reading(request), request.given["scan"]
+    entry = scan.entry_point(reading.script or "")
+    assert entry is not None and reading.goal is not None  # else there were questions, and this node did not run
+    seeds = reading.seeds if entry.flags_for(Role.SEED) else ()
+    return ExperimentDraft(
+        title=_title(request.given["plan"], reading),
+        objective=_objective(reading),
+        script=entry.path,
+        parameters=tuple(_parameter(variation) for variation in reading.variations),
+        fixed=reading.fixed,
+        seeds=seeds,
+        metric=reading.goal.metric,
+        direction=reading.goal.direction,
+        guards={guard.metric: guard.direction for guard in reading.guards},
+        baseline=_baseline(reading),
+        max_runs=reading.budget.runs,
+        gpus=reading.budget.gpus or 0,
+        notes=_assumptions(reading),
+    )
+
+
+def task_tests(request: Request[str]) -> str:
+    return templates.task_test(request.given["ir"], request.given["task_id"])
+
+
+def task_body(request: Request[str]) -> str:
+    return templates.task_module(request.given["ir"], request.given["task_id"])
+
+
+RULES: Mapping[str, Rule] = {
+    "DraftReportDigest": digest,
+    "DraftImplementationPlan": draft,
+    "GenerateTaskTests": task_tests,
+    "GenerateTaskImplementations": task_body,
+}
+
+
+def _reading(request: Request[Any]) -> GoalReading:
+    """Feedback is read like more words of the goal: it is all that rules can make of it."""
+    scan: ProjectScan = request.given["scan"]
+    words = "\n".join(part for part in (request.given["goal"], request.feedback) if part)
+    plan: str = request.given["plan"]
+    if not plan:
+        return read_goal(words, scan)
+    return _of_saved_plan(read(plan).sections, words, scan)
+
+
+def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> GoalReading:
+    """The table of a saved plan is its grid; the other facts are read from its words."""
+    approach = "\n".join(step.description for step in sections.approach)
+    rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
+    metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
+    from dataclasses import replace
+
+    reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
+    entry = scan.entry_point(reading.script or "")
+    variations = tuple(_row(entry, row.name, row.values, row.rationale) for row in sections.parameters)
+    if entry is None or not variations or any(entry.flag(variation.flag) is None for variation in variations):
+        return reading
+    asked = tuple(question for question in reading.questions if question.about not in ("vary", "values"))
+    baseline = {variation.flag: _default(entry, variation.flag) for variation in variations}
+    return replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
+
+
+def _row(entry: EntryPoint | None, name: str, values: tuple[str, ...], rationale: str) -> Variation:
+    flag = entry.flag(name) if entry else None
+    return Variation(
+        flag=flag.name if flag else name,
+        values=tuple(read_value(value, flag.type if flag else "str") for value in values),
+        note=rationale,
+    )
+
+
+def _default(entry: EntryPoint, name: str) -> Any:
+    flag = entry.flag(name)
+    return flag.default if flag else None
+
+
+def _about_budget(reading: GoalReading) -> list[Question]:
+    limit = reading.budget.runs
+    if limit is None or reading.run_count <= limit:
+        return []
+    text = f"The grid makes {reading.run_count} runs, and the goal allows {limit}. Which values or seeds may go?"
+    return [Question(about="budget", text=text)]
+
+
+def _assumptions(reading: GoalReading) -> tuple[str, ...]:
+    found = [*reading.warnings]
+    if reading.goal and reading.goal.assumed:
+        found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
+    if reading.unread:
+        found.append(f"Not understood and left out: {', '.join(reading.unread[:10])}.")
+    return tuple(found)
+
+
+def _summary(reading: GoalReading) -> str:
+    names = ", ".join(variation.flag for variation in reading.variations) or "something not named yet"
+    script = reading.script or "a script not named yet"
+    return f"Read by rules, not by a language model: vary {names} in {script}."
+
+
+def _outputs(reading: GoalReading) -> tuple[str, ...]:
+    metric = reading.goal.metric if reading.goal else "the metric"
+    return (
+        f"a table of {metric} for each configuration",
+        "the best configuration",
+        "how it compares with the baseline",
+    )
+
+
+def _title(plan: str, reading: GoalReading) -> str:
+    saved = read(plan).sections.title if plan else ""
+    names = " and ".join(variation.flag for variation in reading.variations)
+    return saved or f"Effect of {names} in {reading.script}"[:_LONGEST_TITLE]
+
+
+def _objective(reading: GoalReading) -> str:
+    goal = reading.goal or Goal(metric="", direction="")
+    names = " and ".join(variation.flag for variation in reading.variations)
+    way = "highest" if goal.direction == "maximize" else "lowest"
+    return f"Find the {names} with the {way} {goal.metric} when running {reading.script}."
+
+
+def _parameter(variation: Variation) -> PlannedParameter:
+    rationale = variation.note or (
+        f"the goal asks for {_SCALES[variation.scale]}" if variation.scale in _SCALES else ""
+    )
+    return PlannedParameter(
+        flag=variation.flag, values=variation.values, rationale=rationale or "the goal names these values"
+    )
+
+
+def _baseline(reading: GoalReading) -> dict[str, Any] | None:
+    """The script as it is; none where it has no defaults, or where it would go over the budget."""
+    if any(value is None for value in reading.baseline.values()) or not reading.baseline:
+        return None
+    in_grid = all(reading.baseline[variation.flag] in variation.values for variation in reading.variations)
+    more = 0 if in_grid else max(1, len(reading.seeds))
+    limit = reading.budget.runs
+    return None if limit is not None and reading.run_count + more > limit else reading.baseline

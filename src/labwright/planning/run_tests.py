@@ -1,0 +1,77 @@
+"""Runs inside the sandbox, in the project's interpreter (3.8 or newer): every test file in a process of its own.
+
+A file's process has to answer for each test over a pipe, with a secret: ending early, or printing what a pass looks
+like, is no pass. The verdict goes out behind a nonce that the tests' processes are not given.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+import traceback
+from typing import Any
+
+
+def main() -> None:
+    nonce = os.environ.pop("LABWRIGHT_NONCE")
+    source, tests = sys.argv[1:3]
+    names = sorted(name for name in os.listdir(tests) if name.startswith("test_") and name.endswith(".py"))
+    found = {name: run_file(source, os.path.join(tests, name)) for name in names}
+    sys.stdout.write("\n%s %s\n" % (nonce, json.dumps(found)))  # noqa: UP031 - as old as the oldest interpreter
+
+
+def run_file(source: str, path: str) -> dict[str, Any]:
+    secret = secrets.token_hex(16)
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-B", __file__, source, path, str(writing)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writing],
+    )  # fmt: skip
+    os.close(writing)
+    assert child.stdin is not None
+    child.stdin.write(secret.encode())
+    child.stdin.close()
+    with os.fdopen(reading, encoding="utf-8", errors="replace") as answers:
+        lines = [line.rstrip("\n").split(" ", 2) for line in answers]
+    child.wait()
+    results = {line[1]: line[2] for line in lines if len(line) == 3 and line[0] == secret}
+    whole = results.pop("(end)", None) is not None
+    return {"whole": whole, "tests": results}
+
+
+def answer_for(source: str, path: str, pipe: int) -> None:
+    secret = sys.stdin.read()
+
+    def tell(name: str, words: str) -> None:
+        os.write(pipe, ("%s %s %s\n" % (secret, name, " ".join(words.split()))).encode())  # noqa: UP031
+
+    sys.path.insert(0, source)
+    spec = importlib.util.spec_from_file_location("tests_of_the_plan", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        for name in [name for name in vars(module) if name.startswith("test_")]:
+            tell(name, outcome_of(getattr(module, name)))
+    except BaseException as error:  # noqa: BLE001 - whatever importing raises is the answer
+        tell("(import)", "%s: %s" % (type(error).__name__, error))  # noqa: UP031
+    tell("(end)", "end")
+
+
+def outcome_of(test: Any) -> str:
+    try:
+        test()
+    except BaseException:  # noqa: BLE001 - so is whatever a test raises
+        return "failed: " + traceback.format_exc()[-500:]
+    return "passed"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        answer_for(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    else:
+        main()

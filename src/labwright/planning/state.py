@@ -1,0 +1,60 @@
+"""What the manifest says of planning: approved, validated and ready for a run are three different things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labwright.planning.drafts import AskedQuestion, Strict
+from labwright.workspace import PlanWorkspaceHandle
+
+_KEY = "planning"  # our part of the manifest
+
+
+class Approval(Strict):
+    digest: str
+    by: str
+    at: str
+    automatic: bool = False  # by a gate policy, not by a person
+
+
+class PlanRunHandoff(Strict):
+    """The only way into a run. Places are relative: resolved when it is loaded."""
+
+    plan_id: str
+    digest: str
+    source_root: str
+    module: str
+    symbol: str
+    validation: dict[str, Any]
+    created_at: str
+
+
+class PlanState(Strict):
+    status: str = "new"  # new, needs_input, waiting_for_review, rejected, failed, ready_for_run
+    node: str = ""
+    model: str = ""
+    questions: tuple[AskedQuestion, ...] = ()
+    validated: bool = False
+    validated_digest: str = ""
+    approval: Approval | None = None
+    ready_for_run: bool = False
+    handoff: PlanRunHandoff | None = None
+    feedback: dict[str, str] = {}  # by node
+    error: str = ""
+
+    @property
+    def approved(self) -> bool:
+        return self.approval is not None
+
+    def view(self) -> dict[str, Any]:
+        return {**self.model_dump(mode="json"), "approved": self.approved}
+
+
+def read_state(handle: PlanWorkspaceHandle) -> PlanState:
+    return PlanState(**handle.manifest().get(_KEY, {}))
+
+
+def change_state(handle: PlanWorkspaceHandle, **facts: Any) -> PlanState:
+    state = read_state(handle).model_copy(update=facts)
+    handle.update_manifest(**{_KEY: state.model_dump(mode="json")})
+    return state
