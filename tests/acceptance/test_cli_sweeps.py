@@ -72,6 +72,7 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         ("", 1, "empty"),
         ("# nothing\n", 1, "empty"),
         ("- a\n- b\n", 1, "no fields"),
+        ("base_command: x\nparameters: &a\n  lr: *a\n", 3, "alias"),
         ("base_command: x\nmethod: magic\nparameters: {lr: [1]}\n", 2, "'grid', 'random' or 'adaptive'"),
         ("base_command: x\nparameters:\n  a: [1]\n  lr: []\n", 4, "empty list"),
         ("base_command: x\nparameters:\n  lr:\n    max: 1\n    min: 2\n", 5, "min must be less than max"),

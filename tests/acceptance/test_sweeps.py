@@ -55,7 +55,7 @@ def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) ->
     sweep_when(lab, made["id"], "completed")
     found = lab.get(f"/sweeps/{made['id']}/results")["verdict"]
     assert found["kind"] == "within_noise"
-    assert "less than the noise between seeds" in found["text"]
+    assert "may be the noise between seeds" in found["text"]
 
 
 def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) -> None:
@@ -398,3 +398,16 @@ def test_two_sweeps_share_the_cards_fairly(four_cards: LiveServer) -> None:
         sweep_when(four_cards, sweep["id"], "completed")
     began = [line.split()[1][0] for line in (four_cards.project / "seen").read_text().splitlines()]
     assert abs(began[:12].count("e") - 6) <= 2, began
+
+
+def test_what_was_asked_for_before_is_named_not_silently_repeated(lab: LiveServer) -> None:
+    wanted = {"base_command": "true --again", "parameters": {"a": [1, 2]}, "auto_start": False}
+    first = make_sweep(lab, **wanted)
+    assert first["warnings"] == []
+    assert first["id"] in make_sweep(lab, **wanted)["warnings"][-1]
+    wild = lab.post("/sweeps/wild", {"name": "w", "goal": ""})["id"]
+    run = {"command": "true", "sweep_id": wild, "params": {"a": 1}, "seed": 0}
+    once = lab.post("/runs", run)
+    assert once["warnings"] == []
+    assert once["id"] in lab.post("/runs", run)["warnings"][-1]
+    assert lab.post("/runs", {**run, "seed": 1})["warnings"] == []

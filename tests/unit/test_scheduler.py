@@ -192,3 +192,19 @@ def test_a_narrow_run_is_told_for_whom_free_cards_are_kept() -> None:
     kept = look(("run-a", "", 1), gpus=2, kept_for="run-w")
     assert why_queued("run-x", 1, 0, None, kept) == "1 GPU free, kept for run-w, which has waited longer"
     assert pick([wide, narrow], half.capacity, [("", 1)]) == []
+
+
+def test_two_sweeps_take_turns_where_one_run_fits_at_a_time() -> None:
+    queued = [
+        candidate(f"{group}{i}", group=group, waited=wait - i)
+        for group, wait in (("a", 90), ("b", 50))
+        for i in range(4)
+    ]
+    turns: dict[str, int] = {}
+    started = []
+    for number in range(1, 9):
+        (run,) = choose(in_order(queued), (), Capacity(gpus=0, cpu_runs=1), {}, NOW, AGEING, turns)
+        queued = [one for one in queued if one.run_id != run]
+        turns[run[0]] = number
+        started.append(run)
+    assert started == ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"]

@@ -60,6 +60,7 @@ def read_sweep_file(path: Path) -> SweepFile:
     if len(text) > _LARGEST_BYTES:
         raise Invalid(f"{path} is too large for a sweep.", hint="It may have 1 MB.")
     try:
+        _refuse_aliases(path, text)
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
@@ -71,6 +72,14 @@ def read_sweep_file(path: Path) -> SweepFile:
     if not isinstance(content, dict):
         raise Invalid(f"{path}, line 1: there are no fields.", hint=_EXAMPLE)
     return SweepFile(path, content, reader.lines)
+
+
+def _refuse_aliases(path: Path, text: bytes) -> None:
+    """A few of them can stand for more values than fit into memory, or for themselves."""
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise Invalid(f"{path}, line {line}: *{event.anchor} is an alias.", hint="Write the values out.")
 
 
 def _unreadable(path: Path, error: yaml.YAMLError) -> Invalid:

@@ -8,6 +8,7 @@ import select
 import sqlite3
 import threading
 import time
+from collections.abc import Mapping
 
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
@@ -18,7 +19,7 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
+from labwright.compute.scheduler import Candidate, active_load, capacity_of, choose, load_queues
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
@@ -48,6 +49,7 @@ class Engine:
         self._look_at = 0.0
         self._launch_again_at = 0.0
         self._unanswerable: set[str] = set()
+        self._turns: dict[str, int] = {}  # by sweep: when a run of it was started last, as a rising number
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab)
@@ -194,8 +196,15 @@ class Engine:
             return
         limits = sweeps.limits(reader)
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
-        if chosen := choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
+        chosen = choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds, self._turns)
+        if chosen:
+            self._note_turns(queues, chosen)
             self._launch(chosen)
+
+    def _note_turns(self, queues: Mapping[str, list[Candidate]], chosen: list[str]) -> None:
+        groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}
+        for run_id in chosen:
+            self._turns[groups[run_id]] = max(self._turns.values(), default=0) + 1
 
     def _launch(self, run_ids: list[str]) -> None:
         """Commit first, then folders, then spawn: a kill in between is found by `recover`."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
@@ -65,8 +66,10 @@ def choose(
     limits: Mapping[str, int],
     now: float,
     ageing_seconds: float,
+    turns: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
-    """Priority first; among equals the sweep with the fewest active runs; then order of arrival.
+    """Priority first; among equals the sweep with the fewest active runs, then the one whose turn was longest ago, so
+    that sweeps alternate also where one run fits at a time; then order of arrival.
 
     A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then cards are kept.
     """
@@ -78,17 +81,19 @@ def choose(
     for candidate in chain.from_iterable(queues.values()):
         waiting.setdefault(candidate.queue, []).append(candidate)
     chosen: list[str] = []
+    had = dict(turns)
     while True:
         heads = [queue[0] for queue in waiting.values() if queue]
         heads = [head for head in heads if load[head.group] < limits.get(head.group, 1 << 30)]
         if not heads or (free_gpus <= 0 and free_slots <= 0):
             return chosen
-        head = min(heads, key=lambda c: (-c.priority, load[c.group], c.queued_at))
+        head = min(heads, key=lambda c: (-c.priority, load[c.group], had.get(c.group, 0), c.queued_at))
         waiting[head.queue].pop(0)
         room = free_slots if head.gpus == 0 else free_gpus
         if max(1, head.gpus) <= room:
             chosen.append(head.run_id)
             load[head.group] += 1
+            had[head.group] = max(had.values(), default=0) + 1
             free_slots -= head.gpus == 0
             free_gpus -= head.gpus
         elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:

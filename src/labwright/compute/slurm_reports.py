@@ -32,6 +32,7 @@ _EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another nod
 _HEARTBEAT_PATIENCE_SECONDS = 30.0
 _LEFTOVER_SECONDS = 20.0
 _LOG_TAIL_BYTES = 500
+_OUT_OF_MEMORY = "memory limit"  # in slurmd's own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +216,10 @@ class SlurmReports:
         if not alive:
             ending = ending_of(row)
             log_words = self._log_tail(run, row) if ending.reason == "sidecar_lost" else ""
-            self._end_by_word(run, Ending(status=ending.status, reason=ending.reason, words=ending.words + log_words))
+            status, reason = ending.status, ending.reason
+            if _OUT_OF_MEMORY in log_words:  # Slurm's state may say no more than FAILED
+                status, reason = RunStatus.FAILED, "out_of_memory"
+            self._end_by_word(run, Ending(status=status, reason=reason, words=ending.words + log_words))
 
     # -- ending
 

@@ -109,8 +109,8 @@ def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
     if alike and alike[0] is second:
         return Verdict(
             "within_noise",
-            f"The best leads the next by {gap:.3g}, which is less than the noise between seeds "
-            f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}): that is no difference. "
+            f"The best leads the next by {gap:.3g}, which may be the noise between seeds "
+            f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %): that is no difference. "
             f"{len(alike)} of the next {min(_COMPARED, len(valued) - 1)} configurations cannot be told from the best.",
         )
     return Verdict(

@@ -40,6 +40,7 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
             blocked_by = _check_references(tx, run)
             if blocked_by:
                 run = run.evolve(status_reason=waits_for(tx, run), warnings=_with_idle_parents(tx, run))
+            run = run.evolve(warnings=(*run.warnings, *_same_in_sweep(tx, run)))
             if wanted.auto_start:
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
@@ -51,6 +52,15 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
     if wanted.auto_start:
         lab.wake()
     return run
+
+
+def _same_in_sweep(tx: Transaction, run: Run) -> list[str]:
+    """A repetition that nobody meant counts as another seed; one that was asked for has its parent."""
+    if run.sweep_id is None or run.config_hash is None or run.parent_run_id is not None:
+        return []
+    asked = {name: getattr(run, name) for name in ("sweep_id", "config_hash", "seed", "command")}
+    row = tx.execute(RUNS["twin"], **asked).fetchone()
+    return [f"{row[0]} of this sweep has the same configuration and seed; both count in its means."] if row else []
 
 
 def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Run | None:

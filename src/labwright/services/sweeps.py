@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labwright.compute.ingest import end_run
@@ -76,6 +76,7 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
             if answer := recall(tx, key):
                 forget_secrets(lab, sweep.id)
                 return Sweep.from_dict(json.loads(answer))
+            sweep = replace(sweep, warnings=(*sweep.warnings, *_same_before(tx, sweep)))
             sweeps.insert(tx, sweep, str(actor), len(planned.runs))
             add_runs(lab, tx, planned.runs, actor)
             remember(tx, key, sweep.to_dict())
@@ -86,6 +87,14 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
         raise
     lab.wake()
     return sweep
+
+
+def _same_before(tx: Transaction, sweep: Sweep) -> list[str]:
+    found = sweeps.twin_of(tx.connection, sweep)
+    if found is None:
+        return []
+    before, name = found
+    return [f"{before} ({name}) has the same command and parameters; to add to it, extend it instead."]
 
 
 def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:

@@ -145,3 +145,10 @@ def count_by_status(connection: sqlite3.Connection, sweep_id: str) -> dict[str, 
     counts: dict[str, int] = {status.value: 0 for status in RunStatus}
     counts.update(dict(connection.execute(RUNS["count_by_status_in_sweep"], {"sweep_id": sweep_id})))
     return counts
+
+
+def twin_of(connection: sqlite3.Connection, sweep: Sweep) -> tuple[str, str] | None:
+    """The newest other sweep with the same command and parameters: its id and name."""
+    values = {"id": sweep.id, "base_command": sweep.base_command, "parameters": json.dumps(sweep.parameters)}
+    row = connection.execute(SWEEPS["twin"], values).fetchone()
+    return None if row is None else (row[0], row[1])

@@ -77,6 +77,11 @@ ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
+-- name: twin
+SELECT id FROM runs
+WHERE sweep_id = :sweep_id AND config_hash = :config_hash AND record ->> 'seed' IS :seed AND record ->> 'command' = :command
+LIMIT 1;
+
 -- name: add_dependency
 INSERT OR IGNORE INTO run_after (child, parent) VALUES (:child, :parent);
 

@@ -10,6 +10,11 @@ SELECT record FROM sweeps WHERE id = :id;
 -- name: update
 UPDATE sweeps SET record = :record WHERE id = :id;
 
+-- name: twin
+SELECT id, record ->> 'name' FROM sweeps
+WHERE record ->> 'base_command' = :base_command AND record ->> 'parameters' = json(:parameters) AND id != :id
+ORDER BY seq DESC LIMIT 1;
+
 -- name: list
 SELECT seq, record FROM sweeps WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
 
