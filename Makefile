@@ -27,7 +27,8 @@ demo: setup ## show end to end what Labwright can do so far
 	@scripts/demo
 
 system: ## system packages that the tests use
-	@scripts/install-system-packages bash bubblewrap chromium curl fonts-dejavu-core gcc git libc6-dev procps tmux util-linux
+	@scripts/install-system-packages bash bubblewrap chromium curl fonts-dejavu-core gcc git libc6-dev munge procps \
+		slurm-wlm tmux util-linux
 
 test: setup system ## everything but what takes minutes
 	$(BIN)/ruff check .

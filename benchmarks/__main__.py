@@ -6,7 +6,22 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import command, drain, idle, latency, listing, logs, metrics, peers, report, sdk, submit
+from benchmarks import (
+    command,
+    drain,
+    idle,
+    latency,
+    listing,
+    logs,
+    metrics,
+    peers,
+    report,
+    sdk,
+    slurm,
+    submit,
+    sweeps,
+    workflow,
+)
 from benchmarks.figure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -17,8 +32,11 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "logs": logs.measure,
     "sdk": sdk.measure,
     "metrics": metrics.measure,
+    "sweeps": sweeps.measure,
+    "slurm": slurm.measure,
     "idle": idle.measure,
     "help": command.measure,
+    "workflow": workflow.measure,
 }
 
 

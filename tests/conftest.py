@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_server import LiveServer
+from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
+from labwright.sim.slurm_config import Timers
+from tests.support.live_server import ENDED, LiveServer
+from tests.support.slurm import slurm_server
 
 
 @pytest.fixture
@@ -26,16 +29,49 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
 
     yield make
     for server in made:
-        if server.process is not None and server.process.poll() is None:
-            for run in server.all_runs():
-                if run["status"] not in ("finished", "failed", "stopped", "lost"):
-                    server.call("POST", f"/runs/{run['id']}/stop")
+        stop_all(server)
         server.stop()
+
+
+def stop_all(server: LiveServer) -> None:
+    if server.process is not None and server.process.poll() is None:
+        for run in server.all_runs():
+            if run["status"] not in ENDED:
+                server.call("POST", f"/runs/{run['id']}/stop")
 
 
 @pytest.fixture
 def server(make_server: Callable[..., LiveServer]) -> LiveServer:
     return make_server().start()
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[SimulatedSlurm]:
+    """One for all tests of a process that leave it as it was."""
+    with simulated_slurm(SlurmSize(nodes=3, gpus=2)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_slurm() -> Iterator[SimulatedSlurm]:
+    """For tests that break it: two nodes, which are missed soon."""
+    with simulated_slurm(SlurmSize(nodes=2, gpus=2), Timers(node_silence_seconds=4)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def make_slurm_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
+    """Servers in front of a Slurm, that are gone with all their runs when the test ends."""
+    made: list[LiveServer] = []
+
+    def make(cluster: SimulatedSlurm, name: str = "project", **environment: str) -> LiveServer:
+        made.append(slurm_server(tmp_path / name, cluster, **environment))
+        return made[-1]
+
+    yield make
+    for server in made:
+        stop_all(server)
+        server.stop()
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def main() -> None:
     if options.lr <= 0:
         raise ValueError(f"the learning rate must be above 0, not {options.lr:g}")
 
-    rng = random.Random(options.seed)  # noqa: S311 - nothing here is a secret
+    rng = random.Random(options.seed)
     training, unseen = two_moons(1000, rng), two_moons(500, rng)
     network = Network.random(rng)
     for step in range(1, options.epochs + 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import Any, BinaryIO
 
 LONGEST_LINE = 16 << 20  # nobody who means well writes a longer one
@@ -13,7 +14,7 @@ _SHOWN_BYTES = 200
 
 def write_whole(path: str | os.PathLike[str], content: bytes, *, sync: bool = True) -> None:
     """Readers see the old content or the new, never a part. `sync` also survives a power cut."""
-    aside = f"{os.fspath(path)}.{os.getpid()}.new"
+    aside = _aside(os.fspath(path))
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write_all(fd, content)
@@ -44,7 +45,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 def create_exclusive(path: str, content: bytes) -> bool:
     """Make the file with its content, or learn that somebody else was first; nothing in between is ever seen."""
-    aside = f"{path}.{os.getpid()}.new"
+    aside = _aside(path)
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write_all(fd, content)
@@ -103,6 +104,11 @@ def all_lines(path: str, offset: int = 0) -> tuple[list[bytes], int]:
             return found, end
         found += lines
         offset = end
+
+
+def _aside(path: str) -> str:
+    """Each writer's own: two threads may write the same file at the same time."""
+    return f"{path}.{os.getpid()}.{threading.get_ident()}.new"
 
 
 def _write_all(fd: int, content: bytes) -> None:

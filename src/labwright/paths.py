@@ -33,9 +33,36 @@ class RunPaths:
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
+        self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, and a sidecar that could not even begin
 
     def claim(self, attempt: int) -> str:
         return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"
+
+
+class ArrayPaths:
+    """The folder of a Slurm job array: which task is which run, and what Slurm had to say."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.dir = os.fspath(folder)
+        self.runs = f"{self.dir}/runs.json"
+
+    def log(self, task: int | str) -> str:
+        return f"{self.dir}/{task}.log"
+
+
+class PlanPaths:
+    """One plan's folder, the same in every workspace. Nothing in it names a place outside, so it can be moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = folder
+        self.manifest = folder / "manifest.yaml"
+        self.text = folder / "plan" / "implementation_plan.md"
+        self.versions = folder / "versions"
+        self.staged = folder / "staged"  # what the next rename puts in place
+        self.copies = folder / "copies"  # by digest, read-only
+
+    def version(self, number: int) -> Path:
+        return self.versions / f"{number}.json"
 
 
 class ProjectPaths:
@@ -54,6 +81,8 @@ class ProjectPaths:
         self.wake = self.state / "wake"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.arrays = self.state / "arrays"
+        self.plans = self.state / "plans"
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
@@ -77,8 +106,11 @@ class ProjectPaths:
     def run(self, run_id: str) -> RunPaths:
         return RunPaths(self.runs / run_id)
 
-    def secret(self, run_id: str) -> Path:
-        return self.secrets / f"{run_id}.json"
+    def array(self, array_id: str) -> ArrayPaths:
+        return ArrayPaths(self.arrays / array_id)
+
+    def secret(self, owner: str) -> Path:
+        return self.secrets / f"{owner}.json"
 
     def environment(self, digest: str) -> Path:
         return self.environments / f"{digest}.json"

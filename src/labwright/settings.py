@@ -59,7 +59,13 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "notify_retry_seconds": (0.001, 3_600),
     "system_metrics_seconds": (0, 3_600),
 }
-TABLES = {"metrics": "[metrics]", "alerts_builtin": "[alerts_builtin]", "alerts": "[[alerts]]", "notify": "[[notify]]"}
+TABLES = {
+    "slurm": "[slurm]",
+    "metrics": "[metrics]",
+    "alerts_builtin": "[alerts_builtin]",
+    "alerts": "[[alerts]]",
+    "notify": "[[notify]]",
+}
 _LARGEST = 1e15
 _NEVER_EMPTY = ("host", "lease_dir")
 
@@ -97,6 +103,15 @@ def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
     found = _parsed(path).get(name, [])
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
         raise Invalid(f"{path}: {name} must be written as [[{name}]] tables.")
+    return found
+
+
+def load_table(project: Path, name: str) -> dict[str, Any]:
+    """The `[name]` table of `labwright.toml`, likewise."""
+    path = project / CONFIG_FILE
+    found = _parsed(path).get(name, {})
+    if not isinstance(found, dict):
+        raise Invalid(f"{path}: {name} must be written as a [{name}] table.")
     return found
 
 

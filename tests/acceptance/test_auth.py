@@ -25,6 +25,7 @@ OPEN = {"/", "/health", "/docs", "/openapi.json"}
 # What an agent, a viewer and a run may not do, by hand, so that a slip in a route shows.
 PERSON_ONLY = {
     ("DELETE", "/runs/{run_id}"),
+    ("DELETE", "/plans/{plan_id}"),
     ("POST", "/cluster"),
     ("POST", "/gc"),
     ("POST", "/backup"),

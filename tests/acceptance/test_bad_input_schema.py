@@ -43,7 +43,8 @@ def known(lab: LiveServer) -> dict[str, str]:
     run = lab.wait_for_end(lab.submit("echo hello")["id"])["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "m", "choices": ["ignore"]})["id"]
     sweep = lab.post("/sweeps/wild", {"name": "s"})["id"]
-    return {"run_id": run, "alert_id": alert, "sweep_id": sweep}
+    plan = lab.post("/plans", {"title": "t", "goal": "g", "raw_markdown": "x"})["id"]
+    return {"run_id": run, "alert_id": alert, "sweep_id": sweep, "plan_id": plan}
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))

@@ -14,6 +14,9 @@ from fastapi import FastAPI
 
 from labwright.cli.main import app as cli
 from labwright.domain.event import EventType
+from labwright.domain.plan import PlanStatus
+from labwright.domain.plan_document import TITLE, Header
+from labwright.domain.plan_reader import read as read_plan
 from labwright.domain.run import RunStatus
 from labwright.server.app import make_api
 from labwright.server.boot import open_lab, prepare_state
@@ -62,13 +65,27 @@ def test_the_http_reference_names_no_route_that_is_not_there(application: FastAP
 def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI) -> None:
     text = read("http.md")
     schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
-    wanted = {f"{name}.{field}" for name in ("RunIn", "RunPatch", "RerunIn", "WildSweepIn", "AlertIn", "ClusterIn")
-              for field in schemas[name]["properties"]}  # fmt: skip
+    forms = (
+        *("RunIn", "RunPatch", "RerunIn", "AlertIn", "ClusterIn", "PlanIn", "PlanPatch"),
+        *("WildSweepIn", "SweepIn", "SweepExtension"),
+    )
+    wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}
     assert sorted(name for name in wanted if not re.search(rf"\b{name.split('.')[1]}\b", text)) == []
 
 
 def test_every_status_of_a_run_is_in_the_http_reference() -> None:
     assert [status for status in RunStatus if f"`{status}`" not in read("http.md")] == []
+
+
+def test_every_status_and_header_of_a_plan_is_in_the_reference() -> None:
+    assert [status for status in PlanStatus if f"`{status}`" not in read("http.md")] == []
+    assert [header for header in (TITLE, *Header) if header not in read("plan-format.md")] == []
+
+
+def test_the_example_of_a_plan_has_the_exact_form() -> None:
+    example = re.search(r"^````markdown\n(.*?)^````", read("plan-format.md"), re.MULTILINE | re.DOTALL)
+    assert example
+    assert read_plan(example[1]).faults == ()
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

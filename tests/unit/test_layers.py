@@ -22,6 +22,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "tokens": ({"domain"}, "a secret and what is signed with it"),
     "sandbox": (set(), "holds back code that nobody vouched for: knows nothing of what that code is"),
     "sdk": (set(), "runs in the user's own interpreter, where Labwright is not installed"),
+    "workflow": (set(), "runs in the project's own interpreter, where Labwright is not installed"),
     "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
     "sim": (GROUND | {"gpu"}, "a driver for rehearsals: it must not know who looks at it"),
     "sidecar": (
@@ -29,9 +30,14 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         "starts in tens of ms by the thousand and outlives the server: nothing heavy, no SQL, no HTTP",
     ),
     "store": (GROUND, "the only SQL"),
-    "compute": (GROUND | {"gpu", "store"}, "starts the sidecar by command and never imports it"),
-    "services": (GROUND | {"gpu", "store", "compute"}, "one function a verb, called by every way in"),
-    "server": (GROUND | {"gpu", "sdk", "store", "compute", "services"}, "HTTP only, and what is set up at start"),
+    "workspace": (GROUND, "plans as folders: they can be moved, so they know no database and no server"),
+    "compute": (GROUND | {"gpu", "store", "workspace"}, "starts the sidecar by command and never imports it"),
+    "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
+    "planning": (GROUND, "reads projects and goals without running them; needs no server"),
+    "server": (
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
+        "HTTP only, and what is set up at start",
+    ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),
 }
@@ -87,9 +93,9 @@ def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
 
 
 def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> None:
-    foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio"}
+    foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio", "yaml"}
     wrong = []
-    for layer in ("domain", "sdk", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
+    for layer in ("domain", "sdk", "workflow", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
         target = ROOT / layer
         for path in [target] if target.suffix else target.rglob("*.py"):
             used = {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from labwright import store
 from labwright.compute.scheduler import load_queues
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.errors import Invalid, LabwrightError, StorageFailed
@@ -47,6 +48,22 @@ def test_a_change_that_fails_leaves_neither_row_nor_event(db: Database) -> None:
         raise RuntimeError
     assert runs.count_by_status(db.reader())["ready"] == 0
     assert events.last_seq(db.reader()) == 0
+
+
+def test_a_database_of_an_older_number_gets_what_is_newer_though_a_number_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    folder = Path(store.__file__).parent / "migrations"
+    connection = sqlite3.connect(path)
+    for script in sorted(folder.glob("000[123]_*.sql")):
+        connection.executescript(script.read_text())
+    connection.executescript("PRAGMA user_version = 3")
+    connection.close()
+    Database(path).close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT count(*) FROM plans").fetchone() == (0,)
+    newest = max(int(script.name[:4]) for script in folder.glob("*.sql"))
+    assert connection.execute("PRAGMA user_version").fetchone() == (newest,)
+    connection.close()
 
 
 def test_events_are_numbered_without_a_gap_also_after_one_was_taken_back(db: Database) -> None:

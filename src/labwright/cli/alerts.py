@@ -44,7 +44,7 @@ def _table(screen: Screen, found: list[Json]) -> None:
     columns = [
         Column(title="alert"),
         Column(title="severity"),
-        Column(title="run"),
+        Column(title="about"),
         Column(title="raised", right=True),
         Column(title="choices", shrinks=True),
         Column(title="message", shrinks=True),
@@ -55,7 +55,8 @@ def _table(screen: Screen, found: list[Json]) -> None:
 def _row(alert: Json) -> list[Cell]:
     severity = (alert["severity"], _STYLES[Severity(alert["severity"])])
     answer = f"answered: {alert['answer']}" if alert["answer"] else " / ".join(alert["choices"])
-    return [alert["id"], severity, alert["run_id"], (ago(alert["created_at"]), "dim"), answer, alert["message"]]
+    about = alert["run_id"] or alert["sweep_id"]
+    return [alert["id"], severity, about, (ago(alert["created_at"]), "dim"), answer, alert["message"]]
 
 
 @alerts.command("answer")

@@ -46,7 +46,7 @@ def _show(screen: Screen, event: Json) -> None:
     if screen.as_json:
         screen.json_line(event)
         return
-    subject = event["run_id"] or event["sweep_id"] or ""
+    subject = event["run_id"] or event["sweep_id"] or event["data"].get("plan_id") or ""
     when = clock_time(event["time"])
     screen.say((f"{when}  ", "dim"), f"{event['type']:<15} ", (f"{subject:<16} ", "bold"), *_words(event))
 
@@ -58,9 +58,15 @@ def _words(event: Json) -> list[Any]:
         why = f": {one_line(data['reason'])}" if data.get("reason") else ""
         code = f", exit {data['exit_code']}" if data.get("exit_code") else ""
         return [f"{data['from']} → ", status_cell(data["to"]), f"{code}{why}", by]
-    if event["type"] == EventType.RUN_UPDATED:
-        return [f"changed: {', '.join(data['changed'])}", by]
+    if event["type"] in (EventType.SWEEP_STATUS, EventType.PLAN_STATUS):
+        why = f": {one_line(data['reason'])}" if data.get("reason") else ""
+        return [f"{data['from']} → {data['to']}{why}", by]
+    if event["type"] in (EventType.RUN_UPDATED, EventType.SWEEP_UPDATED, EventType.PLAN_UPDATED):
+        version = f", version {data['version']}" if "version" in data else ""
+        return [f"changed: {', '.join(data['changed'])}{version}", by]
     shown = [
-        one_line(str(data[name])) for name in ("name", "text", "message", "answer", "type", "url") if data.get(name)
+        one_line(str(data[name]))
+        for name in ("name", "title", "text", "message", "answer", "type", "url")
+        if data.get(name)
     ]
     return [" · ".join(shown), by]

@@ -8,7 +8,7 @@ import typer
 
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, counted, gigabytes, one_line
+from labwright.cli.words import ago, counted, duration, gigabytes, one_line
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import BusyLimits, Gpu, is_free
 from labwright.settings import load_settings
@@ -105,7 +105,8 @@ def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
             ("status", (found["status"], "green" if found["status"] == ClusterStatus.HEALTHY else "amber")),
             ("source", f"{found['source']}, {ago(found['last_detected_at'])}" if found["last_detected_at"] else ""),
             ("node", found["head_node"]),
-            ("GPUs", ", ".join(_card_words(found["gpus"])) or "none"),
+            ("nodes", str(found["node_count"]) if found["node_count"] > 1 else ""),
+            ("GPUs", ", ".join(_card_words(found["gpus"])) or str(found["gpu_count"] or "none")),
             ("CPU cores", str(found["cpu_count"])),
             ("memory", gigabytes(found["memory_total_mb"])),
             ("shared", "yes, other people use this machine" if found["shared_machine"] else "no"),
@@ -114,10 +115,31 @@ def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
             ("runs", ", ".join(active) or "none"),
         ]
     )
+    if found["partitions"]:
+        _partition_table(screen, found["partitions"])
     screen.heading("Looked at")
     for look in found["evidence"]:
         screen.say((f"{look['looked_at']}: ", "dim"), one_line(look["said"]))
     screen.next("GPUs one by one: labwright gpu" if found["gpus"] else "Look again: labwright cluster --detect")
+
+
+def _partition_table(screen: Screen, partitions: list[Json]) -> None:
+    screen.heading("Partitions")
+    titles = ("name", "state", "nodes", "CPUs", "GPUs", "time limit")
+    screen.table([Column(title=title) for title in titles], [_partition_row(found) for found in partitions])
+
+
+def _partition_row(found: Json) -> list[Cell]:
+    unwell = f" ({found['nodes_unwell']} not well)" if found["nodes_unwell"] else ""
+    limit = found["time_limit_seconds"]
+    return [
+        f"{found['name']} (default)" if found["default"] else found["name"],
+        found["state"],
+        f"{found['nodes']}{unwell}",
+        str(found["cpus"]),
+        str(found["gpus"]),
+        duration(limit) if limit else "none",
+    ]
 
 
 def _card_words(gpus: list[Json]) -> list[str]:

@@ -49,12 +49,15 @@ SECTIONS: dict[str, _Entries] = {
     },
     "Sweeps": {
         "sweeps": ("sweeps", "sweeps", "List sweeps."),
-        "sweep": ("sweeps", "sweep", "Make a sweep that runs can join."),
+        "sweep": ("sweeps", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
+    },
+    "Plans": {
+        "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
     },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
-        "sim": ("sim", "sim", "Simulated GPUs, to rehearse on a machine that has none."),
+        "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
     },
     "News": {
         "alerts": ("alerts", "alerts", "List open alerts, or answer one."),

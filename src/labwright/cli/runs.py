@@ -11,7 +11,7 @@ import typer
 from labwright.cli.options import AsJson, LastRun, Project, RunRef, RunRefs, connect
 from labwright.cli.screen import Screen, note
 from labwright.cli.show import run_in_full, run_line, run_table
-from labwright.cli.sweeps import sweep_id_of
+from labwright.cli.sweep_ids import sweep_id_of
 from labwright.cli.words import counted, parse_duration
 from labwright.client.follow import TimedOut, is_ended, wait_for_ends
 from labwright.client.lab import LabClient

@@ -152,6 +152,7 @@ def _machine(run: Json) -> list[tuple[str, Cell]]:
         ("gpuwrap", _gpuwrap_words(run)),
         ("used", ", ".join(filter(None, used))),
         ("process", f"{run['pid']} on {run['node']}" if run["pid"] else ""),
+        ("Slurm job", run["slurm_job_id"] or ""),
         ("tmux", run["tmux_target"] or ""),
     ]
 

@@ -1,4 +1,4 @@
-"""`sim`: simulated GPUs for rehearsing contention."""
+"""`sim`: simulated GPUs and a simulated Slurm, to rehearse on."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from labwright.cli.options import AsJson
 from labwright.cli.screen import Screen
 from labwright.domain.errors import Invalid
 from labwright.sim.gpus import SimulatedGpus, run_with_gpus
+from labwright.sim.slurm import SlurmSize, run_with_slurm
 
 sim = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -26,6 +27,21 @@ def gpus(
     The simulated driver is there as long as the command runs.
     """
     raise typer.Exit(run_with_gpus(count, command[1:] if command[0] == "--" else command))
+
+
+@sim.command("slurm", context_settings={"allow_interspersed_args": False})
+def slurm(
+    nodes: Annotated[int, typer.Option(min=1, max=50, metavar="N", help="How many nodes.")] = 3,
+    gpus: Annotated[int, typer.Option(min=0, max=16, metavar="N", help="How many GPUs each has.")] = 2,
+    command: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]", help="What is to see it.")] = None,
+) -> None:
+    """A Slurm cluster on this machine, in a folder of its own.
+
+    For example: labwright sim slurm -- bash, and there: labwright up -d
+    Without a command it prints the variable to set, and stays up until Ctrl-C.
+    """
+    argv = command or []
+    raise typer.Exit(run_with_slurm(SlurmSize(nodes=nodes, gpus=gpus), argv[1:] if argv[:1] == ["--"] else argv))
 
 
 @sim.command("set")

@@ -16,7 +16,7 @@ from labwright.cli.options import AsJson, Project, RunRef, connect
 from labwright.cli.runs import exit_code_of
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.show import note_on, run_line, time_taken
-from labwright.cli.sweeps import sweep_id_of
+from labwright.cli.sweep_ids import sweep_id_of
 from labwright.cli.words import one_line, parse_duration, parse_pair, parse_value
 from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient
@@ -55,6 +55,12 @@ def run(
         int | None, typer.Option(min=-1, metavar="N", help="gpuwrap: tries; -1 is as long as it takes.")
     ] = None,
     retry_delay: Annotated[str | None, typer.Option(metavar="TIME", help="gpuwrap: time between tries.")] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, metavar="N", help="Slurm: cores for it.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(min=1, metavar="MB", help="Slurm: memory on each node.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Slurm: how many nodes.")] = None,
+    slurm: Annotated[
+        list[str] | None, typer.Option(metavar="OPTION", help="Slurm: an option of sbatch, e.g. --slurm=-pdebug.")
+    ] = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,6 +89,10 @@ def run(
         "use_snapshot": snapshot,
         "auto_start": not no_start,
         "gpuwrap_config": gpuwrap_config(gpuwrap, retries, retry_delay),
+        "cpus": cpus,
+        "memory_mb": memory_mb,
+        "nodes": nodes,
+        "slurm": {"extra": slurm} if slurm else None,
     }
     _present(Screen(as_json=as_json), client, client.create_run(wanted), wait=wait and not no_start)
 

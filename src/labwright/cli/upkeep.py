@@ -72,14 +72,15 @@ def _db() -> None:
 
 @db.command("rebuild")
 def rebuild(project: Project = None, as_json: AsJson = False) -> None:
-    """Make the database anew from run folders, journal and newest backup; the old file is kept aside."""
+    """Make the database anew from folders, journal and newest backup; the old file is kept aside."""
     screen = Screen(as_json=as_json)
     with screen.working("reading the run folders"):
         rebuilt = run_offline("rebuild", project_folder(project))
     if as_json:
         screen.json(rebuilt)
         return
-    screen.say(f"Restored {counted(rebuilt['runs'], 'run')} and {counted(rebuilt['sweeps'], 'sweep')}.")
+    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan")]
+    screen.say(f"Restored {', '.join(parts)}.")
     screen.facts(
         [
             ("began with", rebuilt["backup"] or "no backup"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.domain.errors import Invalid, LabwrightError, ServerUnreachable
 
 _TIMEOUT_SECONDS = 60.0
 _IDLE_SECONDS = 2.0  # the server closes what was idle for 5
@@ -145,9 +145,15 @@ def raise_for_error(answer: Answer) -> None:
         return
     try:
         facts = answer.json["error"]
-        error = LabwrightError(facts["message"], hint=facts["hint"])
+        error = _error_of(facts)
         error.code = facts["code"]
     except (ValueError, KeyError, TypeError):
         error = LabwrightError(f"The server answered with status {answer.status} and no explanation.")
         error.code = f"http_{answer.status}"
     raise error
+
+
+def _error_of(facts: dict[str, Any]) -> LabwrightError:
+    if facts.get("field"):
+        return Invalid(facts["message"], hint=facts["hint"], field=tuple(facts["field"]))
+    return LabwrightError(facts["message"], hint=facts["hint"])

@@ -15,6 +15,7 @@ from labwright.paths import ProjectPaths
 
 Json = dict[str, Any]
 _PAGE = 1000
+_TEXTS_A_PAGE = 20
 _SLOW_SECONDS = 60.0
 
 
@@ -137,8 +138,49 @@ class LabClient:
     def sweeps(self) -> list[Json]:
         return list(self._all("/sweeps"))
 
+    def sweep(self, sweep_id: str) -> Json:
+        return self._get(f"/sweeps/{quote(sweep_id, safe='')}")
+
     def create_wild_sweep(self, wanted: Json) -> Json:
         return self._create("/sweeps/wild", wanted)
+
+    def create_sweep(self, wanted: Json) -> Json:
+        return self._create("/sweeps", wanted)
+
+    def change_sweep(self, sweep_id: str, verb: str, body: Json | None = None) -> Json:
+        """start, stop, pause, resume, retry-failed or extend."""
+        return self._post(f"/sweeps/{sweep_id}/{verb}", body)
+
+    def sweep_results(self, sweep_id: str, key: str | None, goal: str | None, limit: int) -> Json:
+        return self._get(f"/sweeps/{sweep_id}/results", key=key, goal=goal, limit=limit)
+
+    def export_sweep(self, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[bytes]:
+        query = {"format": form, "key": key, "goal": goal}
+        with self.connection.stream(f"/sweeps/{sweep_id}/results/export", query, lambda: _SLOW_SECONDS) as lines:
+            yield from lines
+
+    def plans(self, status: str | None = None, session_id: str | None = None) -> list[Json]:
+        """Without their texts, newest first; by default all but the archived ones."""
+        return list(self._all("/plans", status=status, session_id=session_id))
+
+    def plan(self, plan_id: str) -> Json:
+        return self._get(f"/plans/{quote(plan_id, safe='')}")
+
+    def create_plan(self, wanted: Json) -> Json:
+        return self._create("/plans", wanted)
+
+    def change_plan(self, plan_id: str, changes: Json) -> Json:
+        found: Json = self.connection.request("PATCH", f"/plans/{plan_id}", changes).json
+        return found
+
+    def plan_versions(self, plan_id: str) -> list[Json]:
+        return list(self._all(f"/plans/{plan_id}/versions", page=_TEXTS_A_PAGE))
+
+    def archive_plan(self, plan_id: str) -> Json:
+        return self._post(f"/plans/{plan_id}/archive")
+
+    def delete_plan(self, plan_id: str) -> None:
+        self.connection.request("DELETE", f"/plans/{plan_id}")
 
     def alerts(self, status: str | None) -> list[Json]:
         return list(self._all("/alerts", status=status))
@@ -159,10 +201,10 @@ class LabClient:
     def backup(self) -> Json:
         return self._post("/backup")
 
-    def _all(self, path: str, **query: object) -> Iterator[Json]:
+    def _all(self, path: str, page: int = _PAGE, **query: object) -> Iterator[Json]:
         cursor: str | None = None
         while True:
-            answer = self._answer("GET", path, **query, limit=_PAGE, cursor=cursor)
+            answer = self._answer("GET", path, **query, limit=page, cursor=cursor)
             yield from answer.json
             cursor = answer.headers.get("x-next-cursor")
             if cursor is None:

@@ -6,18 +6,12 @@ import threading
 import time
 from dataclasses import replace
 
-from labwright.compute.detect import detect, with_leases
-from labwright.domain.cluster import (
-    Cluster,
-    ClusterSource,
-    ClusterStatus,
-    ClusterType,
-    advise_gpuwrap,
-    advise_parallel,
-)
+from labwright.compute.detect import Looks, describe, detect, look, with_leases
+from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap
 from labwright.domain.errors import Invalid
 
 _FRESH_SECONDS = 2.0
+_SLURM_FRESH_SECONDS = 60.0  # partitions and nodes change rarely, and the controller is everybody's
 
 
 class ClusterState:
@@ -25,6 +19,7 @@ class ClusterState:
         self._lease_dir = lease_dir
         self._lock = threading.Lock()  # one look at the driver at a time
         self._looked_at = 0.0
+        self.slurm_expected = False  # it has answered here before
         self.current = Cluster(type=ClusterType.CPU_ONLY)
 
     def detect(self) -> Cluster:
@@ -34,14 +29,16 @@ class ClusterState:
 
     def _look(self) -> Cluster:
         """A driver that does not answer has not taken the cards away: what was known stays, marked degraded."""
-        seen = detect(self._lease_dir)
+        seen = detect(self._lease_dir, slurm_expected=self.slurm_expected)
         self._looked_at = time.monotonic()
-        if seen.status is ClusterStatus.DEGRADED and not seen.gpus and self.current.gpus:
-            return replace(self.current, status=seen.status, evidence=seen.evidence)
-        return seen
+        if seen.type is ClusterType.SLURM and seen.status is not ClusterStatus.OFFLINE:
+            self.slurm_expected = True
+        return _with_what_was_known(seen, self.current)
 
     def fresh(self) -> Cluster:
         """With GPU use as it is now; several readers within two seconds share one look at the driver."""
+        if self.current.type is ClusterType.SLURM:
+            return self._fresh_slurm()
         if not self.current.gpus:
             return self.current
         with self._lock:
@@ -50,23 +47,50 @@ class ClusterState:
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
-    def set_by_hand(self, kind: ClusterType, max_parallel: int | None, shared: bool | None) -> Cluster:
-        """Detection still tells what cards there are; a type that this machine cannot be is refused."""
-        seen = detect(self._lease_dir)
-        if kind is ClusterType.SLURM:
-            raise Invalid("Slurm does not answer on this machine.", hint="Choose local_gpu or cpu_only.")
-        if kind is ClusterType.LOCAL_GPU and not seen.gpus:
-            raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or mend the driver.")
-        gpus = seen.gpus if kind is ClusterType.LOCAL_GPU else ()
+    def _fresh_slurm(self) -> Cluster:
+        """Nobody waits for somebody else's look: a controller that is down takes its time."""
+        if time.monotonic() - self._looked_at > _SLURM_FRESH_SECONDS and self._lock.acquire(blocking=False):
+            try:
+                self._looked_at = time.monotonic()
+                seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current)
+                self.current = replace(seen, source=self.current.source, max_parallel=self.current.max_parallel)
+            finally:
+                self._lock.release()
+        return self.current
+
+    def set_by_hand(
+        self, kind: ClusterType, max_parallel: int | None, shared: bool | None, *, must_answer: bool = True
+    ) -> Cluster:
+        """Detection still tells what there is; a type that this machine cannot be is refused."""
+        looks = look(self._lease_dir)
+        if must_answer:
+            _refuse_impossible(kind, looks)
+        seen = describe(kind, looks)
         is_shared = seen.shared_machine if shared is None else shared
         self.current = replace(
             seen,
-            type=kind,
             source=ClusterSource.MANUAL,
-            gpus=gpus,
-            gpu_count=len(gpus),
             shared_machine=is_shared,
             gpuwrap=advise_gpuwrap(kind, is_shared),
-            max_parallel=max_parallel or advise_parallel(kind, len(gpus), seen.cpu_count),
+            max_parallel=max_parallel or seen.max_parallel,
         )
         return self.current
+
+
+def _with_what_was_known(seen: Cluster, known: Cluster) -> Cluster:
+    """Silence takes nothing away: cards and partitions that were there before stay, with the new health."""
+    silent_driver = seen.status is ClusterStatus.DEGRADED and not seen.gpus and bool(known.gpus)
+    silent_slurm = seen.status is ClusterStatus.OFFLINE and bool(known.partitions)
+    if silent_slurm or (silent_driver and seen.type is not ClusterType.SLURM):
+        return replace(known, status=seen.status, evidence=seen.evidence)
+    return seen
+
+
+def _refuse_impossible(kind: ClusterType, looks: Looks) -> None:
+    if kind is ClusterType.SLURM and not looks.slurm.answers:
+        raise Invalid(
+            f"Slurm does not answer on this machine: {looks.slurm.said}.",
+            hint="Choose local_gpu or cpu_only; or start the server where sinfo works (SLURM_CONF).",
+        )
+    if kind is ClusterType.LOCAL_GPU and not looks.gpus:
+        raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or mend the driver.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labwright.compute import machine
+from labwright.compute.slurm.probe import SlurmProbe, probe_slurm
 from labwright.domain.clock import now
 from labwright.domain.cluster import (
     Cluster,
@@ -22,28 +23,77 @@ from labwright.gpu.lease import holders
 from labwright.gpu.probe import Detection, find_pynvml_dir, run_detector
 
 DRIVER_TIMEOUT_SECONDS = 10.0
+_ALLOCATION = "SLURM_JOB_ID"  # set for whatever runs inside an allocation
+_NAMED_NODES = 10
 
 
-def detect(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Cluster:
-    found = run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
-    gpus = with_leases(visible(found.gpus, environ), lease_dir)
-    others = machine.other_people()
-    cores = machine.usable_cores()
-    kind = ClusterType.LOCAL_GPU if gpus else ClusterType.CPU_ONLY
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """Everything that was looked at, before it is decided what that makes."""
+
+    driver: Detection
+    slurm: SlurmProbe
+    gpus: tuple[Gpu, ...]
+    others: frozenset[str]
+    cores: int
+    memory_mb: int
+
+
+def detect(lease_dir: str, environ: Mapping[str, str] = os.environ, *, slurm_expected: bool = False) -> Cluster:
+    """`slurm_expected`: it answered here before, so that its silence means that it is down and not that it is none."""
+    looks = look(lease_dir, environ)
+    return describe(_decide(looks, environ, slurm_expected), looks, environ)
+
+
+def look(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Looks:
+    driver = run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
+    return Looks(
+        driver=driver,
+        slurm=probe_slurm(environ),
+        gpus=with_leases(visible(driver.gpus, environ), lease_dir),
+        others=frozenset(machine.other_people()),
+        cores=machine.usable_cores(),
+        memory_mb=machine.usable_memory_mb(),
+    )
+
+
+def _decide(looks: Looks, environ: Mapping[str, str], slurm_expected: bool) -> ClusterType:
+    """Slurm before this machine's own cards, which are its to give; but inside an allocation runs stay in it."""
+    silent_but_there = looks.slurm.is_configured or slurm_expected
+    if _ALLOCATION not in environ and (looks.slurm.answers or silent_but_there):
+        return ClusterType.SLURM
+    return ClusterType.LOCAL_GPU if looks.gpus else ClusterType.CPU_ONLY
+
+
+def describe(kind: ClusterType, looks: Looks, environ: Mapping[str, str] = os.environ) -> Cluster:
+    """The machine, or the cluster around it, as one of the three kinds."""
+    on_slurm = kind is ClusterType.SLURM
+    gpus = looks.gpus if kind is ClusterType.LOCAL_GPU else ()
+    gpu_count = looks.slurm.gpu_count if on_slurm else len(gpus)
+    cores = (looks.slurm.cpu_count or looks.cores) if on_slurm else looks.cores
     return Cluster(
         type=kind,
-        status=ClusterStatus.DEGRADED if found.errors else ClusterStatus.HEALTHY,
+        status=_health(kind, looks),
         gpus=gpus,
-        gpu_count=len(gpus),
+        gpu_count=gpu_count,
         cpu_count=cores,
-        memory_total_mb=machine.usable_memory_mb(),
+        memory_total_mb=looks.memory_mb,
+        node_count=max(1, len(looks.slurm.nodes)) if on_slurm else 1,
         head_node=socket.gethostname(),
-        shared_machine=bool(others),
-        gpuwrap=advise_gpuwrap(kind, bool(others)),
-        max_parallel=advise_parallel(kind, len(gpus), cores),
-        evidence=tuple(_evidence(found, others, cores, environ)),
+        partitions=looks.slurm.partitions if on_slurm else (),
+        shared_machine=bool(looks.others),
+        gpuwrap=advise_gpuwrap(kind, bool(looks.others)),
+        max_parallel=advise_parallel(kind, gpu_count, cores),
+        evidence=tuple(_evidence(looks, environ)),
         last_detected_at=now(),
     )
+
+
+def _health(kind: ClusterType, looks: Looks) -> ClusterStatus:
+    if kind is ClusterType.SLURM and not looks.slurm.answers:
+        return ClusterStatus.OFFLINE
+    unwell = looks.driver.errors or (kind is ClusterType.SLURM and looks.slurm.unwell)
+    return ClusterStatus.DEGRADED if unwell else ClusterStatus.HEALTHY
 
 
 def visible(gpus: tuple[Gpu, ...], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
@@ -60,14 +110,24 @@ def with_leases(gpus: tuple[Gpu, ...], lease_dir: str) -> tuple[Gpu, ...]:
     return tuple(replace(gpu, lease=held.get(gpu.uuid)) for gpu in gpus)
 
 
-def _evidence(found: Detection, others: set[str], cores: int, environ: Mapping[str, str]) -> list[Evidence]:
-    looks = [Evidence(looked_at="GPU driver (NVML, then nvidia-smi)", said=_driver_words(found))]
+def _evidence(looks: Looks, environ: Mapping[str, str]) -> list[Evidence]:
+    found = [Evidence(looked_at="GPU driver (NVML, then nvidia-smi)", said=_driver_words(looks.driver))]
     if "CUDA_VISIBLE_DEVICES" in environ:
-        looks.append(Evidence(looked_at="CUDA_VISIBLE_DEVICES of the server", said=environ["CUDA_VISIBLE_DEVICES"]))
-    looks.append(Evidence(looked_at="cores usable here", said=str(cores)))
-    words = ", ".join(sorted(others)) or "nobody else"
-    looks.append(Evidence(looked_at="other users' logins and processes", said=words))
-    return looks
+        found.append(Evidence(looked_at="CUDA_VISIBLE_DEVICES of the server", said=environ["CUDA_VISIBLE_DEVICES"]))
+    found += _slurm_evidence(looks.slurm, environ)
+    found.append(Evidence(looked_at="cores usable here", said=str(looks.cores)))
+    words = ", ".join(sorted(looks.others)) or "nobody else"
+    found.append(Evidence(looked_at="other users' logins and processes", said=words))
+    return found
+
+
+def _slurm_evidence(slurm: SlurmProbe, environ: Mapping[str, str]) -> list[Evidence]:
+    found = [Evidence(looked_at="Slurm (sinfo)", said=slurm.said)]
+    named = [name for name in ("SLURM_CONF", _ALLOCATION) if name in environ]
+    found += [Evidence(looked_at=f"{name} of the server", said=environ[name]) for name in named]
+    if slurm.unwell:
+        found.append(Evidence(looked_at="Slurm nodes that are not well", said=", ".join(slurm.unwell[:_NAMED_NODES])))
+    return found
 
 
 def _driver_words(found: Detection) -> str:

@@ -14,23 +14,26 @@ from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
+from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.compute.scheduler import active_load, capacity_of, choose, load_queues
+from labwright.compute.slurm_holds import SlurmHolds
+from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
-from labwright.domain.sweep import SweepStatus
 from labwright.store import runs, sweeps
 
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 _NEWEST = 100
+_AT_ONCE = 2000  # launches in one go, where nothing else limits them
 
 
 class Engine:
@@ -48,8 +51,11 @@ class Engine:
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab)
+        self._slurm = SlurmReports(lab, self._update)
+        self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
+        lab.slurm.wake = self.wake
         lab.metrics_arrived = self._metrics.soon
 
     def start(self) -> None:
@@ -82,6 +88,7 @@ class Engine:
         self._metrics.close()
         self._viewers.close()
         self._lab.local.close()
+        self._lab.slurm.close()
         os.close(self._fifo)
 
     def _loop(self) -> None:
@@ -103,6 +110,7 @@ class Engine:
     def tick(self) -> None:
         self._lab.db.heal_if_deleted()
         self._ingest()
+        self._slurm.apply()
         self._recover_lost()
         self._start_queued()
         self._backups.make_if_due()
@@ -151,10 +159,13 @@ class Engine:
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + _TICK_SECONDS
-        for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
+        active = runs.with_status(self._lab.db.reader(), *ACTIVE)
+        for run in active:
             self._metrics.soon(run.id)
             if self._update(run.id) is None:
                 self._recover(run)
+        self._lab.slurm.watch(run for run in active if run.launcher == SLURM)
+        self._holds.see_to(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
 
@@ -173,26 +184,18 @@ class Engine:
             log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)
 
     def _start_queued(self) -> None:
-        if time.monotonic() < self._launch_again_at:
+        if time.monotonic() < self._launch_again_at or self._slurm.keeps_back():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
         active = active_load(reader)
-        room = capacity.total - len(active)
+        room = min(capacity.total - len(active), _AT_ONCE)
         if room <= 0:
             return
-        limits = self._limits()
+        limits = sweeps.limits(reader)
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
         if chosen := choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds):
             self._launch(chosen)
-
-    def _limits(self) -> dict[str, int]:
-        """How many runs of a sweep may be active: its `parallel`, or none while it is paused or stopped."""
-        found: dict[str, int] = {}
-        for sweep in sweeps.all_limited(self._lab.db.reader()):
-            held = sweep.status in (SweepStatus.PAUSED, SweepStatus.STOPPED)
-            found[sweep.id] = 0 if held else sweep.parallel or (1 << 30)
-        return found
 
     def _launch(self, run_ids: list[str]) -> None:
         """Commit first, then folders, then spawn: a kill in between is found by `recover`."""

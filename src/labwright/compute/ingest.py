@@ -6,6 +6,8 @@ The offset into `events.jsonl` is stored in the transaction of its effects, so a
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from labwright.domain.errors import IllegalMove, NotFound
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import MOVES, Run, RunStatus
 from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json
+from labwright.paths import RunPaths
 from labwright.store import alerts, runs
 from labwright.store.database import Transaction
 from labwright.store.statements import REST, RUNS
@@ -31,7 +34,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     row = lab.db.reader().execute(RUNS["events_offset"], {"id": run_id}).fetchone()
     if row is None:
         return None
-    ended = _read_exit(paths.exit)  # before the events: those of an ended run are complete
+    ended = read_exit(paths)  # before the events: those of an ended run are complete
     lines, offset = all_lines(paths.events, row[0])  # all of them: an end is told after everything else
     if not lines and ended is None:
         return None
@@ -41,15 +44,15 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
         run = runs.get(tx.connection, run_id)
         for line in lines:
             run = _apply_line(tx, run, line)
-        if ended is not None:
-            run = _apply_exit(tx, run, ended)
+        if ended is not None and not is_provisional(run, ended) and _is_of(run, ended, paths):
+            run = apply_exit(tx, run, ended)
         tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
     return run
 
 
-def _read_exit(path: str) -> dict[str, Any] | None:
+def read_exit(paths: RunPaths) -> dict[str, Any] | None:
     try:
-        facts: dict[str, Any] = read_json(path)
+        facts: dict[str, Any] = read_json(paths.exit)
     except FileNotFoundError:
         return None
     return facts
@@ -82,8 +85,28 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
         started_at=rfc3339(event["time"]),
         gpu_uuids=tuple(event["gpu_uuids"]),
         pid=event["job"]["pid"],
-        node=event["job"]["host"],
+        node=event.get("node") or event["job"]["host"],
+        slurm_job_id=event.get("slurm_job_id") or run.slurm_job_id,
     )
+
+
+def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    return begin_attempt(tx, run, event["attempt"], "requeued by Slurm")
+
+
+def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str) -> Run:
+    """Slurm starts it again: back to the queue, and out of it at once, since that queue is Slurm's."""
+    if attempt <= run.attempt or run.status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED):
+        return run
+    if run.status is RunStatus.RUNNING:
+        run = _move(tx, run, RunStatus.QUEUED, status_reason=reason, started_at=None, queued_at=now())
+        return _move(tx, run, RunStatus.LAUNCHING, status_reason=reason, attempt=attempt, launched_at=now())
+    return runs.change(tx, run, run.evolve(attempt=attempt, status_reason=reason), _ACTOR)
+
+
+def _warned(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
+    runs.notice(tx, run, _ACTOR, f"Slurm will end it soon; signal {event['signal']} was passed on.")
+    return run
 
 
 def _warning(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
@@ -113,11 +136,27 @@ _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
     "alert": _alert,
     "stopping": _stopping,
     "foreign_use": _foreign_use,
+    "requeued": _requeued,
+    "warned": _warned,
 }
 
 
-def _apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
-    if facts["attempt"] != run.attempt or not MOVES[run.status]:
+def is_provisional(run: Run, facts: dict[str, Any]) -> bool:
+    """On Slurm a job that was told to end, or killed, has not ended for a reason that its sidecar could know."""
+    killed = facts["reason"] == "exit_code" and facts["signal"] == signal.SIGKILL
+    return run.launcher == "slurm" and run.is_active and (facts["reason"] == "terminated" or killed)
+
+
+def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
+    """The end of this attempt; or of the one before, if Slurm gave its node up too early and no other has begun."""
+    if facts["attempt"] == run.attempt:
+        return True
+    nobody_else = run.status is RunStatus.LAUNCHING and not os.path.exists(paths.claim(run.attempt))
+    return run.launcher == "slurm" and facts["attempt"] < run.attempt and nobody_else
+
+
+def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
+    if not MOVES[run.status]:
         return run
     to = RunStatus(facts["status"])
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:

@@ -27,7 +27,11 @@ class Journal:
         self._fd: int | None = None
 
     def note(self, runs: Iterable[Run]) -> None:
-        self._append("".join(f'{{"run":{run.to_json()}}}\n' for run in runs))
+        self.note_records(run.to_json() for run in runs)
+
+    def note_records(self, records: Iterable[str]) -> None:
+        """Runs as JSON."""
+        self._append("".join(f'{{"run":{record}}}\n' for record in records))
 
     def note_deleted(self, run_id: str) -> None:
         self._append(f'{{"deleted":"{run_id}"}}\n')

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.journal import Journal
 from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.launchers.slurm import SLURM, SlurmLauncher
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.unread_metrics import UnreadMetrics
+from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Hint
-from labwright.domain.run import Run
+from labwright.domain.run import Run, RunStatus
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
 from labwright.store.database import Database
@@ -26,11 +29,14 @@ class Lab:
     journal: Journal
     snapshots: SnapshotStore
     local: LocalLauncher
+    slurm: SlurmLauncher
     cluster: ClusterState
     unread: UnreadMetrics
     token: str
     user: str
     url: str = ""
+    node_url: str = ""  # the same for other machines; none where they could not reach it
+    plan_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of a plan at a time, files included
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
@@ -38,6 +44,8 @@ class Lab:
     answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs
 
-    def launcher_for(self, run: Run) -> Launcher:  # noqa: ARG002 - there is one kind so far
-        """Who starts it, or who started it."""
-        return self.local
+    def launcher_for(self, run: Run) -> Launcher:
+        """Who started it; or who will, by what there is to run on."""
+        if run.status in (RunStatus.READY, RunStatus.QUEUED):
+            return self.slurm if self.cluster.current.type is ClusterType.SLURM else self.local
+        return self.slurm if run.launcher == SLURM else self.local

@@ -27,31 +27,57 @@ NETWORK_FILE_SYSTEMS = frozenset(
     ]
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space in a mount point
-_CGROUP = Path("/sys/fs/cgroup")
 _FIRST_HUMAN_UID = 1000
 _NOBODY = 65534
 
 
-def usable_cores() -> int:
+def usable_cores(root: Path = Path("/")) -> int:
+    """By affinity (which a cpuset sets too), and by the quota of the cgroup we are in or any above it."""
     cores = len(os.sched_getaffinity(0))
-    quota = _cgroup_text("cpu.max").split()
-    if len(quota) == 2 and quota[0] != "max":
-        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
+    for folder in _cgroup_folders(root, "cpu"):
+        limit = _quota_v2(folder) or _quota_v1(folder)
+        if limit:
+            cores = min(cores, max(1, int(limit)))
     return cores
 
 
-def usable_memory_mb() -> int:
+def usable_memory_mb(root: Path = Path("/")) -> int:
     total = int(psutil.virtual_memory().total)
-    limit = _cgroup_text("memory.max").strip()
-    if limit.isdigit():
-        total = min(total, int(limit))
+    for folder in _cgroup_folders(root, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _text(folder / name)
+            if limit.isdigit():
+                total = min(total, int(limit))
     return total >> 20
 
 
-def _cgroup_text(name: str) -> str:
+def _cgroup_folders(root: Path, controller: str) -> list[Path]:
+    """The cgroup this process is in and all above it, wherever they are mounted; a limit on any of them counts."""
+    found: list[Path] = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        base = root / "sys/fs/cgroup" / (controller if controllers else "")
+        own = base / path.lstrip("/")
+        found += [folder for folder in (own, *own.parents) if folder.is_relative_to(base)]
+    return found or [root / "sys/fs/cgroup", root / "sys/fs/cgroup" / controller]
+
+
+def _quota_v2(folder: Path) -> float | None:
+    quota, _, period = _text(folder / "cpu.max").partition(" ")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
+
+
+def _quota_v1(folder: Path) -> float | None:
+    quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+
+
+def _text(path: Path) -> str:
     try:
-        return (_CGROUP / name).read_text()
-    except OSError:  # no cgroup v2 here, or none of our own
+        return path.read_text().strip()
+    except OSError:  # no such controller here
         return ""
 
 

@@ -25,6 +25,7 @@ from labwright.compute.refusals import ALERT_CALL, Refusals
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
+from labwright.domain.configurations import config_hash
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Hint
 from labwright.domain.metric import Points, as_number, as_step
@@ -240,7 +241,7 @@ class Batch:
 
     def _take_config(self, config: dict[str, Any], _entry: dict[str, Any]) -> None:
         current = runs.get(self._tx.connection, self._run.id)
-        changed = current.evolve(params={**current.params, **_plain(config)})
+        changed = _with_config(current, _plain(config))
         if changed != current:
             self._run = runs.change(self._tx, current, changed, _by(current))
 
@@ -272,6 +273,14 @@ _OTHER: dict[str, Callable[[Batch, dict[str, Any], dict[str, Any]], None]] = {
 
 def _by(run: Run) -> str:
     return str(Actor(Scope.RUN, run.id))
+
+
+def _with_config(run: Run, config: dict[str, Any]) -> Run:
+    """What a sweep gave a run stays as it was given: it says which configuration the run is."""
+    if run.trial is not None:
+        return run.evolve(params={**config, **run.params})
+    params = {**run.params, **config}
+    return run.evolve(params=params, config_hash=config_hash(params) if params else None)
 
 
 def _plain(config: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Make the database anew from what lies on disk: the newest good backup, the journal, sweep files, run folders."""
+"""Make the database anew from what lies on disk: the newest good backup, the journal, sweep files, folders of runs and
+plans."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import LabwrightError, NotFound
-from labwright.domain.ids import RUN, SWEEP, is_id
+from labwright.domain.ids import PLAN, RUN, SWEEP, is_id
+from labwright.domain.plan import Plan, PlanVersion
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.files import read_json
 from labwright.paths import ProjectPaths
-from labwright.store import runs, sweeps
+from labwright.store import plans, runs, sweeps
 from labwright.store.database import Database, Transaction
 from labwright.store.statements import REST, RUNS
+from labwright.workspace import Workspace
 
 log = logging.getLogger(__name__)
 _BY_PEOPLE = ("name", "tags", "notes", "priority", "archived")
@@ -31,6 +34,7 @@ _BY_PEOPLE = ("name", "tags", "notes", "priority", "archived")
 class Rebuilt:
     runs: int = 0
     sweeps: int = 0
+    plans: int = 0
     backup: str | None = None
     kept_aside: str | None = None
     unreadable: int = 0
@@ -47,6 +51,7 @@ def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text:
     database.renew_epoch()
     with database.transaction() as tx:
         _restore_sweeps(tx, paths, result)
+        _restore_plans(tx, paths, result)
         noted, deleted = Journal(paths.journal).read()
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
         # A folder is newer than the journal, unless that tells of an end.
@@ -55,6 +60,7 @@ def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text:
             found.pop(run_id, None)
             tx.execute(RUNS["delete"], id=run_id)
             tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+            plans.forget(tx, run_id)  # one list of ids for all kinds
         _restore_runs(tx, found, noted, result)
         _restore_dependencies(tx)
         _fail_dependents(tx)
@@ -92,6 +98,23 @@ def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> No
             except (ValueError, KeyError, TypeError) as error:
                 log.warning("%s cannot be read: %s", file, error)
                 result.unreadable += 1
+
+
+def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
+    """In the order in which they were made. A folder is newer than what a backup has of it."""
+    workspace = Workspace(paths.state)
+    found: list[tuple[Plan, list[PlanVersion]]] = []
+    for plan_id in filter(lambda name: is_id(name, PLAN), workspace.plan_ids()):
+        folder = workspace.plan(plan_id)
+        try:
+            if plan := folder.plan():
+                found.append((plan, folder.versions(plan)))
+        except (LabwrightError, OSError, ValueError, KeyError, TypeError) as error:
+            log.warning("the plan in %s cannot be read: %s", folder.paths.dir, error)
+            result.unreadable += 1
+    for plan, versions in sorted(found, key=lambda each: each[0].created_at):
+        plans.restore(tx, plan, versions)
+        result.plans += 1
 
 
 def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run], result: Rebuilt) -> None:

@@ -11,6 +11,7 @@ from labwright.compute.ingest import end_run, ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
+from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import Run, RunStatus
@@ -23,7 +24,9 @@ _LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
 
 
 def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
-    """Check one active run. Cheap while its sidecar lives."""
+    """Check one active run. Cheap while its sidecar lives. What became of a job of Slurm, Slurm is asked."""
+    if run.launcher == SLURM:
+        return
     claim = read_claim(lab.paths.run(run.id), run.attempt)
     if claim is None:
         _recover_unclaimed(lab, run, at_start)

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.alert_rules import project_rules
+from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import EXTERNAL
+from labwright.compute.launchers.slurm import SLURM
+from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Event, EventType
@@ -33,7 +36,7 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
-    if secrets := _kept_secrets(lab, run.id) if run.secret_env else {}:  # none the second time: they lie there already
+    if secrets := _secrets_for(lab, run):  # none the second time: they lie there already
         write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
@@ -49,16 +52,35 @@ def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     return {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
 
 
+def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
+    """A node of Slurm inherits nothing from the server, so all it is to know goes by the file."""
+    kept = _kept_secrets(lab, run) if run.secret_env else {}
+    if run.launcher != SLURM:
+        return kept
+    with contextlib.suppress(FileNotFoundError):
+        kept = {**read_json(lab.paths.run(run.id).secrets), **kept}
+    inherited = split_secrets(lab.local.environment)[1] if run.env_hash is None else {}
+    return {**inherited, **kept, **address_for(lab, run)}
+
+
 def address_for(lab: Lab, run: Run) -> dict[str, str]:
-    """Where a run reaches its server, and the token that is good for nothing but this run. Never in a file."""
-    return {"LABWRIGHT_SERVER_URL": lab.url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
+    """Where a run reaches its server, and the token that is good for nothing but this run.
+
+    In no file here; and not for a node of Slurm, unless the address means something there.
+    """
+    url = lab.node_url if run.launcher == SLURM else lab.url
+    if not url:
+        return {}
+    return {"LABWRIGHT_SERVER_URL": url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
 
 
 def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
     settings = lab.settings
-    on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU
+    on_slurm = run.launcher == SLURM
+    on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU and not on_slurm
     return {
-        "wake": str(lab.paths.wake),
+        "wake": "" if on_slurm else str(lab.paths.wake),  # a FIFO does not reach from node to node
+        "slurm": {"warning_signal": warning_signal(run, lab.slurm.defaults)} if on_slurm else None,
         "python_path": str(lab.paths.python_path),
         "grace_seconds": settings.grace_seconds,
         "log_cap_bytes": settings.log_cap_mb << 20,
@@ -120,23 +142,28 @@ def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
     }
 
 
-def keep_secrets(lab: Lab, run_id: str, secrets: dict[str, str]) -> None:
-    """Until launch, in a file of their own that only the owner can read; the database never sees them."""
+def keep_secrets(lab: Lab, owner: str, secrets: dict[str, str]) -> None:
+    """Of a run until its launch, of a sweep until its end: in a file of their own that only we can read.
+
+    The database never sees them.
+    """
     if secrets:
         lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
-        write_json(lab.paths.secret(run_id), secrets, sync=False)
+        write_json(lab.paths.secret(owner), secrets, sync=False)
 
 
-def _kept_secrets(lab: Lab, run_id: str) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = read_json(lab.paths.secret(run_id))
-    except FileNotFoundError:
-        return {}
-    return kept
+def _kept_secrets(lab: Lab, run: Run) -> dict[str, str]:
+    """The run's own, or those that its sweep was given for all of its runs."""
+    for owner in (run.id, run.sweep_id if run.trial is not None else None):
+        with contextlib.suppress(FileNotFoundError):
+            if owner:
+                kept: dict[str, str] = read_json(lab.paths.secret(owner))
+                return kept
+    return {}
 
 
-def forget_secrets(lab: Lab, run_id: str) -> None:
-    lab.paths.secret(run_id).unlink(missing_ok=True)
+def forget_secrets(lab: Lab, owner: str) -> None:
+    lab.paths.secret(owner).unlink(missing_ok=True)
 
 
 def forget_secrets_of_ended(lab: Lab, events: Iterable[Event]) -> None:

@@ -14,6 +14,7 @@ from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.statements import RUNS
 
+_NO_LIMIT = 1 << 30
 _LOOK_AHEAD = 4  # a few more than fit, since some may be passed over
 COUNTED_AHEAD = 100  # beyond so many nobody wants the exact number, and counting would cost
 _NAMED_HOLDERS = 4
@@ -44,7 +45,12 @@ class Capacity:
 
 
 def capacity_of(cluster: Cluster, max_parallel: int) -> Capacity:
-    """One run for each GPU asked for; runs without GPUs by what the cores bear, or by the setting."""
+    """One run for each GPU asked for; runs without GPUs by what the cores bear, or by the setting.
+
+    On Slurm as many as there are: what has no room yet waits in its queue, not in ours.
+    """
+    if cluster.type is ClusterType.SLURM:
+        return Capacity(gpus=_NO_LIMIT, cpu_runs=_NO_LIMIT)
     gpus = len(cluster.gpus) or cluster.gpu_count
     return Capacity(
         gpus=gpus if cluster.type is ClusterType.LOCAL_GPU else 0,

@@ -23,10 +23,11 @@ class AlertStatus(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     id: str
-    run_id: str
+    run_id: str | None  # None: it is about a whole sweep
     message: str
     severity: Severity
     created_at: str
+    sweep_id: str | None = None
     rule: str = ""
     choices: tuple[str, ...] = ()
     status: AlertStatus = AlertStatus.PENDING

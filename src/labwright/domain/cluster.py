@@ -42,6 +42,20 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A queue of Slurm and what stands behind it."""
+
+    name: str
+    default: bool
+    state: str  # up, down, drain, inact
+    time_limit_seconds: int | None  # none: no limit
+    nodes: int
+    nodes_unwell: int  # down, drained or silent
+    cpus: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     type: ClusterType
     status: ClusterStatus = ClusterStatus.HEALTHY
@@ -51,7 +65,7 @@ class Cluster:
     memory_total_mb: int = 0
     node_count: int = 1
     head_node: str = ""
-    partitions: tuple[str, ...] = ()
+    partitions: tuple[Partition, ...] = ()
     shared_machine: bool = False
     gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
     max_parallel: int = 1
@@ -64,7 +78,7 @@ class Cluster:
         data["gpus"] = [gpu.to_dict() for gpu in self.gpus]
         data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": data.pop("max_parallel")}
         data["evidence"] = [asdict(item) for item in self.evidence]
-        data["partitions"] = list(self.partitions)
+        data["partitions"] = [asdict(partition) for partition in self.partitions]
         return data
 
 
@@ -78,6 +92,6 @@ def advise_gpuwrap(kind: ClusterType, shared: bool) -> GpuwrapAdvice:
 
 def advise_parallel(kind: ClusterType, gpu_count: int, cpu_count: int) -> int:
     """One run a GPU; on CPUs half the cores, since a training process rarely keeps to one."""
-    if kind is ClusterType.LOCAL_GPU:
-        return max(1, gpu_count)
+    if gpu_count and kind is not ClusterType.CPU_ONLY:
+        return gpu_count
     return max(1, cpu_count // 2)

@@ -20,6 +20,12 @@ class Invalid(LabwrightError):
 
     code = "invalid"
 
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, field: tuple[str | int, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field  # where in the request it is, so that whoever wrote a file can be shown the line
+
 
 class NotFound(LabwrightError):
     """There is nothing by that id."""

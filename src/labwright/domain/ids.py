@@ -10,7 +10,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so
 _LENGTH = 10
 _SHAPE = re.compile(rf"[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}")
 
-RUN, SWEEP, ALERT = "run", "sweep", "alert"
+RUN, SWEEP, ALERT, ARRAY, PLAN = "run", "sweep", "alert", "array", "plan"
 
 
 def new_id(kind: str) -> str:

@@ -57,11 +57,13 @@ class Points:
         if self.is_ascending:
             return self
         newest = {step: index for index, step in enumerate(self.steps)}
-        order = [newest[step] for step in sorted(newest)]
+        return self.at([newest[step] for step in sorted(newest)])
+
+    def at(self, positions: Sequence[int]) -> Points:
         return Points(
-            array("q", (self.steps[i] for i in order)),
-            array("d", (self.times[i] for i in order)),
-            array("d", (self.values[i] for i in order)),
+            array("q", (self.steps[i] for i in positions)),
+            array("d", (self.times[i] for i in positions)),
+            array("d", (self.values[i] for i in positions)),
         )
 
 
@@ -177,18 +179,14 @@ def _unsqueeze(data: bytes) -> bytes:
 
 
 def thin(points: Points, limit: int) -> Points:
-    """At most about `limit` points in step order, every extreme among them."""
+    """At most about `limit` points in step order, the first, the last and every extreme among them."""
     if len(points) <= limit:
         return points
-    kept: list[int] = []
-    for start, end in _buckets(len(points), max(1, limit // 2)):
+    kept = {0, len(points) - 1}
+    for start, end in _buckets(len(points), max(1, limit // 2 - 1)):
         low, high = extremes(points.values[start:end])
-        kept += sorted({start + low, start + high})
-    return Points(
-        array("q", (points.steps[i] for i in kept)),
-        array("d", (points.times[i] for i in kept)),
-        array("d", (points.values[i] for i in kept)),
-    )
+        kept |= {start + low, start + high}
+    return points.at(sorted(kept))
 
 
 def _buckets(count: int, parts: int) -> Iterator[tuple[int, int]]:
@@ -222,7 +220,7 @@ class Levels:
     def thin(self, limit: int) -> Points:
         """At most about `limit` points in order of arrival, every extreme among them."""
         found = Points.empty()
-        for start, end in _buckets(len(self._lows), max(1, limit // 2)):
+        for start, end in _buckets(len(self._lows), max(1, limit // 2 - 1)):
             low = start + extremes(self._lows[start:end])[0]
             high = start + extremes(self._highs[start:end])[1]
             low_at = low * BUCKET_POINTS + self._low_at[low]
@@ -238,6 +236,57 @@ class Levels:
         found.steps.append(steps[position])
         found.times.append(times[position] if times else 0.0)
         found.values.append(value)
+
+
+class WholeSeries:
+    """Every value of a series, to be looked up by its place; steps stay packed where their stride is constant."""
+
+    def __init__(self) -> None:
+        self._values = array("d")
+        self._places: list[Sequence[float]] = []  # chunk by chunk, ascending: steps, seconds or epochs
+        self._starts: list[int] = []  # the position of each chunk's first value
+        self._firsts: list[float] = []  # and its place
+
+    def add(self, chunk: Chunk) -> None:
+        values = array("d")
+        values.frombytes(_unsqueeze(chunk.values))
+        self.add_points(unpack_steps(chunk.steps, chunk.count), _native(values))
+
+    def add_points(self, places: Sequence[float], values: Sequence[float]) -> None:
+        self._firsts.append(places[0])
+        self._starts.append(len(self._values))
+        self._places.append(places)
+        self._values.extend(values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values_at(self, places: Iterable[float]) -> list[float]:
+        """The last value up to each; NaN before the first, and once the next one after the last is overdue."""
+        end = self._end()
+        return [self._value_at(place) if place <= end else math.nan for place in places]
+
+    def _value_at(self, place: float) -> float:
+        chunk = bisect_right(self._firsts, place) - 1
+        if chunk < 0:
+            return math.nan
+        return self._values[self._starts[chunk] + bisect_right(self._places[chunk], place) - 1]
+
+    def _end(self) -> float:
+        """Where another point would be due."""
+        last = self._place(len(self) - 1)
+        return last + (last - self._place(len(self) - 2) if len(self) > 1 else 0)
+
+    def places(self, limit: int) -> list[float]:
+        """At most `limit`, evenly spread, the first and the last among them."""
+        count = len(self)
+        if count <= limit:
+            return [self._place(position) for position in range(count)]
+        return [self._place(index * (count - 1) // (limit - 1)) for index in range(limit)]
+
+    def _place(self, position: int) -> float:
+        chunk = bisect_right(self._starts, position) - 1
+        return self._places[chunk][position - self._starts[chunk]]
 
 
 @dataclass(slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from labwright.domain.errors import IllegalMove
 
@@ -81,6 +82,8 @@ class Run:
     env_hash: str | None = None  # the caller's environment, where one was sent
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
+    config_hash: str | None = None  # of the params without the seed
+    trial: int | None = None  # which configuration of its sweep, where the sweep itself made it
     tags: tuple[str, ...] = ()
     notes: str = ""
     after: tuple[str, ...] = ()
@@ -152,3 +155,27 @@ class Run:
         for name in ("tags", "after", "named_gpus", "secret_env", "gpu_uuids", "warnings"):
             known[name] = tuple(known.get(name, ()))
         return cls(**known)
+
+
+class RunRecord(NamedTuple):
+    """A new run as it is stored, and what is told of it."""
+
+    id: str
+    name: str
+    status: RunStatus
+    sweep_id: str | None
+    text: str  # JSON
+
+
+def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]:
+    """Runs that have most in common, by the thousand: what they share is made into JSON once.
+
+    Every variant has the same fields, `id`, `name` and `status` among them.
+    """
+    common: str | None = None
+    for variant in variants:
+        if common is None:
+            shared = {name: value for name, value in base.to_dict().items() if name not in variant}
+            common = _ENCODER.encode(shared)[:-1]
+        text = f"{common},{_ENCODER.encode(variant)[1:]}"
+        yield RunRecord(variant["id"], variant["name"], variant["status"], base.sweep_id, text)

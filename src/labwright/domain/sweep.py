@@ -1,10 +1,12 @@
-"""Runs that answer one question."""
+"""Runs that answer one question: the statuses of a sweep, the one table of moves between them, the facts it holds."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from labwright.domain.errors import IllegalMove
 
 
 class SweepMethod(StrEnum):
@@ -22,6 +24,18 @@ class SweepStatus(StrEnum):
     STOPPED = "stopped"
 
 
+MOVES: dict[SweepStatus, frozenset[SweepStatus]] = {
+    SweepStatus.DRAFT: frozenset({SweepStatus.RUNNING, SweepStatus.STOPPED}),
+    SweepStatus.RUNNING: frozenset({SweepStatus.PAUSED, SweepStatus.COMPLETED, SweepStatus.STOPPED}),
+    SweepStatus.PAUSED: frozenset({SweepStatus.RUNNING, SweepStatus.COMPLETED, SweepStatus.STOPPED}),
+    # Opened again by what gives it more to do: retry-failed and extend.
+    SweepStatus.COMPLETED: frozenset({SweepStatus.RUNNING}),
+    SweepStatus.STOPPED: frozenset({SweepStatus.RUNNING}),
+}
+
+ENDED = frozenset({SweepStatus.COMPLETED, SweepStatus.STOPPED})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     id: str
@@ -31,21 +45,72 @@ class Sweep:
     goal: str = ""
     method: SweepMethod = SweepMethod.WILD
     status: SweepStatus = SweepStatus.RUNNING
+    status_reason: str = ""
     chat_session_id: str | None = None
     parallel: int | None = None
+    base_command: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
-    metric: dict[str, Any] | None = None
+    seeds: tuple[int, ...] = ()
+    max_runs: int | None = None
+    metric: dict[str, Any] | None = None  # key, goal, use
+    early_stop: dict[str, Any] | None = None
     budget: dict[str, Any] = field(default_factory=dict)
+    first_budget: dict[str, Any] = field(default_factory=dict)  # as it was before anybody raised it
+    sampling_seed: int = 0
+    template: dict[str, Any] = field(default_factory=dict)  # a run's record: what all of its runs have in common
     best: dict[str, Any] | None = None
+    best_at: int = -1  # how many runs had finished when that was the best
+    warnings: tuple[str, ...] = ()
+    failures_accepted: int = 0  # how many had failed when somebody said that it is to go on
+    started_at: str | None = None
+    ended_at: str | None = None
+    running_since: str | None = None
+    active_seconds: float = 0.0  # how long it was running before `running_since`
+
+    def move(self, to: SweepStatus, **facts: Any) -> Sweep:
+        """The only way to change a status."""
+        if to not in MOVES[self.status]:
+            raise IllegalMove(f"Sweep {self.id} is {self.status} and cannot become {to}.", hint=_HINTS[self.status])
+        return replace(self, status=to, **{"status_reason": "", **facts})
+
+    def evolve(self, **facts: Any) -> Sweep:
+        """Change facts, never the status."""
+        if "status" in facts:
+            raise IllegalMove("A status changes only by a move.")
+        return replace(self, **facts)
+
+    @property
+    def is_wild(self) -> bool:
+        return self.method is SweepMethod.WILD
+
+    @property
+    def runs_per_configuration(self) -> int:
+        return max(1, len(self.seeds))
+
+    @property
+    def is_rationed(self) -> bool:
+        """Its runs are queued a few at a time, so that a budget can hold the rest back."""
+        return bool(self.budget)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sweep:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        for name in ("seeds", "warnings"):
+            known[name] = tuple(known.get(name, ()))
         return replace(
             cls(**known),
             method=SweepMethod(data.get("method", SweepMethod.WILD)),
             status=SweepStatus(data.get("status", SweepStatus.RUNNING)),
         )
+
+
+_HINTS = {
+    SweepStatus.DRAFT: "Start it first.",
+    SweepStatus.RUNNING: "It is at work already.",
+    SweepStatus.PAUSED: "Resume or stop it.",
+    SweepStatus.COMPLETED: "Give it more to do with extend or retry-failed.",
+    SweepStatus.STOPPED: "Give it more to do with extend or retry-failed, or make a new one.",
+}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _SDK = Path(__file__).parent
 _PACKAGE = _SDK.parent
+_WORKFLOW = _PACKAGE / "workflow"
 _NOT_FOR_RUNS = frozenset({"install.py", "small_package.py"})
 
 
@@ -36,7 +37,8 @@ def write_small_package(target: Path) -> None:
 
 def _files() -> dict[str, bytes]:
     start = (_PACKAGE / "__init__.py").read_bytes() + b"\n" + (_SDK / "small_package.py").read_bytes()
-    modules = {f"sdk/{path.name}": path.read_bytes() for path in _SDK.glob("*.py") if path.name not in _NOT_FOR_RUNS}
+    found = [path for folder in (_SDK, _WORKFLOW) for path in folder.glob("*.py") if path.name not in _NOT_FOR_RUNS]
+    modules = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in found}
     return {"__init__.py": start, "version.py": (_PACKAGE / "version.py").read_bytes(), **modules}
 
 
@@ -50,7 +52,8 @@ def _digest(files: dict[str, bytes]) -> str:
 def _write_folder(target: Path, name: str, files: dict[str, bytes]) -> None:
     aside = Path(tempfile.mkdtemp(prefix="new-", dir=target))
     try:
-        (aside / "sdk").mkdir()
+        for folder in (_SDK, _WORKFLOW):
+            (aside / folder.name).mkdir()
         for relative, content in files.items():
             (aside / relative).write_bytes(content)
         with contextlib.suppress(OSError):  # another server was faster; its folder has the same content

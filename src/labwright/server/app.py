@@ -31,11 +31,13 @@ from labwright.server.routes import (
     meta,
     metrics,
     notifications,
+    plans,
     runs,
     sweeps,
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
+from labwright.services.sweep_keeper import SweepKeeper
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
@@ -54,6 +56,7 @@ def make_api(lab: Lab) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
     engine = Engine(lab)
+    keeper = SweepKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
 
     @contextlib.asynccontextmanager
@@ -62,15 +65,17 @@ def make_api(lab: Lab) -> FastAPI:
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
+        await anyio.to_thread.run_sync(keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
 
     app = FastAPI(
         title="Labwright",
         version=__version__,
-        description="Runs, sweeps, logs, alerts and events of one project.",
+        description="Runs, sweeps, plans, logs, alerts and events of one project.",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -78,7 +83,9 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, alerts, notifications, events, maintenance):
+    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
+        app.include_router(module.router)
+    for module in (notifications, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,12 @@ from labwright.compute.environment import for_jobs
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.actor import SYSTEM
@@ -45,7 +49,7 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
-from labwright.services import cluster, leftovers
+from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database
 from labwright.tokens import load_or_make
@@ -59,6 +63,7 @@ _OTHER_HOST_PATIENCE_SECONDS = 60.0
 class Listener:
     socket: socket.socket
     url: str
+    node_url: str = ""  # the same for other machines, if they can reach it
 
 
 def serve(project: Path, host: str | None, port: int | None) -> None:
@@ -75,6 +80,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
         log.warning("%s", words)
     listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
     lab = open_lab(paths, settings, listener.url)
+    lab.node_url = listener.node_url
     try:
         _run(lab, listener)
     finally:
@@ -120,7 +126,7 @@ def prepare_state(project: Path) -> ProjectPaths:
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
-        for folder in (paths.runs, paths.sweeps, paths.logs, paths.backups):
+        for folder in (paths.runs, paths.sweeps, paths.plans, paths.logs, paths.backups):
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
@@ -182,9 +188,18 @@ def listen(host: str, port: int, *, chosen: bool) -> Listener:
     except (OSError, OverflowError) as error:
         listener.close()
         raise _cannot_listen(host, port, error) from error
+    address, port = listener.getsockname()[:2]
     shown = f"[{host}]" if family == socket.AF_INET6 else host
-    shown = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
-    return Listener(socket=listener, url=f"http://{shown}:{listener.getsockname()[1]}")
+    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
+    there = name_for_others(shown, address)
+    return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
+
+
+def name_for_others(shown: str, address: str) -> str:
+    """What another machine calls us; nothing if we listen to this one alone."""
+    if ip_address(address).is_unspecified:
+        return socket.gethostname()
+    return "" if ip_address(address).is_loopback else shown
 
 
 def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
@@ -219,6 +234,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
             unread=UnreadMetrics(paths.unread_metrics),
             token=load_or_make(paths.token),
@@ -234,7 +250,13 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     if not lab.token:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     cluster.restore(lab)
+    plans.settle(lab)
     return lab
+
+
+def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
+    commands = SlurmCommands.from_environment(os.environ)
+    return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
 
 
 def _is_missing(database: Path) -> bool:
@@ -255,7 +277,11 @@ def _place_database(paths: ProjectPaths, settings: Settings) -> None:
 
 
 def _has_history(paths: ProjectPaths) -> bool:
-    return any(paths.runs.iterdir()) or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+    return (
+        any(paths.runs.iterdir())
+        or any(paths.plans.iterdir())
+        or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+    )
 
 
 def _announce(lab: Lab, url: str) -> None:

@@ -40,7 +40,10 @@ def body_of(code: str, message: str, hint: str = "") -> dict[str, Any]:
 
 
 def answer(error: errors.LabwrightError) -> JSONResponse:
-    return JSONResponse(body_of(error.code, error.message, error.hint), status_of(error))
+    body = body_of(error.code, error.message, error.hint)
+    if isinstance(error, errors.Invalid) and error.field:
+        body["error"]["field"] = list(error.field)
+    return JSONResponse(body, status_of(error))
 
 
 def install(app: FastAPI) -> None:
@@ -61,12 +64,14 @@ def _known(request: Request, error: Exception) -> JSONResponse:
 
 def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()[:5]]
-    return answer(errors.Invalid("; ".join(faults), hint="The fields and their types are in /docs."))
+    faults = [(_place(fault["loc"]), fault["msg"]) for fault in error.errors()[:5]]
+    words = "; ".join(f"{'.'.join(map(str, place)) or 'body'}: {said}" for place, said in faults)
+    field = faults[0][0] if faults else ()
+    return answer(errors.Invalid(words, hint="The fields and their types are in /docs.", field=field))
 
 
-def _place(location: tuple[Any, ...]) -> str:
-    return ".".join(str(part) for part in location if part != "body") or "body"
+def _place(location: tuple[Any, ...]) -> tuple[str | int, ...]:
+    return tuple(part for part in location if part != "body")
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from labwright.domain.alert import Severity
 from labwright.domain.cluster import ClusterSource, ClusterStatus, ClusterType, GpuwrapAdvice
+from labwright.domain.early_stop import AFTER_RUNS, FACTOR, FIRST_STEP
 from labwright.domain.run import GpuwrapConfig
 from labwright.domain.sweep import SweepMethod, SweepStatus
 
@@ -22,6 +23,10 @@ BIG = 2**53  # beyond this a JSON number is not exact everywhere
 def _plain_text(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold NUL characters")
+    return whole_characters(text)
+
+
+def whole_characters(text: str) -> str:
     if not text.isascii() and _HALF_A_PAIR.search(text):
         raise ValueError("must be valid Unicode: half of a surrogate pair is no character")
     return text
@@ -78,12 +83,10 @@ class SlurmIn(In):
     extra: list[Name] = Field(default_factory=list, max_length=50)
 
 
-class RunIn(In):
-    name: Name | None = Field(None, description="defaults to the command's first line")
-    command: Annotated[Text, Field(max_length=1_000_000)]
+class RunSettings(In):
+    """What a single run and all runs of a sweep can be given."""
+
     workdir: Annotated[Text, Field(max_length=4096)] | None = Field(None, description="defaults to the project root")
-    sweep_id: Id | None = None
-    parent_run_id: Id | None = None
     chat_session_id: Id | None = None
     auto_start: bool = False
     gpuwrap_config: GpuwrapIn | None = None
@@ -94,14 +97,21 @@ class RunIn(In):
     env: Environment = Field(default_factory=dict)
     caller_env: Environment | None = Field(None, description="the whole environment to use instead of the server's")
     tags: list[Tag] = Field(default_factory=list, max_length=100)
-    params: PlainJson = Field(default_factory=dict)
-    seed: int | None = Field(None, ge=-BIG, le=BIG)
-    after: list[Id] = Field(default_factory=list, max_length=1000, description="runs that must finish first")
     priority: int = Field(0, ge=-1_000_000, le=1_000_000)
     tty: bool = False
     use_snapshot: bool = Field(False, description="execute the code as it was at submit, not the workdir")
     nodes: int | None = Field(None, ge=1, le=100_000)
     slurm: SlurmIn | None = None
+
+
+class RunIn(RunSettings):
+    name: Name | None = Field(None, description="defaults to the command's first line")
+    command: Annotated[Text, Field(max_length=1_000_000)]
+    sweep_id: Id | None = None
+    parent_run_id: Id | None = None
+    params: PlainJson = Field(default_factory=dict)
+    seed: int | None = Field(None, ge=-BIG, le=BIG)
+    after: list[Id] = Field(default_factory=list, max_length=1000, description="runs that must finish first")
     notes: Annotated[Text, Field(max_length=100_000)] = ""
 
 
@@ -137,11 +147,71 @@ class RerunIn(In):
     env: Environment | None = None
 
 
+class MetricIn(In):
+    key: Annotated[Text, Field(min_length=1, max_length=1024)]
+    goal: Literal["min", "max"] = "min"
+    use: Literal["last", "best"] = Field("last", description="which value of a run counts")
+
+
 class WildSweepIn(In):
     name: Name
     goal: Annotated[Text, Field(max_length=100_000)] = ""
     chat_session_id: Id | None = None
     parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
+    metric: MetricIn | None = Field(None, description="what its runs are compared by")
+
+
+class BudgetIn(In):
+    gpu_hours: float | None = Field(None, gt=0, le=10**9, allow_inf_nan=False)
+    runs: int | None = Field(None, ge=1, le=1_000_000)
+    wall_seconds: float | None = Field(None, gt=0, le=10**9, allow_inf_nan=False)
+
+    def value(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
+class EarlyStopIn(In):
+    method: Literal["median", "halving"]
+    after_runs: int = Field(AFTER_RUNS, ge=1, le=10_000, description="median: so many others must have come as far")
+    from_step: int = Field(0, ge=0, le=BIG, description="median: nothing is ended before this step")
+    first_step: int = Field(FIRST_STEP, ge=1, le=BIG, description="halving: the first step at which runs are judged")
+    factor: int = Field(FACTOR, ge=2, le=100, description="halving: one of so many goes on, to so many times the step")
+
+
+Seed = Annotated[int, Field(ge=-BIG, le=BIG)]
+Seeds = Annotated[int, Field(ge=1, le=1000)] | Annotated[list[Seed], Field(min_length=1, max_length=1000)]
+
+
+def seed_values(seeds: int | list[int] | None) -> tuple[int, ...]:
+    """`3` stands for the seeds 0, 1 and 2."""
+    return tuple(range(seeds)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds or ()))
+
+
+class SweepIn(RunSettings):
+    name: Name
+    base_command: Annotated[Text, Field(max_length=1_000_000)]
+    parameters: PlainJson
+    method: Literal["grid", "random", "adaptive"] = "grid"
+    goal: Annotated[Text, Field(max_length=100_000)] = ""
+    metric: MetricIn | None = None
+    max_runs: int | None = Field(None, ge=1, le=1_000_000, description="seeds included")
+    parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
+    seeds: Seeds | None = Field(None, description="how many, or which")
+    early_stop: EarlyStopIn | None = None
+    budget: BudgetIn | None = None
+    sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same one draws the same configurations")
+
+
+class SweepExtension(In):
+    parameters: PlainJson = Field(default_factory=dict, description="values to add to a list; a range replaces its own")
+    seeds: Seeds | None = None
+    max_runs: int | None = Field(None, ge=1, le=1_000_000)
+    budget: BudgetIn | None = None
+    parallel: int | None = Field(None, ge=1, le=100_000)
+
+
+class SweepResume(In):
+    budget: BudgetIn | None = None
 
 
 class AlertIn(In):
@@ -168,6 +238,7 @@ class ErrorDetail(BaseModel):
     code: str
     message: str
     hint: str
+    field: list[str | int] | None = Field(None, description="where in the request it is, where that is known")
 
 
 class ErrorOut(BaseModel):
@@ -214,6 +285,17 @@ class EvidenceOut(BaseModel):
     said: str
 
 
+class PartitionOut(BaseModel):
+    name: str
+    default: bool
+    state: str
+    time_limit_seconds: int | None
+    nodes: int
+    nodes_unwell: int
+    cpus: int
+    gpus: int
+
+
 class Cluster(BaseModel):
     type: ClusterType
     status: ClusterStatus
@@ -224,7 +306,7 @@ class Cluster(BaseModel):
     memory_total_mb: int
     node_count: int
     head_node: str
-    partitions: list[str]
+    partitions: list[PartitionOut]
     shared_machine: bool
     recommended: Recommended
     evidence: list[EvidenceOut]
@@ -242,15 +324,62 @@ class SweepOut(BaseModel):
     goal: str
     method: SweepMethod
     status: SweepStatus
+    status_reason: str
     chat_session_id: str | None
     parallel: int | None
+    base_command: str
     parameters: dict[str, Any]
+    seeds: list[int]
+    max_runs: int | None
     metric: dict[str, Any] | None
+    early_stop: dict[str, Any] | None
     budget: dict[str, Any]
+    sampling_seed: int
     best: dict[str, Any] | None
     progress: dict[str, int]
+    warnings: list[str]
     created_at: str
     created_by: str
+    started_at: str | None
+    ended_at: str | None
+
+
+class SweepAddedOut(SweepOut):
+    added: int = Field(description="new runs")
+    already: int = Field(description="asked for, and there before: not repeated")
+
+
+class VerdictOut(BaseModel):
+    kind: Literal["none", "only_one", "unknown", "within_noise", "clear"]
+    text: str
+
+
+class ImportanceOut(BaseModel):
+    method: str
+    parameters: dict[str, float]
+    note: str
+
+
+class ConfigurationOut(BaseModel):
+    config_hash: str
+    trial: int | None
+    params: dict[str, Any]
+    mean: float | None
+    std: float | None
+    n: int
+    progress: dict[str, int]
+    run_ids: list[str]
+
+
+class SweepResultsOut(BaseModel):
+    sweep_id: str
+    metric: dict[str, Any]
+    total: int = Field(description="configurations, of which the best come first")
+    best: dict[str, Any] | None
+    configurations: list[ConfigurationOut]
+    importance: ImportanceOut
+    best_so_far: list[tuple[int, float]]
+    verdict: VerdictOut
 
 
 class LogsOut(BaseModel):

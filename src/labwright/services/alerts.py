@@ -12,6 +12,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
 from labwright.domain.ids import ALERT, new_id
 from labwright.services import runs as run_verbs
+from labwright.services import sweeps as sweep_verbs
 from labwright.store import alerts, runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 
@@ -42,23 +43,26 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     """A rerun that cannot be made stops nothing and leaves the alert open."""
     asked = alerts.get(lab.db.reader(), alert_id)
     asked.check_answer(choice)
-    if choice == "rerun":
-        _stop_and_rerun(lab, asked, actor)
+    if choice == "rerun" and asked.run_id:
+        _stop_and_rerun(lab, asked.id, asked.run_id, actor)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
         answered = alert.answered(choice, str(actor), now())
         alerts.resolve(tx, answered, str(actor))
-    if choice == "stop":
+    if alert.sweep_id:
+        with contextlib.suppress(Conflict):  # somebody else has decided meanwhile
+            sweep_verbs.carry_out(lab, alert, choice, actor)
+    elif choice == "stop" and alert.run_id:
         _stop(lab, alert.run_id, actor)
     return answered
 
 
-def _stop_and_rerun(lab: Lab, alert: Alert, actor: Actor) -> None:
+def _stop_and_rerun(lab: Lab, alert_id: str, run_id: str, actor: Actor) -> None:
     """Made before anything is stopped, queued after it; one is made at most, whoever answers how often."""
-    once = IdempotencyKey.of(alert.id, "rerun", b"")
-    again = run_verbs.rerun(lab, alert.run_id, actor, {"auto_start": False}, once)
-    _stop(lab, alert.run_id, actor)
+    once = IdempotencyKey.of(alert_id, "rerun", b"")
+    again = run_verbs.rerun(lab, run_id, actor, {"auto_start": False}, once)
+    _stop(lab, run_id, actor)
     with contextlib.suppress(Conflict):  # whoever answered at the same time was faster
         run_verbs.start(lab, again.id, actor)
 
@@ -69,6 +73,6 @@ def _stop(lab: Lab, run_id: str, actor: Actor) -> None:
 
 
 def page(
-    lab: Lab, status: str | None, run_id: str | None, limit: int, before: int | None
+    lab: Lab, status: str | None, run_id: str | None, sweep_id: str | None, limit: int, before: int | None
 ) -> tuple[list[Alert], int | None]:
-    return alerts.page(lab.db.reader(), status, run_id, limit, before)
+    return alerts.page(lab.db.reader(), status, run_id, sweep_id, limit, before)

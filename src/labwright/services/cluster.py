@@ -16,6 +16,7 @@ from labwright.store.statements import REST
 
 log = logging.getLogger(__name__)
 _BY_HAND = "cluster_type"
+_SLURM_SEEN = "slurm_seen"
 
 
 def show(lab: Lab) -> dict[str, Any]:
@@ -29,7 +30,9 @@ def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, A
     """
     before = lab.cluster.current
     if before.source is ClusterSource.MANUAL and actor.scope is Scope.AGENT:
-        found = lab.cluster.set_by_hand(before.type, before.max_parallel, before.shared_machine)
+        found = lab.cluster.set_by_hand(
+            before.type, before.max_parallel, before.shared_machine, must_answer=before.type is not ClusterType.SLURM
+        )
     else:
         found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
     _store(lab, found, actor)
@@ -46,13 +49,22 @@ def set_by_hand(
 
 def restore(lab: Lab) -> None:
     """At start: what was set by hand before, else detection."""
-    row = lab.db.reader().execute(REST["get_meta"], {"key": _BY_HAND}).fetchone()
+    reader = lab.db.reader()
+    lab.cluster.slurm_expected = reader.execute(REST["get_meta"], {"key": _SLURM_SEEN}).fetchone() is not None
+    row = reader.execute(REST["get_meta"], {"key": _BY_HAND}).fetchone()
     if row is None:
         lab.cluster.detect()
-        return
-    kind, parallel, shared = str(row[0]).split(",")
+    else:
+        _restore_by_hand(lab, *str(row[0]).split(","))
+    if lab.cluster.slurm_expected:
+        with lab.db.transaction() as tx:
+            tx.execute(REST["set_meta"], key=_SLURM_SEEN, value="1")
+
+
+def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
+    on_slurm = kind == ClusterType.SLURM  # a controller that is down comes back, and its runs wait for it
     try:
-        lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True")
+        lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True", must_answer=not on_slurm)
     except Invalid as error:  # the driver is gone: better to run without than not at all
         log.warning("the cluster set by hand (%s) is not there now: %s", kind, error)
         lab.cluster.detect()

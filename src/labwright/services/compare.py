@@ -12,11 +12,12 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid, NotFound
-from labwright.domain.metric import Points, as_json, mean_and_spread
+from labwright.domain.metric import Points, WholeSeries, as_json, mean_and_spread
 from labwright.domain.run import Run
 from labwright.services import runs as run_verbs
-from labwright.services.epochs import KEYS, epochs_at, value_at
+from labwright.services.epochs import KEYS, epochs_at
 from labwright.store import metrics
+from labwright.store.metrics import Series
 
 MAX_RUNS = 200
 AXES = {"step": "steps", "time": "times", "epoch": "epochs"}  # and how each is called in the answer
@@ -44,7 +45,7 @@ def compare(lab: Lab, run_ids: Sequence[str], key: str, max_points: int, x: str)
         "key": key,
         "x": x,
         "runs": [_compared(runs[run_id], curve, x) for run_id, curve in curves.items()],
-        "groups": [_group(config, [curves[i] for i in ids], ids, x) for config, ids in groups],
+        "groups": [_group(lab, config, [runs[i] for i in ids], key, max_points, x) for config, ids in groups],
     }
 
 
@@ -57,15 +58,19 @@ def _nothing_to_show(key: str, x: str) -> NotFound:
 
 def _curve(lab: Lab, run: Run, key: str, max_points: int, x: str) -> Curve:
     of_run = metrics.series_of(lab.db.reader(), run.id)
-    found = metrics.preferred([series for series in of_run if series.key == key])
-    if not found:
+    found = _series(of_run, key)
+    if found is None:
         return Curve(steps=(), xs=(), values=())
-    points = metrics.read(lab.db.reader(), found[0], max_points, with_times=x == "time")
+    points = metrics.read(lab.db.reader(), found, max_points, with_times=x == "time")
     if x == "time":
         return _ascending(points, _since_start(run, points))
     if x == "epoch":
         return _ascending(points, epochs_at(lab, of_run, points.steps))
     return Curve(steps=points.steps, xs=points.steps, values=points.values)
+
+
+def _series(of_run: list[Series], key: str) -> Series | None:
+    return next(iter(metrics.preferred([series for series in of_run if series.key == key])), None)
 
 
 def _since_start(run: Run, points: Points) -> list[float]:
@@ -104,16 +109,31 @@ def _same_but_for_seed(runs: Iterable[Run]) -> list[tuple[str, list[str]]]:
     return list(groups.items())
 
 
-def _group(config: str, members: list[Curve], run_ids: list[str], x: str) -> dict[str, Any]:
-    """Every run's last value up to each place of the densest, so that runs of unequal pace can be averaged."""
-    present = [curve for curve in members if curve.values]
-    grid: Sequence[float] = max((curve.xs for curve in present), key=len, default=())
-    spread = mean_and_spread([value_at(curve.xs, curve.values, at) for curve in present] for at in grid)
+def _group(lab: Lab, config: str, members: list[Run], key: str, max_points: int, x: str) -> dict[str, Any]:
+    """Of all their points, not of those that are drawn: these are each run's extremes, and at different places."""
+    wholes = [whole for run in members if (whole := _whole(lab, run, key, x))]
+    places = max(wholes, key=len).places(max(2, max_points)) if wholes else []
+    columns = zip(*(whole.values_at(places) for whole in wholes), strict=True)
+    spread = mean_and_spread(columns)
     return {
         "params": json.loads(config),
-        "run_ids": run_ids,
-        "n": len(present),
-        AXES[x]: list(grid),
+        "run_ids": [run.id for run in members],
+        "n": len(wholes),
+        AXES[x]: places,
         "mean": [as_json(mean) for mean, _, _ in spread],
         "std": [std for _, std, _ in spread],
+        "counts": [count for _, _, count in spread],
     }
+
+
+def _whole(lab: Lab, run: Run, key: str, x: str) -> WholeSeries | None:
+    found = _series(metrics.series_of(lab.db.reader(), run.id), key)
+    if found is None or not found.statistics.count:
+        return None
+    if x == "step":
+        return metrics.read_whole(lab.db.reader(), found)
+    curve = _curve(lab, run, key, found.statistics.count, x)
+    whole = WholeSeries()
+    if curve.xs:
+        whole.add_points(curve.xs, curve.values)
+    return whole if len(whole) else None

@@ -10,14 +10,18 @@ from typing import Any
 
 from labwright.compute.backups import make_backup
 from labwright.compute.lab import Lab
+from labwright.compute.slurm.batch import runs_of_array
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import Run
+from labwright.domain.ids import PLAN, is_id
+from labwright.domain.run import ACTIVE, Run
+from labwright.paths import PlanPaths
 from labwright.services import leftovers
 from labwright.services import runs as run_verbs
-from labwright.store import runs
+from labwright.store import plans, runs
 from labwright.store.statements import REST, RUNS
+from labwright.workspace.copies import remove_tree
 
 _DAY = 86400.0
 _ANSWERS_KEPT_DAYS = 7
@@ -27,6 +31,7 @@ _SETTLED_SECONDS = 3600.0  # a file this old belongs to no run that is just bein
 def sizes(lab: Lab) -> dict[str, Any]:
     parts = {
         "runs": _folder_size(lab.paths.runs),
+        "plans": _folder_size(lab.paths.plans),
         "snapshots": _folder_size(lab.paths.snapshots),
         "environments": _folder_size(lab.paths.environments),
         "backups": _folder_size(lab.paths.backups),
@@ -53,7 +58,7 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
-    orphans = [*_orphan_folders(lab), *_unused_environments(lab)]
+    orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
     claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
     snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
@@ -86,7 +91,7 @@ def _carry_out(lab: Lab, actor: Actor, logs: list[Path], expired: list[Run], orp
         run_verbs.delete(lab, run.id, actor)
     for path in orphans:
         if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
         else:
             path.unlink(missing_ok=True)
 
@@ -104,6 +109,14 @@ def _unused_environments(lab: Lab) -> list[Path]:
     return [path for path in found if path.stem not in used and path.stat().st_mtime < old]
 
 
+def _old_arrays(lab: Lab) -> list[Path]:
+    """Which task was which run matters only while Slurm may still tell of one."""
+    active = {run.id for run in runs.with_status(lab.db.reader(), *ACTIVE)}
+    old = time.time() - lab.settings.keep_days * _DAY
+    found = [path for path in lab.paths.arrays.glob("*") if path.stat().st_mtime < old]
+    return [path for path in found if not active.intersection(runs_of_array(lab.paths, path.name) or ())]
+
+
 def _old_logs(lab: Lab, before: float) -> list[Path]:
     found = (Path(lab.paths.run(run.id).output) for run in _ended_before(lab, before))
     return [path for path in found if path.exists()]
@@ -119,10 +132,20 @@ def _ended_before(lab: Lab, when: float) -> list[Run]:
 
 
 def _orphan_folders(lab: Lab) -> list[Path]:
-    """Folders whose run was deleted, where a kill came between the record and the files."""
+    """Folders whose run or plan was deleted, where a kill came between the record and the files."""
     known = {row[0] for row in lab.db.reader().execute(RUNS["ids"])}
+    known |= {plan.id for plan in plans.every(lab.db.reader())}
     _, deleted = lab.journal.read()  # a folder that nobody deleted may be of a run that could not be restored
-    return [Path(entry.path) for entry in os.scandir(lab.paths.runs) if entry.name in deleted - known]
+    entries = [*os.scandir(lab.paths.runs), *os.scandir(lab.paths.plans)]
+    return [Path(entry.path) for entry in entries if entry.name in deleted - known]
+
+
+def _half_made_plans(lab: Lab) -> list[Path]:
+    """Where a kill came before the commit: there is no manifest, and nobody was told of a plan."""
+    known = {plan.id for plan in plans.every(lab.db.reader())}
+    old = time.time() - _SETTLED_SECONDS
+    found = (path for path in lab.paths.plans.iterdir() if is_id(path.name, PLAN) and path.name not in known)
+    return [path for path in found if not PlanPaths(path).manifest.exists() and path.stat().st_mtime < old]
 
 
 def backup(lab: Lab) -> str:

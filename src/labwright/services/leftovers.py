@@ -9,15 +9,17 @@ from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.domain.clock import epoch_seconds
-from labwright.store.statements import RUNS
+from labwright.store.statements import RUNS, SWEEPS
 
 
 def secrets(lab: Lab, before: float) -> list[Path]:
-    """Of runs that are gone or past their launch; written before that moment, since a run may be in the making."""
+    """Of runs that are gone or past their launch and of sweeps that ended; written before that moment, since one may be
+    in the making."""
     files = _older(lab.paths.secrets, before)
     if not files:
         return []
     needed = {row[0] for row in lab.db.reader().execute(RUNS["before_launch"])}
+    needed |= {row[0] for row in lab.db.reader().execute(SWEEPS["unended"])}
     return [path for path in files if path.name.partition(".")[0] not in needed]
 
 

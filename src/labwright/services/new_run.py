@@ -14,9 +14,12 @@ from typing import Any
 from labwright.compute.environment import for_jobs, split_secrets
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import keep_secrets, snapshot_root
+from labwright.compute.slurm.resources import check_extra
+from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
+from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run
@@ -82,6 +85,9 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
     if not wanted.command.strip():
         raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
     workdir = _check_workdir(lab, wanted.workdir)
+    check_extra((wanted.slurm or {}).get("extra", []))
+    if lab.cluster.current.type is ClusterType.SLURM:
+        refuse_nested(wanted.command)
     plain, secrets = split_secrets(wanted.env)
     env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
@@ -108,13 +114,14 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
         env_hash=env_hash,
         params=wanted.params,
         seed=wanted.seed,
+        config_hash=config_hash(wanted.params) if wanted.params else None,
         tags=wanted.tags,
         notes=wanted.notes,
         after=tuple(dict.fromkeys(wanted.after)),
         priority=wanted.priority,
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
-        snapshot=wanted.snapshot or _snapshot(lab, workdir),
+        snapshot=wanted.snapshot or take_snapshot(lab, workdir),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
     return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
@@ -165,7 +172,7 @@ def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
     return (f"Secret variables are not kept after a launch, so this run has no {', '.join(missing)} of its own.",)
 
 
-def _snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
+def take_snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
     root = snapshot_root(lab, workdir)
     if str(root) in ("/", os.path.expanduser("~")):
         return None  # not a project's code
@@ -177,6 +184,8 @@ def _snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
 
 def plan_gpus(cluster: Cluster, wanted: NewRun, env: dict[str, str]) -> GpuPlan:
     """What the run gets, by the kind of machine and by what it says itself."""
+    if cluster.type is ClusterType.SLURM:
+        return _from_slurm(wanted)
     if cluster.type is not ClusterType.LOCAL_GPU:
         return _without_gpus(wanted)
     named = cards_named_by(wanted.command, env)
@@ -190,6 +199,13 @@ def plan_gpus(cluster: Cluster, wanted: NewRun, env: dict[str, str]) -> GpuPlan:
         )
     advised = GpuwrapConfig(enabled=cluster.gpuwrap is GpuwrapAdvice.ENABLED)
     return GpuPlan(gpus=gpus, named=(), wrap=wanted.gpuwrap_config or advised, warnings=())
+
+
+def _from_slurm(wanted: NewRun) -> GpuPlan:
+    warnings = []
+    if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
+        warnings.append("gpuwrap is off for this run: on Slurm the cards of a job are its own while it runs.")
+    return GpuPlan(gpus=wanted.gpus or 0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
 
 
 def _without_gpus(wanted: NewRun) -> GpuPlan:

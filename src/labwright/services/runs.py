@@ -16,6 +16,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.run import Run, RunStatus
+from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.files import write_json
 from labwright.services.new_run import NewRun, plan_run
 from labwright.store import metrics, runs, sweeps
@@ -63,7 +64,7 @@ def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Run | None:
 def _check_references(tx: Transaction, run: Run) -> int:
     """Answers for how many runs this one has to wait."""
     if run.sweep_id is not None:
-        sweeps.get(tx.connection, run.sweep_id)
+        _check_sweep(sweeps.get(tx.connection, run.sweep_id))
     if run.parent_run_id is not None:
         runs.get(tx.connection, run.parent_run_id)
     parents = [runs.get(tx.connection, parent) for parent in run.after]
@@ -74,6 +75,14 @@ def _check_references(tx: Transaction, run: Run) -> int:
                 hint="Rerun it first and name the new run in `after`.",
             )
     return sum(1 for parent in parents if parent.status is not RunStatus.FINISHED)
+
+
+def _check_sweep(sweep: Sweep) -> None:
+    if sweep.status is SweepStatus.STOPPED:
+        raise Conflict(
+            f"Sweep {sweep.id} was stopped; nothing in it is started.",
+            hint="Leave sweep_id out, or make a new sweep.",
+        )
 
 
 def _with_idle_parents(tx: Transaction, run: Run) -> tuple[str, ...]:
@@ -94,7 +103,7 @@ def start(lab: Lab, run_id: str, actor: Actor) -> Run:
     return started
 
 
-def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
+def stop(lab: Lab, run_id: str, actor: Actor, reason: str = "") -> Run:
     """Works in every status that is not an end. A running tree is ended by its sidecar: TERM, grace, KILL."""
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
@@ -103,18 +112,20 @@ def stop(lab: Lab, run_id: str, actor: Actor) -> Run:
         if run.is_active:
             stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
         else:
-            stopped = end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began", actor=str(actor))
+            words = reason or "stopped before it began"
+            stopped = end_run(tx, run, RunStatus.STOPPED, reason=words, actor=str(actor))
             lab.journal.note([stopped])
     if stopped.is_active:
-        request_stop(lab, stopped, actor)
+        request_stop(lab, stopped, actor, reason)
     lab.wake()
     return stopped
 
 
-def request_stop(lab: Lab, run: Run, actor: Actor) -> None:
+def request_stop(lab: Lab, run: Run, actor: Actor, reason: str = "") -> None:
+    """The reason goes with it, so that the run's own folder tells why it ended."""
     paths = lab.paths.run(run.id)
     os.makedirs(paths.control, mode=0o700, exist_ok=True)
-    write_json(paths.stop, {"by": str(actor), "at": now()}, sync=False)
+    write_json(paths.stop, {"by": str(actor), "at": now(), "reason": reason}, sync=False)
     lab.launcher_for(run).nudge(run)
 
 

@@ -1,18 +1,35 @@
-"""The verbs of sweeps: so far the wild kind, which runs join one by one."""
+"""The verbs of sweeps: create, start, stop, pause, resume, retry-failed, extend."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from labwright.compute.ingest import end_run
 from labwright.compute.lab import Lab
+from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor
-from labwright.domain.clock import now
+from labwright.domain.alert import Alert
+from labwright.domain.budget import raised
+from labwright.domain.clock import epoch_seconds, now
+from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import SWEEP, new_id
-from labwright.domain.sweep import Sweep, SweepMethod
+from labwright.domain.run import Run, RunRecord, RunStatus
+from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.files import write_json
-from labwright.store import runs, sweeps
+from labwright.services import runs as run_verbs
+from labwright.services.new_sweep import NewSweep, again, plan_sweep, started
+from labwright.services.sweep_extension import Extension, extended
+from labwright.services.sweep_views import outcomes
+from labwright.store import alerts, runs, sweeps
+from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
+
+BUDGET_RULE = "sweep_budget:"  # and which part of it
+RAISE, CONTINUE, STOP = "raise", "continue", "stop"
+_WITH_ITS_SWEEP = "its sweep was stopped"
 
 
 def create_wild(
@@ -22,9 +39,11 @@ def create_wild(
     goal: str,
     chat_session_id: str | None,
     parallel: int | None,
+    metric: dict[str, Any] | None,
     actor: Actor,
     key: IdempotencyKey | None = None,
 ) -> Sweep:
+    """Without runs of its own making: they join one by one."""
     sweep = Sweep(
         id=new_id(SWEEP),
         name=name,
@@ -32,6 +51,7 @@ def create_wild(
         method=SweepMethod.WILD,
         chat_session_id=chat_session_id,
         parallel=parallel,
+        metric=metric,
         created_at=now(),
         created_by=str(actor),
     )
@@ -40,20 +60,224 @@ def create_wild(
             return Sweep.from_dict(json.loads(answer))
         sweeps.insert(tx, sweep, str(actor))
         remember(tx, key, sweep.to_dict())
-        write_json(lab.paths.sweep(sweep.id), sweep.to_dict(), sync=False)
+        _write(lab, sweep)
     return sweep
 
 
-def view(lab: Lab, sweep: Sweep) -> dict[str, Any]:
-    """The sweep with how far it is: runs by status, and in total."""
-    counts = runs.count_by_status(lab.db.reader(), sweep.id)
-    return {**sweep.to_dict(), "progress": {"total": sum(counts.values()), **counts}}
+def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
+    """Everything is checked before anything is written; the sweep and all its runs are one transaction."""
+    if first := _first_answer(lab, key):
+        return first
+    planned = plan_sweep(lab, wanted, actor)
+    sweep = planned.sweep
+    keep_secrets(lab, sweep.id, planned.secrets)
+    try:
+        with lab.db.transaction() as tx:
+            if answer := recall(tx, key):
+                forget_secrets(lab, sweep.id)
+                return Sweep.from_dict(json.loads(answer))
+            sweeps.insert(tx, sweep, str(actor), len(planned.runs))
+            add_runs(lab, tx, planned.runs, actor)
+            remember(tx, key, sweep.to_dict())
+            _write(lab, sweep)
+    except BaseException:
+        forget_secrets(lab, sweep.id)
+        lab.paths.sweep(sweep.id).unlink(missing_ok=True)
+        raise
+    lab.wake()
+    return sweep
 
 
-def get(lab: Lab, sweep_id: str) -> dict[str, Any]:
-    return view(lab, sweeps.get(lab.db.reader(), sweep_id))
+def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:
+    if key is None:
+        return None
+    with lab.db.transaction() as tx:
+        answer = recall(tx, key)
+    return Sweep.from_dict(json.loads(answer)) if answer else None
 
 
-def page(lab: Lab, limit: int, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
-    found, more = sweeps.page(lab.db.reader(), limit, before)
-    return [view(lab, sweep) for sweep in found], more
+def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
+    runs.insert_many(tx, made, str(actor))
+    lab.journal.note_records(record.text for record in made)  # before the commit, as for single runs
+
+
+def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        if sweep.status is not SweepStatus.DRAFT:
+            hint = "Use resume." if sweep.status is SweepStatus.PAUSED else "Only a draft can be started."
+            raise Conflict(f"Sweep {sweep_id} is {sweep.status}.", hint=hint)
+        begun = change(lab, tx, sweep, started(sweep), actor)
+        if not begun.is_rationed:
+            queue_ready(tx, begun, _ALL, actor)
+    lab.wake()
+    return begun
+
+
+_ALL = 1 << 30
+
+
+def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
+    """The next of those that the sweep made and has not queued yet; answers how many there were.
+
+    Not in the journal: after a rebuild they are ready again, and the keeper queues them again.
+    """
+    found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
+    at = now()
+    runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in found], str(actor))
+    return len(found)
+
+
+def pause(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
+    """Nothing new begins; what runs goes on. The scheduler holds its queue back, the engine what waits in Slurm's."""
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        return change(lab, tx, sweep, paused(sweep, f"paused by {actor}"), actor)
+
+
+def paused(sweep: Sweep, reason: str) -> Sweep:
+    return sweep.move(SweepStatus.PAUSED, status_reason=reason, **clock_stopped(sweep))
+
+
+def clock_stopped(sweep: Sweep) -> dict[str, Any]:
+    return {"active_seconds": wall_seconds(sweep), "running_since": None}
+
+
+def wall_seconds(sweep: Sweep) -> float:
+    """How long it has been at work, without pauses."""
+    if sweep.running_since is None:
+        return sweep.active_seconds
+    return sweep.active_seconds + max(0.0, epoch_seconds(now()) - epoch_seconds(sweep.running_since))
+
+
+def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None = None) -> Sweep:
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        if sweep.status is not SweepStatus.PAUSED:
+            raise Conflict(f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="There is nothing to resume.")
+        failures, _ = outcomes(tx.connection, sweep)
+        facts = {"failures_accepted": failures, "budget": {**sweep.budget, **(budget or {})}}
+        resumed = change(lab, tx, sweep, started(sweep, **facts), actor)
+        _clear_alerts(tx, sweep_id, actor)
+    lab.wake()
+    return resumed
+
+
+def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
+    """Ends all its runs: those that have not begun at once, the others by the verb that stops a run."""
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        if sweep.status in ENDED:
+            raise Conflict(f"Sweep {sweep_id} has ended already ({sweep.status}).", hint="There is nothing to stop.")
+        ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **clock_stopped(sweep))
+        change(lab, tx, sweep, ended, actor)
+        active = _end_waiting(lab, tx, sweep_id, actor)
+        _clear_alerts(tx, sweep_id, actor)
+    for run in active:
+        run_verbs.request_stop(lab, run, actor, _WITH_ITS_SWEEP)
+    forget_secrets(lab, sweep_id)
+    lab.wake()
+    return ended
+
+
+def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list[Run]:
+    """Answers those at work, marked as to be stopped."""
+    unended, parents = sweeps.unended_runs(tx.connection, sweep_id), sweeps.parents_of_any(tx.connection)
+    waiting = [run for run in unended if not run.is_active]
+    facts = {"status_reason": _WITH_ITS_SWEEP, "ended_at": now()}
+    moved = [(run, run.move(RunStatus.STOPPED, **facts)) for run in waiting if run.id not in parents]
+    runs.move_many(tx, moved, str(actor))
+    lab.journal.note(after for _, after in moved)
+    lab.journal.note(_end_parents(tx, [run.id for run in waiting if run.id in parents], actor))
+    active = [run for run in unended if run.is_active and not run.stop_requested]
+    return [runs.change(tx, run, run.evolve(stop_requested=True), str(actor)) for run in active]
+
+
+def _end_parents(tx: Transaction, run_ids: list[str], actor: Actor) -> Iterator[Run]:
+    """Runs that others wait for; one may have ended with another already."""
+    for run_id in run_ids:
+        run = runs.get(tx.connection, run_id)
+        if not run.is_terminal:
+            yield end_run(tx, run, RunStatus.STOPPED, reason=_WITH_ITS_SWEEP, actor=str(actor))
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a verb that gives a sweep more to do has done."""
+
+    sweep: Sweep
+    added: int
+    already: int = 0  # asked for and there before: linked to the run that is there, not repeated
+
+
+def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
+    """New runs for what failed or was lost and was not tried again since. The old ones stay as they are."""
+    before = sweeps.get(lab.db.reader(), sweep_id)
+    if before.status is SweepStatus.DRAFT:
+        raise Conflict(f"Sweep {sweep_id} has not been started.", hint="Start it first.")
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        failed = sweeps.failed_runs(tx.connection, sweep_id)
+        if not failed:
+            raise Conflict(f"No run of sweep {sweep_id} is left to retry.", hint="Nothing failed, or it was retried.")
+        reopened = _reopened(lab, tx, sweep, actor)
+        own = [run for run in failed if run.trial is not None]
+        add_runs(lab, tx, again(lab, reopened, own) if own else [], actor)
+    for run in failed:
+        if run.trial is None:
+            run_verbs.rerun(lab, run.id, actor, {}, IdempotencyKey.of(run.id, "retry-failed", b""))
+    lab.wake()
+    return Added(reopened, len(failed))
+
+
+def extend(lab: Lab, sweep_id: str, wanted: Extension, actor: Actor) -> Added:
+    """More values, seeds, runs or budget. What is done already is not done again."""
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        if sweep.is_wild:
+            raise Conflict(f"Sweep {sweep_id} is wild.", hint="Runs join it with sweep_id; there is nothing to extend.")
+        grown, made, already = extended(tx.connection, sweep, wanted, _opened)
+        if grown == sweep and not made:
+            raise Invalid("That adds nothing to the sweep.", hint="Give values, seeds, runs or budget it has not.")
+        change(lab, tx, sweep, grown, actor, added=len(made), already=already)
+        add_runs(lab, tx, made, actor)
+    lab.wake()
+    return Added(grown, len(made), already)
+
+
+def _reopened(lab: Lab, tx: Transaction, sweep: Sweep, actor: Actor) -> Sweep:
+    opened = _opened(sweep)
+    return change(lab, tx, sweep, opened, actor) if opened is not sweep else sweep
+
+
+def _opened(sweep: Sweep) -> Sweep:
+    return started(sweep) if sweep.status in ENDED else sweep
+
+
+def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:
+    """What somebody answered to a sweep's alert."""
+    assert alert.sweep_id is not None
+    if choice == STOP:
+        stop(lab, alert.sweep_id, actor)
+    elif choice == CONTINUE:
+        resume(lab, alert.sweep_id, actor)
+    elif choice == RAISE:
+        sweep = sweeps.get(lab.db.reader(), alert.sweep_id)
+        part = alert.rule.removeprefix(BUDGET_RULE)
+        resume(lab, alert.sweep_id, actor, raised(sweep.budget, sweep.first_budget, part))
+
+
+def change(lab: Lab, tx: Transaction, before: Sweep, after: Sweep, actor: Actor, **data: Any) -> Sweep:
+    """In the database and in the sweep's own file, which a rebuild reads."""
+    sweeps.change(tx, before, after, str(actor), **data)
+    _write(lab, after)
+    return after
+
+
+def _write(lab: Lab, sweep: Sweep) -> None:
+    write_json(lab.paths.sweep(sweep.id), sweep.to_dict(), sync=False)
+
+
+def _clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
+    for alert in alerts.open_of_sweep(tx.connection, sweep_id):
+        alerts.resolve(tx, alert.answered("cleared", str(actor), now()), str(actor))

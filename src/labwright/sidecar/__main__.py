@@ -1,5 +1,6 @@
 """Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `external DIR` (watch a script
-that was started by hand), `prefork` (serve many).
+that was started by hand), `prefork` (serve many), `slurm TARGET` (one run, as a job of Slurm; TARGET is its folder, or
+the file of its array).
 
 Started by path with `python -I -S`, so it finds its own package first.
 """
@@ -18,6 +19,7 @@ from labwright.sidecar.external import watch_external
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.prefork import serve
 from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.slurm import attempt_of, is_to_run, run_folder_of
 from labwright.sidecar.supervisor import Supervisor
 
 
@@ -27,6 +29,19 @@ def adopt(run_dir: str) -> None:
     record = RunRecord(paths, spec["run"]["id"], spec["sidecar"]["wake"])
     started = [event["time"] for event in record.events() if event["event"] == "started"]
     Monitor(paths, spec, record, started[-1] if started else os.path.getmtime(paths.spec)).watch_orphan()
+
+
+def run_on_node(target: str) -> int:
+    """The job's exit code becomes Slurm's, so that its own accounting tells the same."""
+    environ = dict(os.environ)
+    paths = RunPaths(run_folder_of(target, environ))
+    run = load_spec(paths)["run"]
+    attempt = attempt_of(run, environ)
+    if not is_to_run(paths, run["id"], attempt):
+        return 0
+    supervisor = Supervisor(paths.dir, {}, attempt)
+    supervisor.supervise()
+    return supervisor.exit_code
 
 
 def main(arguments: list[str]) -> None:
@@ -40,8 +55,10 @@ def main(arguments: list[str]) -> None:
         adopt(rest[0])
     elif verb == "external":
         watch_external(rest[0])
+    elif verb == "slurm":
+        sys.exit(run_on_node(rest[0]))
     else:
-        sys.exit(f"unknown verb {verb!r}: run, adopt, external or prefork")
+        sys.exit(f"unknown verb {verb!r}: run, adopt, external, prefork or slurm")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 from labwright.files import read_json
 from labwright.paths import RunPaths
 from labwright.processes import RUN_ID_VARIABLE
+from labwright.sidecar.slurm import environment_on_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +98,12 @@ def _take_terminal() -> None:
 def job_environment(paths: RunPaths, spec: dict[str, Any], inherited: dict[str, str]) -> dict[str, str]:
     """The caller's environment, or the one the server was started in, plus what the run sets and what we promise."""
     stored = read_json(paths.env)
-    environment = dict(stored["variables"]) if stored["base"] == "caller" else dict(inherited)
+    if spec["sidecar"].get("slurm"):
+        environment = environment_on_node(stored["variables"], inherited)
+    else:
+        environment = dict(stored["variables"]) if stored["base"] == "caller" else dict(inherited)
     environment.update(spec["run"]["env"])
-    environment.update(_secrets(paths))
+    environment.update(_secrets(paths, keep=bool(spec["sidecar"].get("slurm"))))
     environment.update(
         {
             RUN_ID_VARIABLE: spec["run"]["id"],
@@ -117,10 +121,12 @@ def _python_path(ours: str, environment: dict[str, str]) -> str:
     return os.pathsep.join(filter(None, (ours, environment.get("PYTHONPATH"))))
 
 
-def _secrets(paths: RunPaths) -> dict[str, str]:
+def _secrets(paths: RunPaths, *, keep: bool) -> dict[str, str]:
+    """Gone as soon as they are read; but a job that Slurm may start again needs them again."""
     try:
         secrets: dict[str, str] = read_json(paths.secrets)
     except FileNotFoundError:
         return {}
-    os.unlink(paths.secrets)
+    if not keep:
+        os.unlink(paths.secrets)
     return secrets

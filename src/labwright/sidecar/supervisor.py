@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from labwright.files import read_json
 from labwright.gpu.lease import Lease
 from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
@@ -26,6 +27,7 @@ from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.run_metrics import has_something_to_take
 from labwright.sidecar.sources.start import Start, note_start
 
@@ -39,15 +41,18 @@ _LEFTOVER_GRACE_SECONDS = 5.0
 _MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
 _MONITOR_LAST_LOOK_SECONDS = 60.0
 _MONITOR_LAST_LOOKS = 3
+_TERM_SPREAD_SECONDS = 0.5
 _MONITOR_PAUSE_SECONDS = 0.5  # before a dead monitor is replaced, so that one that cannot live does not burn a core
 
 
 class Supervisor:
-    def __init__(self, run_dir: str, variables: dict[str, str]) -> None:
+    def __init__(self, run_dir: str, variables: dict[str, str], attempt: int | None = None) -> None:
         self.paths = RunPaths(run_dir)
         self.spec = load_spec(self.paths)
         self.run: dict[str, Any] = self.spec["run"]
+        self.run["attempt"] = attempt or self.run["attempt"]
         self.options: dict[str, Any] = self.spec["sidecar"]
+        self._slurm: dict[str, Any] | None = self.options.get("slurm")
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
         self._variables = variables
@@ -64,15 +69,20 @@ class Supervisor:
         self._owed_output = b""
         self._stopping = ""
         self._terminated = False
+        self._warned: int | None = None
+        self.exit_code = 0  # for whoever started us and wants to know
 
     def supervise(self) -> bool:
         """Answers whether this process is as good as new: nothing of the run is left in it, nor of any other."""
         if not self.record.claim(self.run["attempt"]):
             return False
         self._settle_in()
+        if self._slurm and self.run["attempt"] > 1:
+            self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self.record.exit(facts)
-        self._let_go()
+        self._let_go(facts)
+        self.exit_code = int(facts["exit_code"] or 0)
         return self._is_as_new()
 
     # -- the life of a run
@@ -101,14 +111,17 @@ class Supervisor:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._wakeup_pipe = self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        warning = {self._slurm["warning_signal"]} - {None} if self._slurm else set()
+        for number in {signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP} | warning:
             signal.signal(number, self._on_signal)
         self.record.reserve_exit()
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        """Signals only wake the loop; TERM alone says something: whoever runs this machine wants us gone."""
+        """Signals only wake the loop. TERM says that whoever runs this machine wants us gone; Slurm may warn first."""
         if number == signal.SIGTERM:
             self._terminated = True
+        elif self._slurm and number == self._slurm["warning_signal"]:
+            self._warned = number
 
     # -- GPUs
 
@@ -174,7 +187,8 @@ class Supervisor:
         self._job_status = None
         self._started = time.time()
         uuids = list(self._lease.uuids) if self._lease else []
-        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False)
+        facts = facts_of(self._inherited) if self._slurm else {}
+        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False, **facts)
         self._tell_of_start()
         return None
 
@@ -199,9 +213,16 @@ class Supervisor:
                 self._end_job("stop")
             elif self._terminated:
                 self._end_job("terminated")
+            elif self._warned:
+                self._pass_on_warning(self._warned)
             elif self._job_status is None:
                 self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(began + limit if limit else None)))
             self._reap()
+
+    def _pass_on_warning(self, number: int) -> None:
+        self._warned = None
+        self.record.event("warned", signal=number)
+        forward(number, self._tree())
 
     def _until_next(self, deadline: float | None) -> float:
         waits = [_CONTROL_POLL_SECONDS]
@@ -213,6 +234,14 @@ class Supervisor:
 
     def _stop_requested(self) -> bool:
         return os.path.exists(self.paths.stop)
+
+    def _reason_to_stop(self) -> str:
+        """What whoever asked for it gave as a reason; the file may be anybody's."""
+        try:
+            asked = read_json(self.paths.stop)
+        except (OSError, ValueError):
+            return ""
+        return str(asked.get("reason", ""))[:500] if isinstance(asked, dict) else ""
 
     def _end_job(self, why: str) -> None:
         self._stopping = why
@@ -390,6 +419,8 @@ class Supervisor:
 
     def _exit_facts(self) -> dict[str, Any]:
         status = self._job_status or 0
+        if self._slurm and not self._stopping:
+            self._notice_termination(status)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             facts: dict[str, Any] = {"exit_code": 128 + number, "signal": number, "error": _signal_words(number)}
@@ -397,9 +428,16 @@ class Supervisor:
             facts = _exit_code_facts(os.WEXITSTATUS(status))
         return {**facts, **self._status_facts(facts["exit_code"])}
 
+    def _notice_termination(self, status: int) -> None:
+        """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""
+        if _is_by_term(status):
+            self._sleep(_TERM_SPREAD_SECONDS)
+        if self._terminated:
+            self._stopping = "terminated"
+
     def _status_facts(self, exit_code: int) -> dict[str, Any]:
         if self._stopping == "stop":
-            return {"status": "stopped", "reason": "stopped on request"}
+            return {"status": "stopped", "reason": self._reason_to_stop() or "stopped on request"}
         if self._stopping == "terminated":
             return dict(_TERMINATED)
         if self._stopping == "time_limit":
@@ -439,7 +477,7 @@ class Supervisor:
         plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._terminated)
         return plain and not self._was_watched and not children_of(os.getpid())
 
-    def _let_go(self) -> None:
+    def _let_go(self, facts: dict[str, Any]) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for fd in self._wakeup_pipe:
@@ -447,6 +485,15 @@ class Supervisor:
         self._release_gpus()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
+        if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.paths.secrets)
+
+
+def _is_by_term(status: int) -> bool:
+    if os.WIFSIGNALED(status):
+        return os.WTERMSIG(status) == signal.SIGTERM
+    return os.WEXITSTATUS(status) == 128 + signal.SIGTERM
 
 
 def _exit_code_facts(code: int) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Simulated GPUs: a driver that answers from a file, so that everything above it runs as on a GPU machine."""
+"""Simulated GPUs and a simulated Slurm: everything above them runs as on the real thing."""

@@ -42,7 +42,7 @@ def _emit(tx: Transaction, kind: EventType, alert: Alert, actor: str) -> None:
         "choices": list(alert.choices),
         "answer": alert.answer,
     }
-    tx.emit(Event(type=kind, actor=actor, time=now(), run_id=alert.run_id, data=data))
+    tx.emit(Event(type=kind, actor=actor, time=now(), run_id=alert.run_id, sweep_id=alert.sweep_id, data=data))
 
 
 def get(connection: sqlite3.Connection, alert_id: str) -> Alert:
@@ -52,17 +52,28 @@ def get(connection: sqlite3.Connection, alert_id: str) -> Alert:
     return Alert.from_dict(json.loads(row[0]))
 
 
+def open_of_sweep(connection: sqlite3.Connection, sweep_id: str) -> list[Alert]:
+    rows = connection.execute(REST["open_alerts_of_sweep"], {"sweep_id": sweep_id})
+    return [Alert.from_dict(json.loads(row[0])) for row in rows]
+
+
 def pending_of_run(connection: sqlite3.Connection, run_id: str) -> list[Alert]:
     rows = connection.execute(REST["pending_alerts_of_run"], {"run_id": run_id})
     return [Alert.from_dict(json.loads(row[0])) for row in rows]
 
 
 def page(
-    connection: sqlite3.Connection, status: str | None, run_id: str | None, limit: int, before: int | None
+    connection: sqlite3.Connection,
+    status: str | None,
+    run_id: str | None,
+    sweep_id: str | None,
+    limit: int,
+    before: int | None,
 ) -> tuple[list[Alert], int | None]:
     values = {
         "status": status,
         "run_id": run_id,
+        "sweep_id": sweep_id,
         "before": _FAR if before is None else before,
         "limit": limit + 1,
     }

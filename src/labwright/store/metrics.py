@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from labwright.domain.metric import (
     Levels,
     Points,
     Statistics,
+    WholeSeries,
     as_json,
     pack,
     thin,
@@ -128,11 +130,26 @@ def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
 def read(connection: sqlite3.Connection, series: Series, max_points: int, *, with_times: bool = True) -> Points:
     """In step order, thinned with every extreme kept. Without times a long series is read faster."""
     if series.ascending and series.statistics.count > max_points * _THIN_FROM_LEVELS:
-        return _read_levels(connection, series.id, max_points, with_times)
+        return _read_levels(connection, series, max_points, with_times)
+    return thin(_all_points(connection, series), max_points)
+
+
+def _all_points(connection: sqlite3.Connection, series: Series) -> Points:
     points = Points.empty()
     for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
         points.extend(unpack(Chunk(*row)))
-    return thin(points.in_step_order(), max_points)
+    return points.in_step_order()
+
+
+def read_whole(connection: sqlite3.Connection, series: Series) -> WholeSeries:
+    whole = WholeSeries()
+    if series.ascending:
+        for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
+            whole.add(Chunk(*row))
+    else:
+        points = _all_points(connection, series)
+        whole.add_points(points.steps, points.values)
+    return whole
 
 
 def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> Points:
@@ -147,11 +164,24 @@ def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> 
     return points
 
 
-def _read_levels(connection: sqlite3.Connection, series_id: int, max_points: int, with_times: bool) -> Points:
+def _read_levels(connection: sqlite3.Connection, series: Series, max_points: int, with_times: bool) -> Points:
     found = Levels()
-    for count, steps, times, levels in connection.execute(METRICS["levels"], {"series_id": series_id}):
+    for count, steps, times, levels in connection.execute(METRICS["levels"], {"series_id": series.id}):
         found.add(levels, unpack_steps(steps, count), unpack_times(times) if with_times else ())
-    return found.thin(max_points)
+    first = connection.execute(METRICS["chunks"], {"series_id": series.id}).fetchone()
+    return _with_ends(found.thin(max_points), unpack(Chunk(*first)).part(0, 1), series.statistics)
+
+
+def _with_ends(points: Points, first: Points, known: Statistics) -> Points:
+    """Extremes alone would leave out where a curve begins and where it is now."""
+    if first.steps[0] < points.steps[0]:
+        first.extend(points)
+        points = first
+    if known.last_step is not None and known.last_step > points.steps[-1]:
+        points.steps.append(known.last_step)
+        points.times.append(known.last_time or 0.0)
+        points.values.append(math.nan if known.last is None else known.last)
+    return points
 
 
 def summary_of(found: list[Series]) -> dict[str, dict[str, Any]]:
@@ -184,7 +214,12 @@ def preferred(found: list[Series]) -> list[Series]:
 
 
 def _order(series: Series) -> tuple[int, int]:
-    return -series.attempt, _RANK.get(series.source, 9)
+    return preference(series.source, series.attempt)
+
+
+def preference(source: str, attempt: int) -> tuple[int, int]:
+    """The less, the better."""
+    return -attempt, _RANK.get(source, 9)
 
 
 def save_summary(tx: Transaction, run_id: str) -> None:

@@ -6,13 +6,14 @@ import base64
 import binascii
 import json
 import sqlite3
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import Run, RunRecord, RunStatus
 from labwright.store.database import Transaction
 from labwright.store.statements import RUNS
 
@@ -35,6 +36,32 @@ def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
     _emit(tx, EventType.RUN_CREATED, run, actor, {"status": run.status, "name": run.name})
 
 
+def insert_many(tx: Transaction, made: Sequence[RunRecord], actor: str) -> None:
+    """Runs that wait for nobody."""
+    tx.connection.executemany(RUNS["insert"], ({"id": run.id, "record": run.text, "blocked_by": 0} for run in made))
+    told = ((run.id, run.sweep_id, {"status": run.status, "name": run.name}) for run in made)
+    _emit_many(tx, EventType.RUN_CREATED, told, actor)
+
+
+def move_many(tx: Transaction, moved: Sequence[tuple[Run, Run]], actor: str) -> None:
+    """Store many runs that changed their status, before and after, with an event each."""
+    tx.connection.executemany(RUNS["update"], ({"id": after.id, "record": after.to_json()} for _, after in moved))
+    told = ((after.id, after.sweep_id, _status_facts(before, after)) for before, after in moved)
+    _emit_many(tx, EventType.RUN_STATUS, told, actor)
+
+
+def _emit_many(
+    tx: Transaction, kind: EventType, told: Iterable[tuple[str, str | None, dict[str, Any]]], actor: str
+) -> None:
+    at, first = now(), tx.next_event_number()
+    tx.emit_numbered(
+        [
+            Event(type=kind, actor=actor, time=at, run_id=run_id, sweep_id=sweep_id, data=data, seq=first + index)
+            for index, (run_id, sweep_id, data) in enumerate(told)
+        ]
+    )
+
+
 def restore(tx: Transaction, run: Run) -> None:
     """Put a record back as it was found on disk: no event, it tells nothing new."""
     tx.execute(RUNS["upsert"], id=run.id, record=run.to_json())
@@ -47,11 +74,15 @@ def change(tx: Transaction, before: Run, after: Run, actor: str, **data: Any) ->
         changed = [name for name in Run.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
         _emit(tx, EventType.RUN_UPDATED, after, actor, {"changed": changed, **data})
         return after
-    facts = {"from": before.status, "to": after.status, "reason": after.status_reason, **data}
+    _emit(tx, EventType.RUN_STATUS, after, actor, {**_status_facts(before, after), **data})
+    return after
+
+
+def _status_facts(before: Run, after: Run) -> dict[str, Any]:
+    facts: dict[str, Any] = {"from": before.status, "to": after.status, "reason": after.status_reason}
     if after.is_terminal:
         facts |= {"exit_code": after.exit_code, "signal": after.signal}
-    _emit(tx, EventType.RUN_STATUS, after, actor, facts)
-    return after
+    return facts
 
 
 def notice(tx: Transaction, run: Run, actor: str, text: str) -> None:
@@ -109,13 +140,9 @@ def lost_or_newest(connection: sqlite3.Connection, limit: int) -> list[str]:
     return [str(row[0]) for row in connection.execute(RUNS["lost_or_newest"], {"limit": limit})]
 
 
-def count_by_status(connection: sqlite3.Connection, sweep_id: str | None = None) -> dict[str, int]:
-    if sweep_id is None:
-        rows = connection.execute(RUNS["count_by_status"])
-    else:
-        rows = connection.execute(RUNS["count_by_status_in_sweep"], {"sweep_id": sweep_id})
+def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
     counts: dict[str, int] = {status.value: 0 for status in RunStatus}
-    counts.update(dict(rows))
+    counts.update(dict(connection.execute(RUNS["count_by_status"])))
     return counts
 
 

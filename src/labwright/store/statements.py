@@ -17,3 +17,5 @@ def load_statements(name: str) -> dict[str, str]:
 RUNS = load_statements("runs")
 REST = load_statements("rest")
 METRICS = load_statements("metrics")
+SWEEPS = load_statements("sweeps")
+PLANS = load_statements("plans")

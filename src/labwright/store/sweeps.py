@@ -1,55 +1,147 @@
-"""Sweeps in the database."""
+"""Sweeps in the database, and what one shows of its runs."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Any, NamedTuple
 
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
-from labwright.domain.sweep import Sweep
+from labwright.domain.run import Run, RunStatus
+from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.database import Transaction
-from labwright.store.statements import REST
+from labwright.store.metrics import preference
+from labwright.store.statements import RUNS, SWEEPS
 
 _FAR = 2**62
 
 
-def insert(tx: Transaction, sweep: Sweep, actor: str) -> None:
-    tx.execute(REST["insert_sweep"], id=sweep.id, record=json.dumps(sweep.to_dict()))
-    tx.emit(
-        Event(
-            type=EventType.SWEEP_CREATED,
-            actor=actor,
-            time=now(),
-            sweep_id=sweep.id,
-            data={"name": sweep.name, "goal": sweep.goal},
-        )
-    )
+def insert(tx: Transaction, sweep: Sweep, actor: str, runs: int = 0) -> None:
+    tx.execute(SWEEPS["insert"], id=sweep.id, record=json.dumps(sweep.to_dict()))
+    data = {"name": sweep.name, "goal": sweep.goal, "method": sweep.method, "status": sweep.status, "runs": runs}
+    _emit(tx, EventType.SWEEP_CREATED, sweep, actor, data)
+
+
+def change(tx: Transaction, before: Sweep, after: Sweep, actor: str, **data: Any) -> Sweep:
+    """Store a moved or evolved sweep with the one event that says so."""
+    tx.execute(SWEEPS["update"], id=after.id, record=json.dumps(after.to_dict()))
+    if after.status is before.status:
+        changed = [name for name in Sweep.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
+        _emit(tx, EventType.SWEEP_UPDATED, after, actor, {"changed": changed, **data})
+    else:
+        facts = {"from": before.status, "to": after.status, "reason": after.status_reason, **data}
+        _emit(tx, EventType.SWEEP_STATUS, after, actor, facts)
+    return after
+
+
+def _emit(tx: Transaction, kind: EventType, sweep: Sweep, actor: str, data: dict[str, Any]) -> None:
+    tx.emit(Event(type=kind, actor=actor, time=now(), sweep_id=sweep.id, data=data))
 
 
 def restore(tx: Transaction, sweep: Sweep) -> None:
-    tx.execute(REST["upsert_sweep"], id=sweep.id, record=json.dumps(sweep.to_dict()))
+    tx.execute(SWEEPS["upsert"], id=sweep.id, record=json.dumps(sweep.to_dict()))
 
 
 def get(connection: sqlite3.Connection, sweep_id: str) -> Sweep:
-    row = connection.execute(REST["get_sweep"], {"id": sweep_id}).fetchone()
+    row = connection.execute(SWEEPS["get"], {"id": sweep_id}).fetchone()
     if row is None:
         raise NotFound(
             f"There is no sweep {sweep_id}.",
-            hint="Make one with POST /sweeps/wild, or list them with GET /sweeps.",
+            hint="Make one with POST /sweeps or POST /sweeps/wild, or list them with GET /sweeps.",
         )
     return Sweep.from_dict(json.loads(row[0]))
 
 
 def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Sweep], int | None]:
     values = {"before": _FAR if before is None else before, "limit": limit + 1}
-    rows = connection.execute(REST["list_sweeps"], values).fetchall()
+    rows = connection.execute(SWEEPS["list"], values).fetchall()
     sweeps = [Sweep.from_dict(json.loads(row[1])) for row in rows[:limit]]
     return sweeps, rows[limit - 1][0] if len(rows) > limit else None
 
 
-def all_limited(connection: sqlite3.Connection) -> list[Sweep]:
-    """Those that hold runs back: by a parallel limit, or because they are paused or stopped."""
-    rows = connection.execute(REST["limited_sweeps"])
+def limits(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many runs may be active, of each sweep that holds some back: its `parallel`, or none while it is paused."""
+    return dict(connection.execute(SWEEPS["limits"]).fetchall())
+
+
+def with_status(connection: sqlite3.Connection, status: SweepStatus) -> list[Sweep]:
+    rows = connection.execute(SWEEPS["with_status"], {"status": status})
     return [Sweep.from_dict(json.loads(row[0])) for row in rows]
+
+
+def counts_of_all(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+    """Runs by status, for every sweep that has any."""
+    found: dict[str, dict[str, int]] = {}
+    for sweep_id, status, count in connection.execute(RUNS["count_by_status_in_sweeps"]):
+        found.setdefault(sweep_id, {})[status] = count
+    return found
+
+
+class SweepRun(NamedTuple):
+    """What a sweep needs to know of one of its runs."""
+
+    id: str
+    status: str
+    trial: int | None
+    seed: int | None
+    config_hash: str | None
+    ended_at: str | None
+    params: str  # JSON
+
+
+def runs_of(connection: sqlite3.Connection, sweep_id: str) -> list[SweepRun]:
+    return list(map(SweepRun._make, connection.execute(SWEEPS["runs"], {"sweep_id": sweep_id})))
+
+
+def ready_ids(connection: sqlite3.Connection, sweep_id: str, limit: int) -> list[str]:
+    """Those that the sweep has made and not yet queued, in order."""
+    rows = connection.execute(SWEEPS["ready"], {"sweep_id": sweep_id, "limit": limit})
+    return [row[0] for row in rows]
+
+
+def run_times(connection: sqlite3.Connection, sweep_id: str) -> list[tuple[str, str, str | None]]:
+    """Status, start and end of every run that began."""
+    return connection.execute(SWEEPS["times"], {"sweep_id": sweep_id}).fetchall()
+
+
+def unended_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
+    rows = connection.execute(SWEEPS["records_of_unended"], {"sweep_id": sweep_id})
+    return [Run.from_dict(json.loads(row[0])) for row in rows]
+
+
+def failed_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
+    """Those that failed or were lost, and were not tried again since."""
+    retried = {row[0] for row in connection.execute(SWEEPS["retried"], {"sweep_id": sweep_id})}
+    rows = connection.execute(SWEEPS["records_of_failed"], {"sweep_id": sweep_id})
+    found = (Run.from_dict(json.loads(row[0])) for row in rows)
+    return [run for run in found if run.id not in retried]
+
+
+def parents_of_any(connection: sqlite3.Connection) -> set[str]:
+    """Runs that others wait for."""
+    return {row[0] for row in connection.execute(SWEEPS["parents"])}
+
+
+def metric_values(connection: sqlite3.Connection, sweep_id: str, metric: dict[str, Any]) -> dict[str, float]:
+    """By run, from the newest attempt and there from the source that the run itself chose; NaN where it is that."""
+    column = {"best": 2 if metric["goal"] == "min" else 3}.get(metric.get("use", "last"), 1)
+    rows = connection.execute(SWEEPS["values_of_metric"], {"sweep_id": sweep_id, "key": metric["key"]})
+    found: dict[str, tuple[Any, ...]] = {}
+    for row in rows:
+        known = found.setdefault(row[0], row)
+        if known is not row and preference(row[4], row[5]) < preference(known[4], known[5]):
+            found[row[0]] = row
+    return {run_id: float(row[column]) for run_id, row in found.items() if row[column] is not None}
+
+
+def metric_keys(connection: sqlite3.Connection, sweep_id: str) -> list[str]:
+    """Those that most of its runs log come first."""
+    return [row[0] for row in connection.execute(SWEEPS["metric_keys"], {"sweep_id": sweep_id})]
+
+
+def count_by_status(connection: sqlite3.Connection, sweep_id: str) -> dict[str, int]:
+    counts: dict[str, int] = {status.value: 0 for status in RunStatus}
+    counts.update(dict(connection.execute(RUNS["count_by_status_in_sweep"], {"sweep_id": sweep_id})))
+    return counts

@@ -71,7 +71,7 @@ def _of_alert(event: Event, run: Run | None, project: str) -> Message:
         text=data["message"],
         time=event.time,
         project=project,
-        run=_facts(event, run),
+        run=_facts(event, run) if event.run_id else None,
         alert={"id": data["alert_id"], "message": data["message"], "choices": data["choices"]},
         how_to_answer=f"labwright alerts answer {data['alert_id']} {choices}" if choices else "",
     )
@@ -118,7 +118,7 @@ def _short(value: object) -> str:
 
 
 def _name(event: Event, run: Run | None) -> str:
-    return run.name if run else event.run_id or "a run"
+    return run.name if run else event.run_id or event.sweep_id or "a run"
 
 
 def _facts(event: Event, run: Run | None) -> dict[str, Any]:

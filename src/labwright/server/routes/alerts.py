@@ -22,10 +22,11 @@ def list_alerts(
     response: Response,
     status: AlertStatus | None = None,
     run_id: str | None = None,
+    sweep_id: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
-    found, following = alerts.page(lab_of(request), status, run_id, limit, cursor)
+    found, following = alerts.page(lab_of(request), status, run_id, sweep_id, limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
     return [alert.to_dict() for alert in found]

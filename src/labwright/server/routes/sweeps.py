@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
+from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.models import SweepOut, WildSweepIn
+from labwright.server.models import (
+    RunSettings,
+    SweepAddedOut,
+    SweepExtension,
+    SweepIn,
+    SweepOut,
+    SweepResultsOut,
+    SweepResume,
+    WildSweepIn,
+    seed_values,
+)
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import sweeps
+from labwright.services import sweep_views, sweeps
+from labwright.services.new_run import NewRun
+from labwright.services.new_sweep import NewSweep
+from labwright.services.sweep_extension import Extension
+from labwright.services.sweeps import Added
 
 router = APIRouter(prefix="/sweeps", route_class=StrictJsonRoute, tags=["sweeps"])
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+_OF_THE_SWEEP = {"auto_start", "chat_session_id"}
+_EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @router.post("/wild", status_code=201, dependencies=[WRITERS()])
-def create_wild_sweep(
-    body: WildSweepIn,
-    request: Request,
-    key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)] = None,
-) -> SweepOut:
+def create_wild_sweep(body: WildSweepIn, request: Request, key: Key = None) -> SweepOut:
     """An empty sweep that runs join by `sweep_id`."""
-    lab = lab_of(request)
     sweep = sweeps.create_wild(
-        lab,
+        lab_of(request),
         name=body.name,
         goal=body.goal,
         chat_session_id=body.chat_session_id,
         parallel=body.parallel,
+        metric=body.metric.model_dump() if body.metric else None,
         actor=actor_of(request),
         key=idempotency_key(key, request, body),
     )
-    return SweepOut(**sweeps.view(lab, sweep))
+    return _shown(request, sweep)
+
+
+@router.post("", status_code=201, dependencies=[WRITERS()])
+def create_sweep(body: SweepIn, request: Request, key: Key = None) -> SweepOut:
+    """Many runs from one command and its parameters. With `auto_start` they begin as soon as there is room."""
+    once = idempotency_key(key, request, body)
+    return _shown(request, sweeps.create(lab_of(request), _wanted(body), actor_of(request), once))
+
+
+def _wanted(body: SweepIn) -> NewSweep:
+    common = {name: getattr(body, name) for name in RunSettings.model_fields if name not in _OF_THE_SWEEP}
+    common |= {
+        "gpuwrap_config": body.gpuwrap_config.value() if body.gpuwrap_config else None,
+        "slurm": body.slurm.model_dump() if body.slurm else None,
+        "tags": tuple(body.tags),
+    }
+    return NewSweep(
+        name=body.name,
+        base_command=body.base_command,
+        parameters=body.parameters,
+        method=SweepMethod(body.method),
+        common=NewRun(command=body.base_command, chat_session_id=body.chat_session_id, **common),
+        goal=body.goal,
+        metric=body.metric.model_dump() if body.metric else None,
+        max_runs=body.max_runs,
+        parallel=body.parallel,
+        seeds=seed_values(body.seeds),
+        early_stop=body.early_stop.model_dump() if body.early_stop else None,
+        budget=body.budget.value() if body.budget else {},
+        sampling_seed=body.sampling_seed,
+        chat_session_id=body.chat_session_id,
+        auto_start=body.auto_start,
+    )
 
 
 @router.get("", response_model=list[SweepOut], dependencies=[READERS()])
@@ -42,7 +90,7 @@ def list_sweeps(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
-    found, following = sweeps.page(lab_of(request), limit, cursor)
+    found, following = sweep_views.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
     return found
@@ -50,4 +98,86 @@ def list_sweeps(
 
 @router.get("/{sweep_id}", dependencies=[READERS()])
 def get_sweep(sweep_id: str, request: Request) -> SweepOut:
-    return SweepOut(**sweeps.get(lab_of(request), sweep_id))
+    return SweepOut(**sweep_views.get(lab_of(request), sweep_id))
+
+
+@router.get("/{sweep_id}/results", dependencies=[READERS()])
+def get_sweep_results(
+    sweep_id: str,
+    request: Request,
+    key: Annotated[str | None, Query(max_length=1024, description="another metric than the sweep's own")] = None,
+    goal: Literal["min", "max"] | None = None,
+    limit: Annotated[int, Query(ge=1, le=50_000)] = 100,
+) -> SweepResultsOut:
+    """By configuration, mean and std over seeds, best first; what mattered, and whether the best is more than luck."""
+    return SweepResultsOut(**sweep_views.results(lab_of(request), sweep_id, key, goal, limit))
+
+
+@router.get(
+    "/{sweep_id}/results/export",
+    dependencies=[READERS()],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/csv": {}, "application/x-ndjson": {}}}},
+)
+def export_sweep_results(
+    sweep_id: str,
+    request: Request,
+    format: Literal["csv", "jsonl"] = "csv",
+    key: Annotated[str | None, Query(max_length=1024)] = None,
+    goal: Literal["min", "max"] | None = None,
+) -> StreamingResponse:
+    """The whole table, one line a configuration."""
+    lines = sweep_views.export(lab_of(request), sweep_id, format, key, goal)
+    headers = {"Content-Disposition": f'attachment; filename="{sweep_id}.{format}"'}
+    return StreamingResponse(lines, media_type=_EXPORT_TYPES[format], headers=headers)
+
+
+@router.post("/{sweep_id}/start", dependencies=[WRITERS()])
+def start_sweep(sweep_id: str, request: Request) -> SweepOut:
+    return _shown(request, sweeps.start(lab_of(request), sweep_id, actor_of(request)))
+
+
+@router.post("/{sweep_id}/stop", dependencies=[WRITERS()])
+def stop_sweep(sweep_id: str, request: Request) -> SweepOut:
+    """Ends the sweep and all of its runs."""
+    return _shown(request, sweeps.stop(lab_of(request), sweep_id, actor_of(request)))
+
+
+@router.post("/{sweep_id}/pause", dependencies=[WRITERS()])
+def pause_sweep(sweep_id: str, request: Request) -> SweepOut:
+    """Nothing new begins; what runs goes on."""
+    return _shown(request, sweeps.pause(lab_of(request), sweep_id, actor_of(request)))
+
+
+@router.post("/{sweep_id}/resume", dependencies=[WRITERS()])
+def resume_sweep(sweep_id: str, request: Request, body: SweepResume | None = None) -> SweepOut:
+    budget = body.budget.value() if body and body.budget else {}
+    return _shown(request, sweeps.resume(lab_of(request), sweep_id, actor_of(request), budget))
+
+
+@router.post("/{sweep_id}/retry-failed", dependencies=[WRITERS()])
+def retry_failed_runs(sweep_id: str, request: Request) -> SweepAddedOut:
+    """New runs for what failed or was lost."""
+    return _added(request, sweeps.retry_failed(lab_of(request), sweep_id, actor_of(request)))
+
+
+@router.post("/{sweep_id}/extend", dependencies=[WRITERS()])
+def extend_sweep(sweep_id: str, body: SweepExtension, request: Request) -> SweepAddedOut:
+    """More values, seeds, runs or budget, without repeating what is done."""
+    wanted = Extension(
+        parameters=body.parameters,
+        seeds=seed_values(body.seeds),
+        max_runs=body.max_runs,
+        budget=body.budget.value() if body.budget else {},
+        parallel=body.parallel,
+    )
+    return _added(request, sweeps.extend(lab_of(request), sweep_id, wanted, actor_of(request)))
+
+
+def _shown(request: Request, sweep: Sweep) -> SweepOut:
+    return SweepOut(**sweep_views.view(lab_of(request), sweep))
+
+
+def _added(request: Request, done: Added) -> SweepAddedOut:
+    shown = sweep_views.view(lab_of(request), done.sweep)
+    return SweepAddedOut(**shown, added=done.added, already=done.already)

@@ -1,6 +1,13 @@
 -- name: insert_event
 INSERT INTO events (time, type, actor, run_id, sweep_id, data) VALUES (:time, :type, :actor, :run_id, :sweep_id, :data);
 
+-- name: insert_numbered_event
+INSERT INTO events (seq, time, type, actor, run_id, sweep_id, data)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: last_event_number
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0);
+
 -- name: events_after
 SELECT seq, time, type, actor, run_id, sweep_id, data FROM events
 WHERE seq > :after AND (:types IS NULL OR type IN (SELECT value FROM json_each(:types))) ORDER BY seq LIMIT :limit;
@@ -22,21 +29,6 @@ INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE 
 -- name: delete_meta
 DELETE FROM meta WHERE key = :key;
 
--- name: insert_sweep
-INSERT INTO sweeps (id, record) VALUES (:id, :record);
-
--- name: upsert_sweep
-INSERT INTO sweeps (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE SET record = excluded.record;
-
--- name: get_sweep
-SELECT record FROM sweeps WHERE id = :id;
-
--- name: list_sweeps
-SELECT seq, record FROM sweeps WHERE seq < :before ORDER BY seq DESC LIMIT :limit;
-
--- name: limited_sweeps
-SELECT record FROM sweeps WHERE limited;
-
 -- name: insert_alert
 INSERT INTO alerts (id, record) VALUES (:id, :record);
 
@@ -48,6 +40,9 @@ SELECT record FROM alerts WHERE id = :id;
 
 -- name: open_alert
 SELECT record FROM alerts WHERE run_id = :run_id AND rule = :rule AND status = 'pending' LIMIT 1;
+
+-- name: open_alerts_of_sweep
+SELECT record FROM alerts WHERE sweep_id = :sweep_id AND status = 'pending' ORDER BY seq;
 
 -- name: pending_alerts_of_rule
 SELECT record FROM alerts WHERE rule = :rule AND status = 'pending' ORDER BY seq;
@@ -61,6 +56,7 @@ DELETE FROM alerts WHERE run_id = :run_id;
 -- name: list_alerts
 SELECT seq, record FROM alerts
 WHERE seq < :before AND (:status IS NULL OR status = :status) AND (:run_id IS NULL OR run_id = :run_id)
+AND (:sweep_id IS NULL OR sweep_id = :sweep_id)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: remembered_answer

@@ -17,7 +17,7 @@ export function Alert({ alert, withRun, onAnswered }) {
       <p class="alert-message">${alert.message}</p>
       <p class="muted small">
         ${alert.rule && html`<code>${alert.rule}</code> · `}
-        ${withRun && html`<${RunLink} id=${alert.run_id} /> · `}
+        ${withRun && (alert.run_id ? html`<${RunLink} id=${alert.run_id} /> · ` : html`<code>${alert.sweep_id}</code> · `)}
         <${Ago} time=${alert.created_at} />
       </p>
     </div>

@@ -1,0 +1,113 @@
+"""How a plan looks on the screen: one line in a list, or the document itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labwright.cli.screen import Cell, Column, Screen
+from labwright.cli.words import ago, clock_time, counted, one_line
+from labwright.domain.plan import PlanStatus
+
+Json = dict[str, Any]
+_STYLES = {
+    PlanStatus.DRAFT: "",
+    PlanStatus.APPROVED: "cyan",
+    PlanStatus.EXECUTING: "blue",
+    PlanStatus.COMPLETED: "green",
+    PlanStatus.FAILED: "red",
+    PlanStatus.ARCHIVED: "grey",
+}
+
+
+def status_cell(status: str) -> Cell:
+    return status, _STYLES[PlanStatus(status)]
+
+
+def plan_table(screen: Screen, plans: list[Json]) -> None:
+    columns = [
+        Column(title="plan"),
+        Column(title="title", shrinks=True),
+        Column(title="status"),
+        Column(title="version", right=True),
+        Column(title="format"),
+        Column(title="changed", right=True),
+        Column(title="goal", shrinks=True),
+    ]
+    screen.table(columns, [_row(plan) for plan in plans])
+
+
+def _row(plan: Json) -> list[Cell]:
+    form = ("exact", "green") if plan["valid"] else ("not exact", "amber")
+    changed = (ago(plan["updated_at"]), "dim")
+    return [plan["id"], plan["title"], status_cell(plan["status"]), str(plan["version"]), form, changed, plan["goal"]]
+
+
+def version_table(screen: Screen, versions: list[Json]) -> None:
+    columns = [
+        Column(title="version", right=True),
+        Column(title="saved"),
+        Column(title="by"),
+        Column(title="lines", right=True),
+        Column(title="title", shrinks=True),
+    ]
+    rows = [
+        [
+            str(version["version"]),
+            clock_time(version["created_at"]),
+            version["created_by"],
+            str(len(version["raw_markdown"].split("\n"))),
+            version["title"],
+        ]
+        for version in versions
+    ]
+    screen.table(columns, rows)
+
+
+def plan_line(screen: Screen, plan: Json) -> None:
+    """What a verb did to a plan."""
+    version = (f"  (version {plan['version']})", "dim")
+    screen.say((plan["id"], "bold"), "  ", status_cell(plan["status"]), f"  {one_line(plan['title'])}", version)
+
+
+def plan_in_full(screen: Screen, plan: Json) -> None:
+    plan_line(screen, plan)
+    why = plan["status_reason"]
+    screen.facts(
+        [
+            ("goal", one_line(plan["goal"])),
+            ("why", one_line(why)),
+            ("saved", f"{clock_time(plan['created_at'])} by {plan['created_by']}"),
+            ("session", plan["session_id"] or ""),
+        ]
+    )
+    show_faults(screen, plan["format"])
+    screen.say("")
+    _markdown(visible(plan["raw_markdown"]))
+    screen.next(f"Change it: labwright plan edit {plan['id']}")
+
+
+def show_faults(screen: Screen, form: Json) -> None:
+    if form["valid"]:
+        return
+    faults = form["errors"]
+    screen.say((f"{counted(len(faults), 'fault')} of form:", "amber"))
+    for fault in faults:
+        screen.say(
+            (f"  line {fault['line']}: ", "bold"), one_line(fault["message"]), (f"  {one_line(fault['hint'])}", "dim")
+        )
+
+
+def visible(text: str) -> str:
+    """Nothing that steers the terminal, hides, or turns the order of letters around."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text.replace("\r\n", "\n"))
+
+
+def _markdown(text: str) -> None:
+    from markdown_it import MarkdownIt
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    shown = Markdown("", hyperlinks=False)
+    # HTML as the text it is: rich would leave it out, and a reader is to see all of a plan.
+    shown.parsed = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    Console().print(shown)

@@ -1,0 +1,202 @@
+"""Plans: save, list, read, edit, archive and delete them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labwright.cli.editor import edit_text
+from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table
+from labwright.cli.screen import Screen, note
+from labwright.client.lab import LabClient
+from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
+from labwright.domain.ids import PLAN, is_id
+from labwright.domain.plan import PlanStatus
+from labwright.domain.plan_reader import read
+
+Json = dict[str, Any]
+PlanRef = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id or its beginning; @ before it is fine.")]
+_LONGEST_TITLE = 200
+
+plan = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@plan.callback()
+def _plan() -> None:
+    pass
+
+
+@plan.command("list")
+def list_plans(
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only these, comma-separated.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List plans, newest first."""
+    screen = Screen(as_json=as_json)
+    found = connect(project).plans(status or (",".join(PlanStatus) if everything else None))
+    if as_json:
+        screen.json(found)
+    elif not found:
+        screen.say("No plans yet. Write one (docs/reference/plan-format.md), then: labwright plan save FILE")
+    else:
+        plan_table(screen, found)
+        screen.next("Read one: labwright plan show PLAN")
+
+
+@plan.command("show")
+def show(
+    reference: PlanRef,
+    version: Annotated[int | None, typer.Option(min=1, metavar="N", help="As it was saved then.")] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a plan; into a pipe go its bytes as they were saved."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = client.plan(_id_of(client, reference))
+    if version is not None and version != found["version"]:
+        found = _at_version(client, found, version)
+    if as_json:
+        screen.json(found)
+    elif screen.is_terminal:
+        plan_in_full(screen, found)
+    else:
+        screen.output(found["raw_markdown"])
+
+
+def _at_version(client: LabClient, found: Json, version: int) -> Json:
+    for old in client.plan_versions(found["id"]):
+        if old["version"] == version:
+            return {**found, **old, "format": _format_of(old["raw_markdown"]), "sections": None}
+    raise NotFound(f"Plan {found['id']} has no version {version}.", hint=f"The newest is {found['version']}.")
+
+
+def _format_of(text: str) -> Json:
+    document = read(text)
+    faults = [{"line": fault.line, "message": fault.message, "hint": fault.hint} for fault in document.faults]
+    return {"valid": document.valid, "errors": faults}
+
+
+@plan.command("save")
+def save(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The plan as Markdown; - for standard input.")],
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="Default: the plan's Objective.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Default: the plan's own title.")] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a file as a new plan, whatever its form, and say what is wrong with it."""
+    text = _text_of(file)
+    sections = read(text).sections
+    name = title or sections.title[:_LONGEST_TITLE]
+    if not name:
+        raise Invalid("The text has no title.", hint="Begin it with `## 📋 Plan: a title`, or add --title.")
+    wanted = {"title": name, "goal": sections.objective if goal is None else goal, "raw_markdown": text}
+    _tell(Screen(as_json=as_json), connect(project).create_plan(wanted))
+
+
+def _text_of(file: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return content.decode()
+    except OSError as error:
+        raise Invalid(
+            f"{file} cannot be read: {error.strerror}.", hint="Name a file, or - for standard input."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{file} is not UTF-8 (byte {error.start}).", hint="Save it as UTF-8.") from error
+
+
+@plan.command("edit")
+def edit(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
+    """Open a plan in $EDITOR; what is saved there becomes a new version."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = client.plan(_id_of(client, reference))
+    with edit_text(found["raw_markdown"], f"{found['id']}.md") as edited:
+        if edited.text == found["raw_markdown"]:
+            note("Nothing was changed.")
+            return
+        try:
+            saved = client.change_plan(found["id"], {"raw_markdown": edited.text, "version": found["version"]})
+        except LabwrightError as error:
+            error.hint = f"{error.hint} Your text is in {edited.keep()}.".strip()
+            raise
+    _tell(screen, saved)
+
+
+@plan.command("versions")
+def versions(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
+    """List every version of a plan that was saved."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    plan_id = _id_of(client, reference)
+    found = client.plan_versions(plan_id)
+    if as_json:
+        screen.json(found)
+    else:
+        version_table(screen, found)
+        screen.next(f"Read an old one: labwright plan show {plan_id} --version 1")
+
+
+@plan.command("archive")
+def archive(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
+    """Take a plan out of the usual lists."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    archived = client.archive_plan(_id_of(client, reference))
+    if as_json:
+        screen.json(archived)
+    else:
+        plan_line(screen, archived)
+
+
+@plan.command("delete")
+def delete(
+    reference: PlanRef,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a plan with all its versions and files, for ever."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = client.plan(_id_of(client, reference))
+    if not yes:
+        _confirm(found)
+    client.delete_plan(found["id"])
+    if as_json:
+        screen.json([found["id"]])
+    else:
+        screen.say((found["id"], "bold"), "  deleted")
+
+
+def _confirm(found: Json) -> None:
+    if not sys.stdin.isatty():
+        raise Conflict("Deleting needs a yes.", hint="Add --yes where nobody can be asked.")
+    if not typer.confirm(f"  {found['id']}  {found['title']}\nDelete this plan with all its versions, for ever?"):
+        raise typer.Exit(1)
+
+
+def _tell(screen: Screen, saved: Json) -> None:
+    if screen.as_json:
+        screen.json(saved)
+        return
+    plan_line(screen, saved)
+    show_faults(screen, saved["format"])
+    verb = "Read it: labwright plan show" if saved["format"]["valid"] else "Mend it: labwright plan edit"
+    screen.next(f"{verb} {saved['id']}")
+
+
+def _id_of(client: LabClient, reference: str) -> str:
+    reference = reference.removeprefix("@")
+    if is_id(reference, PLAN):
+        return reference
+    prefix = reference if reference.startswith(f"{PLAN}-") else f"{PLAN}-{reference}"
+    found = [plan["id"] for plan in client.plans(",".join(PlanStatus)) if plan["id"].startswith(prefix)]
+    if len(found) == 1:
+        return str(found[0])
+    if found:
+        raise Invalid(f"{reference!r} is the beginning of more than one plan's id.", hint="Type more of it.")
+    raise NotFound(f"There is no plan {reference}.", hint="List them with: labwright plan list --all")

@@ -1,0 +1,112 @@
+"""A sweep written in YAML, and the line of whatever is wrong with it. What it means is the server's to judge."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from labwright.domain.errors import Invalid
+
+Place = tuple[str | int, ...]
+_EXAMPLE = "Begin with: base_command: python train.py, then parameters: with lr: [0.1, 0.01] below it."
+_LARGEST_BYTES = 1 << 20
+
+
+class _Loader(yaml.SafeLoader):
+    """Numbers and words as people mean them: 1e-4 is a number, `on` and `no` are words, and nothing is a date."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:\d[\d_]*\.[\d_]*|\.\d[\d_]*|\d[\d_]*(?=[eE]))(?:[eE][-+]?\d+)?"),
+    list("-+0123456789."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFile:
+    path: Path
+    content: dict[str, Any]
+    lines: dict[Place, int]
+
+    def located(self, error: Invalid) -> Invalid:
+        """The same with the line: of the field itself, or of what it would be in."""
+        field = error.field
+        while field and field not in self.lines:
+            field = field[:-1]
+        line = self.lines.get(field, 1)
+        return Invalid(f"{self.path}, line {line}: {error.message}", hint=error.hint)
+
+
+def read_sweep_file(path: Path) -> SweepFile:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        hint = "Name a file that is there, or see: labwright sweep --help"
+        raise Invalid(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
+    if len(text) > _LARGEST_BYTES:
+        raise Invalid(f"{path} is too large for a sweep.", hint="It may have 1 MB.")
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            raise Invalid(f"{path}, line 1: the file is empty.", hint=_EXAMPLE)
+        reader = _Reader(path, loader)
+        content = reader.value(node, ())
+    except yaml.YAMLError as error:
+        raise _unreadable(path, error) from error
+    if not isinstance(content, dict):
+        raise Invalid(f"{path}, line 1: there are no fields.", hint=_EXAMPLE)
+    return SweepFile(path, content, reader.lines)
+
+
+def _unreadable(path: Path, error: yaml.YAMLError) -> Invalid:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    hint = "Check the indentation, and that brackets and quotes are closed."
+    if "'\\t'" in problem or "\\t" in problem:
+        hint = "Use spaces to indent, not tabs."
+    return Invalid(f"{path}, line {mark.line + 1 if mark else 1}: {problem}.", hint=hint)
+
+
+class _Reader:
+    """Makes values from YAML's nodes, and notes on which line each stands."""
+
+    def __init__(self, path: Path, loader: _Loader) -> None:
+        self.lines: dict[Place, int] = {}
+        self._path = path
+        self._loader = loader
+
+    def value(self, node: Any, place: Place) -> Any:
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
+        return self._loader.construct_object(node)
+
+    def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            key = key_node.value
+            if not isinstance(key, str):
+                raise Invalid(f"{self._path}, line {line}: a field's name must be a word.", hint=_EXAMPLE)
+            if key in found:
+                raise Invalid(f"{self._path}, line {line}: {key} stands there twice.", hint="Keep one of the two.")
+            self.lines[(*place, key)] = line
+            found[key] = self.value(value_node, (*place, key))
+        return found

@@ -1,0 +1,1 @@
+"""Slurm through its own commands: asking it, reading its answers, and what a run means in its words."""

@@ -1,0 +1,96 @@
+"""Send runs to Slurm: alone, or together as an array where they ask for the same."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import SlurmDefaults, sbatch_options
+from labwright.domain.ids import ARRAY, new_id
+from labwright.domain.run import Run
+from labwright.files import read_json, write_json
+from labwright.paths import ProjectPaths, RunPaths
+
+SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
+_SBATCH_TIMEOUT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one sbatch sends. Its name leads back to the runs, also when nobody lived to hear the job's id."""
+
+    name: str
+    runs: tuple[Run, ...]
+    options: tuple[str, ...]
+
+    @property
+    def is_array(self) -> bool:
+        return self.name.startswith(f"{ARRAY}-")
+
+    def job_ids(self, job: str) -> dict[str, str]:
+        if not self.is_array:
+            return {self.runs[0].id: job}
+        return {run.id: f"{job}_{task}" for task, run in enumerate(self.runs)}
+
+
+def batches_of(runs: Iterable[Run], defaults: SlurmDefaults, max_array_size: int) -> Iterator[Batch]:
+    """One array for each equal request, in pieces of what an array may hold."""
+    equal: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        equal.setdefault(sbatch_options(run, defaults), []).append(run)
+    for options, together in equal.items():
+        for first in range(0, len(together), max_array_size):
+            piece = tuple(together[first : first + max_array_size])
+            name = piece[0].id if len(piece) == 1 else new_id(ARRAY)
+            yield Batch(name=name, runs=piece, options=options)
+
+
+def send(batch: Batch, commands: SlurmCommands, paths: ProjectPaths, defaults: SlurmDefaults) -> dict[str, str]:
+    """The job id of each run. Which task is which run lies on disk before Slurm hears of it."""
+    if batch.is_array:
+        array = paths.array(batch.name)
+        os.makedirs(array.dir, mode=0o700, exist_ok=True)
+        facts = {"run_ids": [run.id for run in batch.runs], "run_dirs": [run.run_dir for run in batch.runs]}
+        write_json(array.runs, facts)
+        target, log, more = array.runs, array.log("%a"), [f"--array=0-{len(batch.runs) - 1}"]
+    else:
+        target = str(batch.runs[0].run_dir)
+        log, more = RunPaths(target).slurm_log, []
+    said = commands.call(
+        "sbatch",
+        "--parsable",
+        f"--job-name={batch.name}",
+        f"--output={_literal(log) if not more else log}",
+        "--open-mode=append",
+        "--chdir=/",
+        "--requeue",
+        *more,
+        *batch.options,
+        stdin=_script(defaults.python or sys.executable, target),
+        timeout=_SBATCH_TIMEOUT_SECONDS,
+    )
+    return batch.job_ids(said.strip().splitlines()[-1].partition(";")[0])
+
+
+def _literal(path: str) -> str:
+    """A `%` in a folder's name is not one of sbatch's own."""
+    return path.replace("%", "%%")
+
+
+def _script(python: str, target: str) -> str:
+    """The environment that sbatch sends along has no secret in it; the job's own comes from the run folder."""
+    return f"#!/bin/sh\nexec {shlex.join([python, '-I', '-S', str(SIDECAR), 'slurm', target])}\n"
+
+
+def runs_of_array(paths: ProjectPaths, array_id: str) -> Sequence[str] | None:
+    """Which run each task is; None for an array that is not of this project."""
+    try:
+        found: list[str] = read_json(paths.array(array_id).runs)["run_ids"]
+    except FileNotFoundError:
+        return None
+    return found

@@ -1,0 +1,117 @@
+"""Call a Slurm command. With its controller down every one of them hangs, so each has a time limit."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from labwright.domain.errors import LabwrightError
+
+TIMEOUT_SECONDS = 15.0  # Slurm's own patience with its controller is 10
+_REAP_SECONDS = 1.0
+_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "LD_LIBRARY_PATH", "KRB5CCNAME"})
+_KEPT_BEGINNINGS = ("LC_", "SBATCH_")
+_OF_SLURM = frozenset({"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CONF_SERVER"})
+_DROPPED = frozenset({"SBATCH_EXPORT", "SBATCH_GET_USER_ENV", "SBATCH_ARRAY_INX", "SBATCH_JOB_NAME", "SBATCH_WAIT"})
+_FOR_NOW = re.compile(
+    r"Unable to contact slurm controller|Socket timed out|Connection (?:refused|reset)|Transport endpoint"
+    r"|Zero Bytes were transmitted|Resource temporarily unavailable|temporarily unable|Protocol authentication error"
+    r"|Communication connection failure|in standby mode|Invalid authentication credential|Munge"
+    r"|Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|Configuration update|Slurm backup controller",  # room may come
+    re.IGNORECASE,
+)
+
+_ASKED = re.compile(r"timed out|Zero Bytes|reset", re.IGNORECASE)
+
+
+class SlurmSilent(LabwrightError):
+    """Slurm does not answer, or takes nothing more now; it may later."""
+
+    code = "slurm_silent"
+
+    def __init__(self, message: str, *, in_doubt: bool = False) -> None:
+        super().__init__(message)
+        self.in_doubt = in_doubt  # what was asked for may have been done all the same
+
+
+class SlurmRefused(LabwrightError):
+    """Slurm answered no, and will again."""
+
+    code = "slurm_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmCommands:
+    """The commands as one environment sees them: that of the server, without what is not Slurm's to know."""
+
+    environment: Mapping[str, str]
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> SlurmCommands:
+        return cls(client_environment(environ))
+
+    def is_installed(self, program: str) -> bool:
+        return shutil.which(program, path=self.environment.get("PATH", os.defpath)) is not None
+
+    def call(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> str:
+        """What it printed. Raises `SlurmSilent` where trying again later makes sense, else `SlurmRefused`."""
+        try:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(self.environment),
+                cwd="/",
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise SlurmSilent(f"{argv[0]} is not installed here.") from error
+        try:
+            out, err = child.communicate(stdin, timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            _abandon(child)
+            raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True) from error
+        if child.returncode:
+            raise _refusal(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
+        return out
+
+
+def client_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """sbatch sends its whole environment along, so it gets none of what is secret or of an allocation around us."""
+    kept = {name: value for name, value in environ.items() if _may_pass(name)}
+    return {**kept, "SLURM_BITSTR_LEN": "0"}  # else squeue cuts the tasks of an array off after 64 characters
+
+
+def _may_pass(name: str) -> bool:
+    if name in _DROPPED:
+        return False
+    return name in _KEPT or name in _OF_SLURM or name.startswith(_KEPT_BEGINNINGS)
+
+
+def _refusal(program: str, words: str) -> LabwrightError:
+    said = " ".join(line.removeprefix(f"{program}: ").removeprefix("error: ") for line in words.splitlines())
+    if _FOR_NOW.search(words):
+        return SlurmSilent(said, in_doubt=_ASKED.search(words) is not None)
+    return SlurmRefused(said)
+
+
+def _abandon(child: subprocess.Popen[str]) -> None:
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended just now
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe:
+            pipe.close()
+    try:
+        child.wait(timeout=_REAP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return  # stuck inside the kernel: nobody can end it

@@ -1,0 +1,146 @@
+"""What Slurm offers: its version, partitions and nodes, from `sinfo` in a form that 22.05 and 25.x both print."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
+from labwright.domain.cluster import Partition
+
+SINFO_TIMEOUT_SECONDS = 10.0
+DEFAULT_ARRAY_SIZE = 1001
+_SEPARATOR = "\x1f"
+_FIELDS = ("%N", "%P", "%a", "%l", "%c", "%G", "%T")  # node, partition, up or down, time limit, CPUs, gres, state
+_GPUS = re.compile(r"(?:^|,)gpu(?::[^:,(]+)*?:(\d+)(?=[(,]|$)")
+_CONFIGURATION = "/etc/slurm/slurm.conf"
+_UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
+_MARKS = "*~#!%$@^-+"  # what sinfo puts behind a state; only the first says that the node is silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """One node in one partition, as sinfo lists it."""
+
+    node: str
+    partition: str
+    is_default: bool
+    availability: str
+    time_limit_seconds: int | None
+    cpus: int
+    gpus: int
+    state: str
+
+    @property
+    def is_unwell(self) -> bool:
+        return self.state.endswith("*") or self.state.rstrip(_MARKS).startswith(_UNWELL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmProbe:
+    """What was found; `said` is for the evidence."""
+
+    answers: bool = False
+    is_configured: bool = False
+    said: str = ""
+    version: str = ""
+    rows: tuple[NodeRow, ...] = ()
+
+    @property
+    def nodes(self) -> dict[str, NodeRow]:
+        return {row.node: row for row in self.rows}
+
+    @property
+    def unwell(self) -> list[str]:
+        return [f"{row.node} is {row.state}" for row in self.nodes.values() if row.is_unwell]
+
+    @property
+    def gpu_count(self) -> int:
+        return sum(row.gpus for row in self.nodes.values())
+
+    @property
+    def cpu_count(self) -> int:
+        return sum(row.cpus for row in self.nodes.values())
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The default one first; sinfo's own order changes with the state of the nodes."""
+        by_name: dict[str, list[NodeRow]] = {}
+        for row in self.rows:
+            by_name.setdefault(row.partition, []).append(row)
+        found = [_partition(by_name[name]) for name in sorted(by_name)]
+        return tuple(sorted(found, key=lambda partition: not partition.default))
+
+
+def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
+    """Never longer than two time limits, whatever the controller does."""
+    commands = SlurmCommands.from_environment(environ)
+    if not commands.is_installed("sinfo"):
+        return SlurmProbe(said="sinfo is not installed")
+    configured = "SLURM_CONF" in environ or os.path.exists(_CONFIGURATION)
+    listing = ["sinfo", "-h", "-N", "-o", _SEPARATOR.join(_FIELDS)]
+    try:
+        rows = read_rows(commands.call(*listing, timeout=SINFO_TIMEOUT_SECONDS))
+        version = probe_version(commands)
+    except (SlurmSilent, SlurmRefused) as error:
+        return SlurmProbe(said=error.message, is_configured=configured)
+    said = f"{version}: {len({row.node for row in rows})} node(s), {len({row.partition for row in rows})} partition(s)"
+    return SlurmProbe(answers=bool(rows), is_configured=configured, said=said, version=version, rows=tuple(rows))
+
+
+def probe_version(commands: SlurmCommands) -> str:
+    """As in "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
+    return commands.call("sinfo", "-V", timeout=SINFO_TIMEOUT_SECONDS).strip()
+
+
+def probe_max_array_size(commands: SlurmCommands) -> int:
+    """How many tasks one array may have; Slurm's own default where the configuration does not say."""
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", commands.call("scontrol", "show", "config"), re.MULTILINE)
+    return int(match[1]) if match else DEFAULT_ARRAY_SIZE
+
+
+def read_rows(text: str) -> list[NodeRow]:
+    return [_row(line.split(_SEPARATOR)) for line in text.splitlines() if line.count(_SEPARATOR) == len(_FIELDS) - 1]
+
+
+def _row(cells: Iterable[str]) -> NodeRow:
+    node, partition, availability, limit, cpus, gres, state = (cell.strip() for cell in cells)
+    return NodeRow(
+        node=node,
+        partition=partition.rstrip("*"),
+        is_default=partition.endswith("*"),
+        availability=availability,
+        time_limit_seconds=read_duration(limit),
+        cpus=int(re.match(r"\d*", cpus)[0] or 0),  # type: ignore[index]  # it always matches
+        gpus=count_gpus(gres),
+        state=state.lower(),
+    )
+
+
+def count_gpus(gres: str) -> int:
+    """`gpu:2`, `gpu:a100:4(S:0-1),shard:8`; `(null)` is none."""
+    return sum(int(count) for count in _GPUS.findall(re.sub(r"\([^)]*\)", "", gres)))
+
+
+def read_duration(text: str) -> int | None:
+    """`[days-]hours:minutes:seconds` or less of it, in seconds; None for `infinite`."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if not match:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _partition(rows: list[NodeRow]) -> Partition:
+    return Partition(
+        name=rows[0].partition,
+        default=rows[0].is_default,
+        state=rows[0].availability,
+        time_limit_seconds=rows[0].time_limit_seconds,
+        nodes=len(rows),
+        nodes_unwell=sum(row.is_unwell for row in rows),
+        cpus=sum(row.cpus for row in rows),
+        gpus=sum(row.gpus for row in rows),
+    )

@@ -1,0 +1,157 @@
+"""What a run asks of Slurm, as options of sbatch. The run's own fields first, then its `srun`, then the defaults."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.slurm.srun import srun_sizes
+from labwright.domain.errors import Invalid
+from labwright.domain.run import Run
+from labwright.settings import load_table
+
+_OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTALL)
+_SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(@\d+)?", re.IGNORECASE)
+_OURS = {
+    "J": "job-name",
+    "o": "output",
+    "e": "error",
+    "i": "input",
+    "a": "array",
+    "D": "chdir",
+    "W": "wait",
+    "S": "",
+    "h": "help",
+    "V": "version",
+}
+_REFUSED = frozenset(_OURS.values()) | {"export", "export-file", "get-user-env", "wrap", "parsable", "test-only"}
+_REFUSED |= {"open-mode", "ignore-pbs", "usage"}
+_FIELDS = ("partition", "account", "qos", "constraint", "gres")
+_ASKS_FOR_GPUS = ("gres", "gpus", "gpus-per-node", "gpus-per-task")
+_ASKS_FOR_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_UNFIT_SIGNALS = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmDefaults:
+    """The `[slurm]` table of `labwright.toml`."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    gres: str = ""
+    extra: tuple[str, ...] = ()
+    python: str = ""  # the interpreter on the nodes, if it is not this one
+    query_seconds: float = 5.0  # at least between two questions to the controller
+
+
+def load_defaults(project: Path) -> SlurmDefaults:
+    known = {field.name: field.type for field in fields(SlurmDefaults)}
+    values = load_table(project, "slurm")
+    for name, value in values.items():
+        if name not in known:
+            raise Invalid(f"[slurm] in labwright.toml: unknown setting {name!r}.", hint=f"Known: {', '.join(known)}.")
+        _check_default(name, value)
+    return SlurmDefaults(**{**values, "extra": tuple(values.get("extra", ()))})
+
+
+def _check_default(name: str, value: object) -> None:
+    where = f"[slurm] {name} in labwright.toml"
+    if name == "extra":
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise Invalid(f"{where} must be a list of texts.")
+        check_extra(value, where)
+    elif name == "query_seconds":
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise Invalid(f"{where} must be a number above 0.")
+    elif not isinstance(value, str):
+        raise Invalid(f"{where} must be text.")
+
+
+def check_extra(extra: list[str], where: str = "slurm.extra") -> None:
+    """Options only, each whole in one text, and none of those by which Labwright finds the job again."""
+    for item in extra:
+        match = _OPTION.fullmatch(item)
+        if not match:
+            raise Invalid(f"{where}: {item!r} is no option.", hint="Write each as --name=value or --name.")
+        name = match[1] or _OURS.get(match[3], match[3])
+        if name in _REFUSED:
+            raise Invalid(f"{where}: --{name or item[1:]} is set by Labwright.", hint="Leave it out.")
+    signal_before_limit(extra, where)
+
+
+def signal_before_limit(extra: list[str], where: str = "slurm.extra") -> int | None:
+    """The signal that a run wants before its time limit, by `--signal=USR1@120`."""
+    for item in extra:
+        if match := _SIGNAL.fullmatch(item):
+            number = _signal_number(match[1], where)
+            if number in _UNFIT_SIGNALS:
+                raise Invalid(f"{where}: {match[1]} cannot be a warning.", hint="Choose USR1, USR2, INT or HUP.")
+            return number
+        if item.startswith("--signal"):
+            raise Invalid(f"{where}: {item!r} cannot be read.", hint="Write --signal=USR1@120: signal and seconds.")
+    return None
+
+
+def _signal_number(name: str, where: str) -> int:
+    try:
+        return int(name) if name.isdigit() else signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"].value
+    except KeyError:
+        raise Invalid(f"{where}: there is no signal {name}.", hint="Choose USR1, USR2, INT or HUP.") from None
+
+
+def sbatch_options(run: Run, defaults: SlurmDefaults) -> tuple[str, ...]:
+    """Runs with equal options fit into one array."""
+    asked = run.slurm or {}
+    wanted = {name: getattr(defaults, name) for name in _FIELDS}
+    _override(wanted, srun_sizes(run.command))
+    _override(wanted, {name: asked.get(name) for name in _FIELDS})
+    if run.gpus and not asked.get("gres"):
+        _override(wanted, {"gres": f"gpu:{run.gpus}"})
+    _override(wanted, _sizes(run))
+    if not {"nodes", "ntasks", "ntasks-per-node"} & _given(wanted):
+        wanted["ntasks"] = "1"
+    elif run.nodes and "ntasks" not in _given(wanted):
+        wanted.setdefault("ntasks-per-node", "1")  # the sidecar runs once; what the command starts is its own
+    options = [f"--{name}={value}" for name, value in wanted.items() if value]
+    return (*options, *_extra(defaults, asked))
+
+
+def _override(wanted: dict[str, str], stronger: Mapping[str, str | None]) -> None:
+    """Whoever says how many GPUs, or how much memory, in one way silences the other ways to say it."""
+    given = {name: value for name, value in stronger.items() if value}
+    for ways in (_ASKS_FOR_GPUS, _ASKS_FOR_MEMORY):
+        if any(name in given for name in ways):
+            for name in ways:
+                wanted.pop(name, None)
+    wanted.update(given)
+
+
+def _sizes(run: Run) -> dict[str, str | None]:
+    minutes = math.ceil(run.time_limit_seconds / 60) if run.time_limit_seconds else None
+    return {
+        "cpus-per-task": str(run.cpus) if run.cpus else None,
+        "mem": f"{run.memory_mb}M" if run.memory_mb else None,
+        "nodes": str(run.nodes) if run.nodes else None,
+        "time": str(minutes) if minutes else None,  # Slurm counts in minutes; the sidecar keeps to the second
+    }
+
+
+def _given(wanted: Mapping[str, str]) -> set[str]:
+    return {name for name, value in wanted.items() if value}
+
+
+def _extra(defaults: SlurmDefaults, asked: Mapping[str, Any]) -> list[str]:
+    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out."""
+    items = [*defaults.extra, *asked.get("extra", ())]
+    return [_SIGNAL.sub(lambda match: f"--signal=B:{match[1]}{match[2] or ''}", item) for item in items]
+
+
+def warning_signal(run: Run, defaults: SlurmDefaults) -> int | None:
+    return signal_before_limit([*(run.slurm or {}).get("extra", ()), *defaults.extra])

@@ -1,0 +1,127 @@
+"""Jobs as squeue lists them, and what the end of one means for a run that could not say so itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from labwright.domain.run import RunStatus
+
+_SEPARATOR = "\x1f"
+_FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: every Slurm since 2010 has these
+_ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
+
+
+class Phase(StrEnum):
+    """What a state of Slurm comes down to."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+_PENDING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+_ENDED = frozenset(
+    [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """One line of squeue: a job, a task of an array, or all pending tasks of one."""
+
+    job_id: str  # of the whole array, for a task
+    tasks: tuple[int, ...] | None  # none: not an array
+    state: str
+    reason: str
+    name: str
+    nodes: str
+
+    @property
+    def phase(self) -> Phase:
+        if self.state in _PENDING:
+            return Phase.PENDING
+        return Phase.ENDED if self.state in _ENDED else Phase.ACTIVE
+
+    def id_of(self, task: int | None) -> str:
+        return self.job_id if task is None else f"{self.job_id}_{task}"
+
+    @property
+    def pending_words(self) -> str:
+        why = "" if self.reason in ("None", "") else self.reason
+        return f"Slurm: pending ({why})" if why else "Slurm: pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ends by Slurm's word alone."""
+
+    status: RunStatus
+    reason: str
+    words: str
+
+
+_ENDINGS = {
+    "TIMEOUT": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its time limit."),
+    "DEADLINE": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its deadline."),
+    "OUT_OF_MEMORY": Ending(status=RunStatus.FAILED, reason="out_of_memory", words="It used more memory than it had."),
+    "NODE_FAIL": Ending(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
+    "BOOT_FAIL": Ending(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
+    "PREEMPTED": Ending(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),
+    "CANCELLED": Ending(
+        status=RunStatus.STOPPED, reason="cancelled in Slurm", words="Somebody cancelled the job in Slurm."
+    ),
+    "REVOKED": Ending(status=RunStatus.FAILED, reason="revoked", words="Another cluster took the job."),
+}
+
+
+def ending_of(row: JobRow) -> Ending:
+    """For a job that ended without `exit.json`: Slurm's word is all there is."""
+    if row.state in _ENDINGS:
+        return _ENDINGS[row.state]
+    if not row.nodes:  # it never began
+        return Ending(status=RunStatus.FAILED, reason="slurm_refused", words=f"Slurm refused the job: {row.reason}.")
+    words = f"Its supervisor ended without a word; Slurm says {row.state} ({row.reason})."
+    return Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words)
+
+
+def squeue_arguments(uid: int) -> list[str]:
+    """One query for all jobs of ours, also those that ended a moment ago."""
+    return ["squeue", "-h", "-a", "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
+
+
+def read_squeue(text: str) -> list[JobRow]:
+    rows = (line.split(_SEPARATOR) for line in text.splitlines())
+    return [_row(cells) for cells in rows if len(cells) == len(_FIELDS)]
+
+
+def _row(cells: Iterable[str]) -> JobRow:
+    job, state, reason, name, nodes = (cell.strip() for cell in cells)
+    match = _ARRAY.match(job)
+    tasks = None if match is None else expand_tasks(match[2] or match[3])
+    base = match[1] if match else job.partition("+")[0]
+    return JobRow(job_id=base, tasks=tasks, state=state, reason=reason, name=name, nodes=nodes)
+
+
+def expand_tasks(text: str) -> tuple[int, ...]:
+    """`1-5%1`, `3,7-9`, `0-8:2`: the tasks of a row; what follows `%` says how many may run at once."""
+    found: list[int] = []
+    for part in text.partition("%")[0].split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
+        if match:
+            first, last, step = match.groups()
+            found.extend(range(int(first), int(last or first) + 1, int(step or 1)))
+    return tuple(found)

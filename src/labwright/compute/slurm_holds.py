@@ -1,0 +1,42 @@
+"""Jobs of a paused sweep that wait in Slurm's queue are held there, and released when it goes on.
+
+Seen to once a second instead of by the verbs, so that a kill between a verb and its order leaves nothing undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from labwright.compute.lab import Lab
+from labwright.compute.launchers.slurm import SLURM
+from labwright.domain.run import Run, RunStatus
+from labwright.store import sweeps
+
+_HELD = "JobHeldUser"  # Slurm's own word; what an administrator holds says JobHeldAdmin
+
+
+class SlurmHolds:
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._told: dict[str, str] = {}  # by run: hold or release, whichever came last
+
+    def see_to(self, active: Iterable[Run]) -> None:
+        pending = [run for run in active if _is_pending(run)]
+        paused = {sweep_id for sweep_id, limit in sweeps.limits(self._lab.db.reader()).items() if limit == 0}
+        hold = [run for run in pending if run.sweep_id in paused and self._told.get(run.id) != "hold"]
+        release = [run for run in pending if run.sweep_id not in paused and self._is_held_by_us(run)]
+        if hold:
+            self._lab.slurm.hold(hold)
+        if release:
+            self._lab.slurm.release(release)
+        kept = {run.id: self._told[run.id] for run in pending if run.id in self._told}
+        self._told = kept | {run.id: "hold" for run in hold} | {run.id: "release" for run in release}
+
+    def _is_held_by_us(self, run: Run) -> bool:
+        """After a restart Slurm's word is all there is; nobody else is expected to hold a sweep's jobs."""
+        told = self._told.get(run.id)
+        return told == "hold" or (told is None and run.sweep_id is not None and _HELD in run.status_reason)
+
+
+def _is_pending(run: Run) -> bool:
+    return run.launcher == SLURM and run.status is RunStatus.LAUNCHING and run.slurm_job_id is not None

@@ -1,0 +1,143 @@
+"""What a sweep found: configurations by mean over seeds, the best so far, and whether the best is more than luck."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.domain.run import RunStatus
+
+# Two-sided 95 % points of Student's t by degrees of freedom; between two of them the larger is used.
+_T = ((1, 12.71), (2, 4.30), (3, 3.18), (4, 2.78), (5, 2.57), (6, 2.45), (8, 2.31), (10, 2.23), (20, 2.09), (60, 2.0))
+_T_MANY = 1.96
+_CURVE_POINTS = 200
+_COMPARED = 50  # so many of the next best are compared with the best
+
+
+@dataclass(slots=True, kw_only=True)
+class Configuration:
+    """Runs that differ in their seed only."""
+
+    label: str
+    trial: int | None
+    params: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, int] = field(default_factory=dict)
+    run_ids: list[str] = field(default_factory=list)
+    samples: dict[Any, list[float]] = field(default_factory=dict)  # by seed, or by run where there is none
+    ended_at: str = ""
+    mean: float | None = None
+    std: float | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.samples)
+
+    def add(self, run_id: str, status: str, seed: int | None, ended_at: str | None, value: float | None) -> None:
+        """One of its runs. Only one that finished has a value that counts, and stands before the others."""
+        self.progress[status] = self.progress.get(status, 0) + 1
+        if ended_at and ended_at > self.ended_at:
+            self.ended_at = ended_at
+        if value is not None and status == RunStatus.FINISHED and math.isfinite(value):
+            self.samples.setdefault(run_id if seed is None else seed, []).append(value)
+            self.run_ids.insert(0, run_id)
+        else:
+            self.run_ids.append(run_id)
+
+    def settle(self) -> None:
+        """Mean and standard deviation over seeds; a seed that ran twice counts once."""
+        values = [sum(several) / len(several) for several in self.samples.values()]
+        if values:
+            self.mean = math.fsum(values) / len(values)
+        if len(values) > 1:
+            assert self.mean is not None
+            self.std = math.sqrt(math.fsum((value - self.mean) ** 2 for value in values) / (len(values) - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("trial", "params", "mean", "std", "n", "progress", "run_ids")
+        return {"config_hash": self.label, **{name: getattr(self, name) for name in names}}
+
+
+def ranked(configurations: Sequence[Configuration], goal: str) -> list[Configuration]:
+    """Best first; those without a value last."""
+    sign = 1 if goal == "min" else -1
+
+    def order(found: Configuration) -> tuple[bool, float, int]:
+        return found.mean is None, sign * (found.mean or 0.0), found.trial if found.trial is not None else 1 << 60
+
+    return sorted(configurations, key=order)
+
+
+def best_so_far(configurations: Sequence[Configuration], goal: str) -> list[tuple[int, float]]:
+    """After how many configurations the best value was which: where it changes, and at the end."""
+    done = sorted((c for c in configurations if c.mean is not None), key=lambda c: c.ended_at)
+    better = min if goal == "min" else max
+    curve: list[tuple[int, float]] = []
+    for count, found in enumerate(done, 1):
+        assert found.mean is not None
+        best = better(curve[-1][1], found.mean) if curve else found.mean
+        if not curve or best != curve[-1][1] or count == len(done):
+            curve.append((count, best))
+    return curve if len(curve) <= _CURVE_POINTS else [*curve[: _CURVE_POINTS - 1], curve[-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    kind: str  # none | only_one | unknown | within_noise | clear
+    text: str
+
+
+def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
+    """Whether the best is better than the next by more than seeds alone make a difference."""
+    valued = [found for found in best_first if found.mean is not None]
+    if not valued:
+        return Verdict("none", f"No run has finished with a value of {key} yet.")
+    if len(valued) == 1:
+        return Verdict("only_one", f"Only one configuration has a value of {key}; there is nothing to compare it with.")
+    best, second = valued[0], valued[1]
+    assert best.mean is not None
+    assert second.mean is not None
+    gap = abs(best.mean - second.mean)
+    if best.n < 2 or second.n < 2:
+        return Verdict(
+            "unknown",
+            f"The best leads by {gap:.3g}, but there is only one run of {'it' if best.n < 2 else 'the next'}, so "
+            "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
+        )
+    alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not _differ(best, found)]
+    if alike and alike[0] is second:
+        return Verdict(
+            "within_noise",
+            f"The best leads the next by {gap:.3g}, which is less than the noise between seeds "
+            f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}): that is no difference. "
+            f"{len(alike)} of the next {min(_COMPARED, len(valued) - 1)} configurations cannot be told from the best.",
+        )
+    return Verdict(
+        "clear",
+        f"The best leads the next by {gap:.3g}, more than the noise between seeds explains "
+        f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %).",
+    )
+
+
+def _pooled(one: Configuration, other: Configuration) -> float:
+    return math.sqrt(((one.std or 0.0) ** 2 + (other.std or 0.0) ** 2) / 2)
+
+
+def _differ(one: Configuration, other: Configuration) -> bool:
+    """Welch's t test: neither needs as many seeds nor as much noise as the other."""
+    assert one.mean is not None
+    assert other.mean is not None
+    parts = [(found.std or 0.0) ** 2 / found.n for found in (one, other)]
+    spread = sum(parts)
+    if spread == 0.0:
+        return one.mean != other.mean
+    freedom = spread**2 / sum(
+        part**2 / (found.n - 1) for part, found in zip(parts, (one, other), strict=True) if found.n > 1
+    )
+    return abs(one.mean - other.mean) > _t(freedom) * math.sqrt(spread)
+
+
+def _t(freedom: float) -> float:
+    known = [value for least, value in _T if least <= freedom]
+    return _T_MANY if freedom > 1000 else (known[-1] if known else _T[0][1])

@@ -1,0 +1,161 @@
+"""By which metric a goal judges, in which direction, and what must not get worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from labwright.planning.goals.facts import Goal
+from labwright.planning.goals.words import Words
+from labwright.planning.goals.words import split as split_words
+from labwright.planning.scan import EntryPoint, Metric
+from labwright.planning.scan.metric_direction import MAXIMIZE, MINIMIZE, direction_of, words_of
+
+_SAME = [
+    {"acc", "accuracy"}, {"val", "valid", "validation", "dev", "eval"}, {"ppl", "perplexity"}, {"err", "error"},
+    {"train", "training"}, {"test", "held-out", "heldout"}, {"return", "returns", "reward", "rewards"},
+    {"mse", "squared"}, {"auc", "auroc"},
+]  # fmt: skip
+_UP = {
+    "maximize",
+    "maximise",
+    "highest",
+    "maximum",
+    "increase",
+    "raise",
+    "improve",
+    "higher",
+    "max",
+    "largest",
+    "greatest",
+}
+_DOWN = {"minimize", "minimise", "lowest", "minimum", "reduce", "decrease", "lower", "smallest", "least", "min"}
+_GUARDS = {"without", "hurting", "losing", "keeping", "sacrificing", "degrading", "harming", "keep", "preserving"}
+_NAMING = {
+    "metric",
+    "by",
+    "on",
+    "measure",
+    "measured",
+    "judge",
+    "judged",
+    "best",
+    "optimize",
+    "optimise",
+    "target",
+    "report",
+    "for",
+}
+_HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
+
+
+@dataclass(slots=True)
+class Wanted:
+    goal: Goal | None = None
+    guards: list[Goal] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)  # names that the words could mean
+    absent: list[str] = field(default_factory=list)  # metric-like words that the script does not report
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    start: int
+    end: int
+    metrics: tuple[Metric, ...]  # which it may mean
+
+
+def read_metric(words: Words, entry: EntryPoint) -> Wanted:
+    wanted = Wanted()
+    for mention in _mentions(words, entry):
+        near = [words.at(index) for index in range(max(0, mention.start - 5), mention.start)]
+        words.take(mention.start, mention.end)
+        if len(near) and set(near[-3:]) & _GUARDS:
+            wanted.guards += [_goal(metric, near, wanted, guard=True) for metric in mention.metrics[:1]]
+        elif wanted.goal is None and not wanted.ambiguous:
+            _choose(mention, near, wanted)
+    if wanted.goal is None and not wanted.ambiguous:
+        wanted.absent = _absent(words)
+    return wanted
+
+
+def _choose(mention: _Mention, near: list[str], wanted: Wanted) -> None:
+    if len(mention.metrics) == 1:
+        wanted.goal = _goal(mention.metrics[0], near, wanted)
+        return
+    held_out = [metric for metric in mention.metrics if set(words_of(metric.name)) & _HELD_OUT]
+    if len(held_out) == 1:
+        wanted.goal = _goal(held_out[0], near, wanted, assumed="the one on data it does not train on")
+    else:
+        wanted.ambiguous = [metric.name for metric in held_out or mention.metrics]
+
+
+def _goal(metric: Metric, near: list[str], wanted: Wanted, *, guard: bool = False, assumed: str = "") -> Goal:
+    told = None if guard else next((way for word in reversed(near) if (way := _told(word))), None)
+    usual = metric.direction or direction_of(metric.name)
+    if told and usual and told != usual and not set(near) & {"improve", "lower", "raise"}:
+        wanted.warnings.append(f"{metric.name} is usually {usual}d; the goal says {told}.")
+    if told and usual and set(near) & {"improve"}:
+        told = usual
+    if not told and not usual:
+        assumed = "its direction is a guess"
+    return Goal(metric=metric.name, direction=told or usual or MAXIMIZE, assumed=assumed)
+
+
+def _told(word: str) -> str | None:
+    return MAXIMIZE if word in _UP else MINIMIZE if word in _DOWN else None
+
+
+def _mentions(words: Words, entry: EntryPoint) -> list[_Mention]:
+    """Exact names first; then words that mean the same, several metrics where they fit several."""
+    exact = []
+    for metric in entry.metrics:
+        phrase = tuple(token.text for token in split_words(metric.name).tokens)
+        exact += [_Mention(start, start + len(phrase), (metric,)) for start in words.places(phrase) if phrase]
+    covered = {index for mention in exact for index in range(mention.start, mention.end)}
+    spoken = [mention for mention in _spoken(words, entry) if not covered & set(range(mention.start, mention.end))]
+    return sorted([*exact, *spoken], key=lambda mention: mention.start)
+
+
+def _spoken(words: Words, entry: EntryPoint) -> list[_Mention]:
+    """`validation accuracy`: neighbouring words that each are a part of a metric's name."""
+    found: list[_Mention] = []
+    index = 0
+    while index < len(words.tokens):
+        end = index
+        while end < len(words.tokens) and words.is_free(end) and _is_part(words.at(end), entry):
+            end += 1
+        spoken = {_one_word(word) for place in range(index, end) for word in words_of(words.at(place))}
+        fitting = tuple(metric for metric in entry.metrics if spoken and spoken <= _parts(metric.name))
+        if fitting and any(direction_of(word) for word in spoken):
+            found.append(_Mention(index, end, fitting))
+        index = max(end, index + 1)
+    return found
+
+
+def _is_part(word: str, entry: EntryPoint) -> bool:
+    parts = {_one_word(part) for part in words_of(word)}
+    return bool(parts) and any(parts <= _parts(metric.name) for metric in entry.metrics)
+
+
+def _parts(name: str) -> set[str]:
+    return {_one_word(word) for word in words_of(name)}
+
+
+def _one_word(word: str) -> str:
+    return next((min(group) for group in _SAME if word in group), word)
+
+
+def _absent(words: Words) -> list[str]:
+    """Words that are metrics elsewhere: `best f1` of a script that prints no f1."""
+    found = []
+    for index, token in enumerate(words.tokens):
+        named = {words.at(place) for place in range(max(0, index - 3), index)} & (_NAMING | _UP | _DOWN)
+        if (
+            token.is_word
+            and words.is_free(index)
+            and named
+            and (direction_of(token.text) or words.at(index - 1) == "metric")
+        ):
+            words.take(index, index + 1)
+            found.append(token.shown)
+    return found

@@ -1,0 +1,134 @@
+"""Reading a goal by rules. This is no language model: what no rule takes is handed back as unread, not guessed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from labwright.planning.goals import questions
+from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question
+from labwright.planning.goals.filler import FILLER, is_english
+from labwright.planning.goals.limits import read_budget, read_seeds
+from labwright.planning.goals.metric_wish import Wanted, read_metric
+from labwright.planning.goals.script import Script, read_script
+from labwright.planning.goals.variations import Varied, read_variations
+from labwright.planning.goals.words import LONGEST, Words, split
+from labwright.planning.scan import EntryPoint, ProjectScan, Role
+from labwright.planning.scan.metric_direction import words_of
+
+_ORDERS = re.compile(
+    r"\b(ignore|disregard|forget|override|bypass)\b[^.\n]{0,60}\b(rules?|instructions?|prompts?|polic(?:y|ies)|checks?|safety|limits?|review)\b"
+    r"|\brm\s+-rf?\b|\bsudo\b|\bcurl\b[^\n]{0,200}\|\s*(?:ba)?sh\b|\bsystem prompt\b",
+    re.IGNORECASE,
+)
+_MOST_UNREAD = 40
+_HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
+
+
+@dataclass(slots=True)
+class _Parts:
+    entry: EntryPoint | None = None
+    varied: Varied = field(default_factory=Varied)
+    wanted: Wanted = field(default_factory=Wanted)
+    seeds: list[int] = field(default_factory=list)
+    budget: Budget = field(default_factory=Budget)
+    questions: list[Question] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_goal(text: str, scan: ProjectScan) -> GoalReading:
+    words = split(text)
+    parts = _Parts()
+    script = read_script(words, scan)
+    parts.entry = script.entry
+    parts.warnings += _warnings_of_text(words)
+    if script.entry:
+        _read_for(script.entry, words, parts)
+    else:
+        parts.questions += questions.about_script(script)
+    return _reading(words, script, parts)
+
+
+def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
+    parts.seeds = read_seeds(words)
+    parts.budget = read_budget(words)
+    parts.wanted = read_metric(words, entry)
+    parts.varied = read_variations(words, entry)
+    _assume_metric(entry, parts.wanted)
+    parts.warnings += [*parts.wanted.warnings, *_warnings_of_flags(entry, parts)]
+    if not is_english(words):
+        known = "Only plain English is read here."
+        parts.questions.append(
+            Question(about="language", text=f"{known} What is to be varied, over which values, by which metric?")
+        )
+    parts.questions += questions.about_variations(parts.varied, entry)
+    parts.questions += questions.about_metric(parts.wanted, entry)
+
+
+def _assume_metric(entry: EntryPoint, wanted: Wanted) -> None:
+    """The only metric, or the only one on held-out data, needs no question."""
+    if wanted.goal or wanted.ambiguous or wanted.absent:
+        return
+    told = [metric for metric in entry.metrics if metric.direction]
+    held_out = [metric for metric in told if set(words_of(metric.name)) & _HELD_OUT]
+    only = told if len(told) == 1 else held_out if len(held_out) == 1 else []
+    if only:
+        wanted.goal = Goal(metric=only[0].name, direction=only[0].direction or "", assumed="the only one that fits")
+
+
+def _warnings_of_text(words: Words) -> list[str]:
+    found = []
+    if words.cut:
+        found.append(f"Only the first {LONGEST} characters were read.")
+    if _ORDERS.search(words.text):
+        found.append("The goal gives orders beside an experiment; they were not followed.")
+    return found
+
+
+def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
+    found = [f"{flag.name} is fixed at {flag.where}: not settable from outside." for flag in parts.varied.unsettable]
+    found += [f"{entry.path} has no flag for {name}." for name in parts.varied.absent]
+    if len(parts.seeds) > 1 and not entry.flags_for(Role.SEED):
+        found.append(f"{entry.path} has no seed flag: its seeds cannot be set from outside.")
+    return found
+
+
+def _reading(words: Words, script: Script, parts: _Parts) -> GoalReading:
+    varied = parts.varied
+    reading = GoalReading(
+        text=words.text,
+        script=script.entry.path if script.entry else None,
+        variations=tuple(varied.variations),
+        fixed=varied.fixed,
+        seeds=tuple(parts.seeds),
+        goal=parts.wanted.goal,
+        guards=tuple(parts.wanted.guards),
+        baseline=_baseline(varied, script.entry),
+        budget=parts.budget,
+        questions=tuple(parts.questions[: questions.MOST]),
+        warnings=tuple(parts.warnings),
+        unread=tuple(_unread(words)),
+    )
+    limit = parts.budget.runs
+    if limit and reading.run_count > limit:
+        return _too_many(reading, limit)
+    return reading
+
+
+def _too_many(reading: GoalReading, limit: int) -> GoalReading:
+    note = f"{reading.run_count} runs are more than the {limit} that the goal allows."
+    return replace(reading, warnings=(*reading.warnings, note))
+
+
+def _baseline(varied: Varied, entry: EntryPoint | None) -> dict[str, Any]:
+    """The script as it is: the default of each flag that varies."""
+    if entry is None:
+        return {}
+    defaults = {flag.name: flag.default for flag in entry.flags}
+    return {variation.flag: defaults.get(variation.flag) for variation in varied.variations}
+
+
+def _unread(words: Words) -> list[str]:
+    left = [token for token in words.unread() if token.is_word or token.number is not None]
+    return [token.shown[:60] for token in left if token.text not in FILLER][:_MOST_UNREAD]

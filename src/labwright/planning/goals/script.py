@@ -1,0 +1,58 @@
+"""Which script a goal means: named, or implied where there is but one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from labwright.planning.goals.words import Words
+from labwright.planning.scan import EntryPoint, Kind, ProjectScan
+
+_NAMED = re.compile(r"[\w./-]*\w\.py\b")
+_CLEAR_LEAD = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    entry: EntryPoint | None = None
+    missing: str = ""  # named, and not there
+    candidates: tuple[str, ...] = ()  # where none is clear
+
+
+def read_script(words: Words, scan: ProjectScan) -> Script:
+    trains = [entry for entry in scan.entry_points if entry.kind is not Kind.OTHER] or list(scan.entry_points)
+    paths = tuple(entry.path for entry in trains[:4])
+    for match in _NAMED.finditer(words.text):
+        _take_span(words, match.start(), match.end())
+        entry = _by_path(match.group(), scan)
+        return Script(entry) if entry else Script(missing=match.group(), candidates=paths)
+    entry = _by_name(words, scan)
+    if entry:
+        return Script(entry)
+    wanted = [entry for entry in trains if entry.kind is Kind.TRAIN] or trains
+    if len(wanted) == 1 or (wanted and wanted[0].score - wanted[1].score >= _CLEAR_LEAD):
+        return Script(wanted[0])
+    return Script(candidates=paths)
+
+
+def _by_path(name: str, scan: ProjectScan) -> EntryPoint | None:
+    plain = name.removeprefix("./")
+    return next((entry for entry in scan.entry_points if entry.path == plain or entry.path.endswith(f"/{plain}")), None)
+
+
+def _by_name(words: Words, scan: ProjectScan) -> EntryPoint | None:
+    """A module or a console script by its name: `pkg.train`, `my-train`."""
+    names = {
+        name.lower(): entry for entry in scan.entry_points for name in (entry.module, entry.console_script) if name
+    }
+    for index, token in enumerate(words.tokens):
+        if token.text in names:
+            words.take(index, index + 1)
+            return names[token.text]
+    return None
+
+
+def _take_span(words: Words, start: int, end: int) -> None:
+    for index, token in enumerate(words.tokens):
+        if token.start < end and token.end > start:
+            words.take(index, index + 1)

@@ -1,0 +1,190 @@
+"""Values behind a parameter: lists, ranges, switches, as people write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from labwright.planning.goals.spacing import Wish, spaced
+from labwright.planning.goals.synonyms import choices_of, is_log_by_nature
+from labwright.planning.goals.words import Words
+from labwright.planning.scan import Flag
+
+_JOINERS = {
+    "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",
+    "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
+    "the", "for", "<", ">", "somewhere",
+}  # fmt: skip
+_SEPARATORS = {",", "/", "and", "or", "vs", "versus", "&", "|", "then"}
+_RANGES = {"to", "-", "through", "until", "till", ".."}
+_CLOSERS = {")", "}", "]"}
+_SWITCH_WORDS = {
+    "true": True,
+    "on": True,
+    "yes": True,
+    "enabled": True,
+    "false": False,
+    "off": False,
+    "no": False,
+    "disabled": False,
+}
+_COUNTED = {
+    "seed", "seeds", "epoch", "epochs", "run", "runs", "trial", "trials", "hour", "hours", "h", "hr", "hrs", "min",
+    "mins", "minute", "minutes", "step", "steps", "gpu", "gpus", "times", "time", "repeats", "repetitions",
+    "iterations", "iters", "random", "different", "values", "points", "x", "d", "days", "day", "experiments",
+    "replicates",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    values: tuple[Any, ...]
+    scale: str
+    end: int  # the token after the last one read
+
+
+def values_after(words: Words, start: int, stop: int, flag: Flag, count: int | None = None) -> Found | None:
+    """What stands behind a parameter's name, before the next one."""
+    index, interval = start, False
+    while index < stop and (words.at(index) in _JOINERS or not words.is_free(index)):
+        interval = interval or words.at(index) in ("range", "ranging", "anywhere")
+        index += 1
+    if words.at(index) in ("between", "from"):
+        return _range(words, index + 1, stop, flag, count)
+    items, end = _items(words, index, stop, flag)
+    if not items:
+        return None
+    if len(items) == 1 and words.at(end) in _RANGES | {"."} and isinstance(items[0], int | float):
+        return _range(words, index, stop, flag, count)
+    closed = end + (words.at(end) in _CLOSERS)
+    if len(items) == 2 and words.at(index - 1) in ("[", "(") and _is_interval(items, flag, told=interval):
+        return _divided(words, items[0], items[1], closed, stop, flag, count)
+    return Found(tuple(items), "listed", closed)
+
+
+def values_before(words: Words, end: int, flag: Flag) -> tuple[tuple[Any, ...], int] | None:
+    """`0.1, 0.01 and 0.001` in front of `learning rates`: the values, and where they begin."""
+    start = end
+    while (
+        start > 0
+        and words.is_free(start - 1)
+        and (words.at(start - 1) in _SEPARATORS or words.number(start - 1) is not None)
+    ):
+        start -= 1
+    while start < end and words.number(start) is None:
+        start += 1
+    items, reached = _items(words, start, end, flag, counted=False)
+    return (tuple(items), start) if items and reached >= end else None
+
+
+def _is_interval(items: list[Any], flag: Flag, *, told: bool) -> bool:
+    numbers = [item for item in items if isinstance(item, int | float)]
+    if len(numbers) < 2 or numbers[0] >= numbers[1]:
+        return False
+    return told or (is_log_by_nature(flag) and numbers[0] > 0 and numbers[1] / numbers[0] >= 100)
+
+
+def _items(words: Words, index: int, stop: int, flag: Flag, *, counted: bool = True) -> tuple[list[Any], int]:
+    items: list[Any] = []
+    end = index
+    while index < stop:
+        item = _item(words, index, flag, counted=counted)
+        if item is None:
+            break
+        items.append(item)
+        end = index = index + 1
+        while index < stop and words.at(index) in _SEPARATORS:
+            index += 1
+    return list(dict.fromkeys(items)), end
+
+
+def _item(words: Words, index: int, flag: Flag, *, counted: bool) -> Any:
+    number, text = words.number(index), words.at(index)
+    if number is not None:
+        of_something_else = counted and words.at(index + 1) in _COUNTED
+        return None if of_something_else else number
+    if flag.type == "bool" and text in _SWITCH_WORDS:
+        return _SWITCH_WORDS[text]
+    return next((choice for choice in choices_of(flag) if choice.lower() == text), None)
+
+
+def _range(words: Words, index: int, stop: int, flag: Flag, count: int | None) -> Found | None:
+    """`A and B`, `A to B`, `A - B`, `A..B`."""
+    low = words.number(index)
+    middle = index + 1
+    while middle < stop and words.at(middle) in _RANGES | {"and", ".", "up"}:
+        middle += 1
+    high = words.number(middle)
+    if low is None or high is None or middle == index + 1 or middle >= len(words.tokens):
+        return None
+    return _divided(words, low, high, middle + 1, stop, flag, count)
+
+
+def _divided(words: Words, low: float, high: float, end: int, stop: int, flag: Flag, count: int | None) -> Found:
+    wish, end = _wish(words, end, stop, count)
+    whole = flag.type == "int" and low == int(low) and high == int(high)
+    values, scale = spaced(low, high, whole=whole, by_nature_log=is_log_by_nature(flag), wish=wish)
+    return Found(tuple(values), scale, end)
+
+
+def _wish(words: Words, index: int, stop: int, count: int | None) -> tuple[Wish, int]:
+    """`in steps of 2`, `in 5 steps`, `by factors of 10`, `powers of two`, `log-spaced`, `5 values`."""
+    step = factor = None
+    scale = ""
+    end, last = index, min(stop, index + 10)
+    while index < last:
+        text, number = words.at(index), words.number(index)
+        if text in ("steps", "step", "increments", "increment", "stride") and (
+            found := _number_near(words, index + 1, last)
+        ):
+            step, index = found
+        elif text in ("factors", "factor", "powers", "multiples") and (found := _number_near(words, index + 1, last)):
+            factor, index = found
+        elif text in (
+            "log",
+            "log-spaced",
+            "logarithmic",
+            "logarithmically",
+            "log-uniform",
+            "geometric",
+            "log-scale",
+            "logspace",
+        ):
+            scale = "log"
+        elif text in ("linear", "linearly", "linspace", "evenly"):
+            scale = "linear"
+        elif number is not None and words.at(index + 1) in ("values", "points", "steps", "settings", "levels"):
+            count, index = int(number), index + 1
+        elif text not in (
+            "in",
+            "on",
+            "a",
+            "of",
+            "by",
+            "with",
+            "scale",
+            "spaced",
+            "(",
+            ")",
+            ",",
+            "at",
+            "using",
+            "]",
+            "}",
+            "scaled",
+            "space",
+        ):
+            break
+        else:
+            index += 1
+            continue
+        index += 1
+        end = index
+    return Wish(count=count, step=step, factor=factor, scale=scale), end
+
+
+def _number_near(words: Words, index: int, stop: int) -> tuple[float, int] | None:
+    while index < stop and words.at(index) in ("of", "size", "="):
+        index += 1
+    number = words.number(index)
+    return (number, index) if number else None

@@ -1,0 +1,280 @@
+"""What a goal wants to vary and what it holds fixed, matched to the flags of the script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.planning.goals.facts import Variation
+from labwright.planning.goals.synonyms import Phrase, choices_of, family_of, known_elsewhere, phrases_of
+from labwright.planning.goals.values import Found, values_after, values_before
+from labwright.planning.goals.words import Words
+from labwright.planning.scan import EntryPoint, Flag, Role
+
+_VARYING = {
+    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal",
+    "optimum", "compare", "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact",
+    "ablate", "ablation", "which", "what", "how", "optimize", "optimise", "scan", "study", "various", "several",
+    "grid", "right", "good", "does", "over", "all", "every", "each", "between", "comparing", "matters", "ideal",
+}  # fmt: skip
+_SWITCHED = [
+    ("with", "and", "without"), ("without", "and", "with"), ("with", "or", "without"), ("with", "/", "without"),
+    ("with", "vs", "without"), ("with", "versus", "without"), ("w", "/", "and", "w", "/", "o"),
+]  # fmt: skip
+_COUNTING = (
+    "rates",
+    "lrs",
+    "sizes",
+    "values",
+    "decays",
+    "optimizers",
+    "schedules",
+    "schedulers",
+    "settings",
+    "batches",
+    "strengths",
+)
+_FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
+
+
+@dataclass(slots=True)
+class Mention:
+    flag: Flag
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Varied:
+    """What was read; `open` are flags to vary whose values the goal leaves out."""
+
+    variations: list[Variation] = field(default_factory=list)
+    fixed: dict[str, Any] = field(default_factory=dict)
+    open: list[tuple[Flag, int | None]] = field(default_factory=list)
+    unsettable: list[Flag] = field(default_factory=list)
+    unclear: list[tuple[Flag, str]] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)  # parameters that the script does not have
+
+
+def read_variations(words: Words, entry: EntryPoint) -> Varied:
+    found = Varied()
+    mentions = _mentions(words, phrases_of(entry))
+    for place, mention in enumerate(mentions):
+        until = mentions[place + 1].start if place + 1 < len(mentions) else len(words.tokens)
+        _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
+    _read_choices(words, entry, found)
+    found.absent = _absent(words)
+    return found
+
+
+def _mentions(words: Words, phrases: list[Phrase]) -> list[Mention]:
+    """Each place where a flag is named, by its longest name. Seeds have rules of their own."""
+    found: dict[int, Mention] = {}
+    covered: set[int] = set()
+    for phrase in phrases:
+        if phrase.flag.role is Role.SEED:
+            continue
+        for start in words.places(phrase.words):
+            span = range(start, start + len(phrase.words))
+            if not covered & set(span) and all(words.is_free(index) for index in span) and not _divides(words, start):
+                covered |= set(span)
+                found[start] = Mention(phrase.flag, start, start + len(phrase.words))
+    return [found[start] for start in sorted(found)]
+
+
+def _divides(words: Words, index: int) -> bool:
+    """`in steps of 2` and `in 5 steps` divide a range; they are not the script's steps."""
+    if words.at(index) not in ("steps", "step"):
+        return False
+    return words.at(index + 1) == "of" or (words.number(index - 1) is not None and words.at(index - 2) == "in")
+
+
+def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> None:
+    flag = mention.flag
+    if flag.name in {variation.flag for variation in found.variations}:
+        words.take(mention.start, mention.end)
+        return
+    switched = _switched(words, mention)
+    count, before = _count_or_values_before(words, mention)
+    after = None if switched else values_after(words, mention.end, stop, flag, count)
+    if switched is not None:
+        words.take(switched, mention.end + _on_off(words, mention.end))
+        _keep_switch(flag, words.shown(switched, mention.end), found)
+    elif after and not before:
+        _keep_after(words, mention, after, stop, found)
+    elif before:
+        words.take(before[1], mention.end)
+        _keep(flag, before[0], "listed", words.shown(before[1], mention.end), found)
+    else:
+        _keep_bare(words, mention, count, found)
+
+
+def _count_or_values_before(words: Words, mention: Mention) -> tuple[int | None, tuple[tuple[Any, ...], int] | None]:
+    """`3 learning rates` is a count, `5 epochs` and `0.1 and 0.01 dropout` are values."""
+    start = mention.start
+    while words.at(start - 1) in ("different", "values", "of", "for", "the", "random", "as"):
+        start -= 1
+    before = values_before(words, start, mention.flag)
+    if before is None:
+        return None, None
+    values, begin = before
+    plural = (
+        words.at(mention.end - 1) in _COUNTING
+        or words.at(start) in ("different", "values")
+        or mention.flag.type != "int"
+    )
+    if len(values) == 1 and plural and isinstance(values[0], int):
+        words.take(begin, mention.start)
+        return values[0], None
+    return None, before
+
+
+def _switched(words: Words, mention: Mention) -> int | None:
+    """Where `with and without <flag>` or `<flag> on and off` begins."""
+    start = mention.start - (words.at(mention.start - 1) in ("the", "a", "any"))
+    for phrase in _SWITCHED:
+        if words.matches(start - len(phrase), phrase):
+            return start - len(phrase)
+    return mention.start if _on_off(words, mention.end) else None
+
+
+def _on_off(words: Words, index: int) -> int:
+    """How many words `on and off` takes."""
+    both = {words.at(index), words.at(index + 2)} == {"on", "off"}
+    return 3 if both and words.at(index + 1) in ("and", "or", "/", "vs") else 0
+
+
+def _keep_switch(flag: Flag, text: str, found: Varied) -> None:
+    if flag.type == "bool":
+        _keep(flag, (True, False), "switch", text, found)
+    elif isinstance(flag.default, int | float) and flag.default:
+        _keep(flag, (flag.default, 0), "switch", text, found)
+    else:
+        found.unclear.append((flag, f"{flag.name} is off by default: what does “with” mean?"))
+
+
+def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: Varied) -> None:
+    flag = mention.flag
+    text = words.shown(mention.start, after.end)
+    left_over = [words.tokens[index].shown for index in range(after.end, stop) if _is_loose_number(words, index)]
+    if len(after.values) == 1 and left_over:
+        found.unclear.append(
+            (flag, f"which values of {flag.name} does “{words.shown(mention.start, stop)[:80]}” mean?")
+        )
+        words.take(mention.start, mention.end)
+        return
+    words.take(mention.start, after.end)
+    _keep(flag, after.values, after.scale, text, found)
+
+
+def _is_loose_number(words: Words, index: int) -> bool:
+    """A number that counts nothing: probably a second end of a range in words that no rule knows."""
+    following = words.tokens[index + 1] if index + 1 < len(words.tokens) else None
+    return words.number(index) is not None and words.is_free(index) and (following is None or not following.is_word)
+
+
+def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied) -> None:
+    words.take(mention.start, mention.end)
+    if _multiplied(words, mention, found):
+        return
+    near = {words.at(index) for index in range(max(0, mention.start - 7), mention.start)}
+    if count is None and not near & _VARYING:
+        return
+    if mention.flag.choices and mention.flag.is_settable:
+        return  # the rule for choices looks for their names
+    if not mention.flag.is_settable:
+        found.unsettable.append(mention.flag)
+    elif mention.flag.name not in [flag.name for flag, _count in found.open]:
+        found.open.append((mention.flag, count))
+
+
+def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
+    """`double the batch size`: the default beside it."""
+    place = mention.start - 1 - (words.at(mention.start - 1) in ("the", "our"))
+    factor, default = _FACTORS.get(words.at(place)), mention.flag.default
+    if factor is None or not isinstance(default, int | float) or not default:
+        return False
+    words.take(place, mention.end)
+    _keep(mention.flag, (default, default * factor), "listed", words.shown(place, mention.end), found)
+    return True
+
+
+def _keep(flag: Flag, values: tuple[Any, ...], scale: str, text: str, found: Varied) -> None:
+    if not flag.is_settable:
+        found.unsettable.append(flag)
+        return
+    wrong = [value for value in values if not _fits(flag, value)]
+    if wrong:
+        found.unclear.append((flag, f"{flag.name} does not take {', '.join(map(str, wrong[:3]))}: which values?"))
+    elif len(values) == 1:
+        found.fixed[flag.name] = _as_type(flag, values[0])
+    else:
+        typed = tuple(dict.fromkeys(_as_type(flag, value) for value in values))
+        found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text))
+
+
+def _fits(flag: Flag, value: Any) -> bool:
+    if flag.type == "bool":
+        return isinstance(value, bool) or value in (0, 1)
+    if flag.choices and not isinstance(value, bool):
+        return str(value).lower() in {str(choice).lower() for choice in flag.choices}
+    if flag.type == "int":
+        return isinstance(value, int | float) and value == int(value)
+    return flag.type != "float" or isinstance(value, int | float)
+
+
+def _as_type(flag: Flag, value: Any) -> Any:
+    if flag.type == "bool":
+        return bool(value)
+    if flag.type == "float" and isinstance(value, int):
+        return float(value)
+    return int(value) if flag.type == "int" else value
+
+
+def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
+    """`try adam and sgd`, `compare all optimizers`: names of choices anywhere in the goal."""
+    settled = {variation.flag for variation in found.variations} | set(found.fixed)
+    for flag in entry.flags:
+        if not flag.is_settable or flag.name in settled:
+            continue
+        named = list(_named_choices(words, flag))
+        if len(named) > 1:
+            words.take(named[0][0], named[-1][0] + 1)
+            found.variations.append(
+                Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")
+            )
+        elif len(named) == 1 and words.at(named[0][0] - 1) in ("with", "using", "use", "only", "under"):
+            words.take(named[0][0], named[0][0] + 1)
+            found.fixed[flag.name] = named[0][1]
+        elif not named and len(flag.choices) > 1 and _wants_all(words, flag):
+            values = tuple(flag.choices)
+            found.variations.append(Variation(flag=flag.name, values=values, scale="all", note="all that it takes"))
+
+
+def _named_choices(words: Words, flag: Flag) -> Iterator[tuple[int, Any]]:
+    known = {choice.lower(): choice for choice in choices_of(flag)}
+    for index, token in enumerate(words.tokens):
+        if token.is_word and token.text in known and words.is_free(index):
+            yield index, known[token.text]
+
+
+def _wants_all(words: Words, flag: Flag) -> bool:
+    """`which optimizer is best`, `compare schedules`."""
+    own = {words_ for words_ in (flag.name.lower(), family_of(flag.name)) for words_ in (words_, f"{words_}s")}
+    for index, token in enumerate(words.tokens):
+        near = {words.at(place) for place in range(max(0, index - 5), index)}
+        if token.text in own and near & _VARYING:
+            return True
+    return False
+
+
+def _absent(words: Words) -> list[str]:
+    """Parameters by their usual names that are no flags of this script."""
+    found = []
+    for phrase, name in known_elsewhere():
+        for start in words.places(phrase):
+            if all(words.is_free(index) for index in range(start, start + len(phrase))):
+                words.take(start, start + len(phrase))
+                found.append(name)
+    return list(dict.fromkeys(found))

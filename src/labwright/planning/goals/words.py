@@ -1,0 +1,130 @@
+"""A goal as words, numbers and signs, each either read by a rule or left over."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+LONGEST = 8_000
+_UNITS = r"(?:h|hr|hrs|hours?|m|min|mins|minutes?|s|sec|secs|seconds?|d|days?|x)\b"
+_TOKEN = re.compile(
+    rf"""(?P<power>(?<![\w.])(?:10|2)(?:\^|\*\*)[-+]?\d{{1,3}}(?!\w))
+    |(?P<number>(?:(?<![\w.)])[-+])?(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{{1,3}})?(?:%|k\b)?(?:(?!\w)|(?={_UNITS})))
+    |(?P<word>-{{0,2}}[^\W\d]\w*(?:[.-]\w+)*)
+    |(?P<blob>\w+(?:[.-]\w+)*)
+    |(?P<sign>[^\s]|\n)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NUMBER_WORDS = {
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "twelve": 12, "twenty": 20,
+}  # fmt: skip
+_STOPS = {".", ";", "!", "?", "\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str  # in lower case
+    shown: str
+    number: float | int | None
+    start: int
+    end: int
+
+    @property
+    def is_stop(self) -> bool:
+        return self.text in _STOPS
+
+    @property
+    def is_word(self) -> bool:
+        return self.number is None and any(letter.isalpha() for letter in self.text)
+
+
+@dataclass(slots=True)
+class Words:
+    """The tokens of a goal, and which of them a rule has taken."""
+
+    text: str
+    tokens: list[Token]
+    cut: bool = False
+    _taken: set[int] = field(default_factory=set)
+    _index: dict[str, list[int]] = field(default_factory=dict)  # where each word stands
+    _stops: list[int] = field(default_factory=list)  # where sentences end
+
+    def __post_init__(self) -> None:
+        for index, token in enumerate(self.tokens):
+            self._index.setdefault(token.text, []).append(index)
+            if token.is_stop:
+                self._stops.append(index)
+
+    def take(self, start: int, end: int) -> None:
+        self._taken.update(range(start, end))
+
+    def is_free(self, index: int) -> bool:
+        return index not in self._taken
+
+    def at(self, index: int) -> str:
+        return self.tokens[index].text if 0 <= index < len(self.tokens) else ""
+
+    def number(self, index: int) -> float | int | None:
+        return self.tokens[index].number if 0 <= index < len(self.tokens) else None
+
+    def matches(self, index: int, phrase: tuple[str, ...]) -> bool:
+        return all(self.at(index + offset) == word for offset, word in enumerate(phrase))
+
+    def places(self, phrase: tuple[str, ...]) -> Iterator[int]:
+        return (
+            (index for index in self._index.get(phrase[0], ()) if self.matches(index, phrase)) if phrase else iter(())
+        )
+
+    def clause_end(self, index: int) -> int:
+        place = bisect_left(self._stops, index)
+        return self._stops[place] if place < len(self._stops) else len(self.tokens)
+
+    def shown(self, start: int, end: int) -> str:
+        return (
+            self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end] if start < end else ""
+        )
+
+    def unread(self) -> list[Token]:
+        return [token for index, token in enumerate(self.tokens) if self.is_free(index)]
+
+
+def split(text: str) -> Words:
+    """Only the beginning of a very long goal is read; `cut` says so."""
+    plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_PLAIN_SIGNS)
+    plain = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", plain)
+    tokens = [_token(match) for match in _TOKEN.finditer(plain)]
+    return Words(plain, tokens, len(text) > LONGEST)
+
+
+_PLAIN_SIGNS = str.maketrans({"–": "-", "—": "-", "−": "-", "×": "x", "…": ".", "“": '"', "”": '"', "’": "'"})
+
+
+def _token(match: re.Match[str]) -> Token:
+    shown = match.group()
+    number: float | int | None = None
+    if match.lastgroup == "power":
+        base, _, exponent = shown.replace("**", "^").partition("^")
+        number = _tidy(float(base) ** int(exponent)) if int(exponent) < 64 else None
+    elif match.lastgroup == "number":
+        number = number_of(shown)
+    elif shown.lower() in _NUMBER_WORDS:
+        number = _NUMBER_WORDS[shown.lower()]
+    return Token(shown.lower(), shown, number, match.start(), match.end())
+
+
+def number_of(text: str) -> float | int | None:
+    scale = 1_000 if text[-1] in "kK" else 1
+    plain = text.rstrip("kK%")
+    if len(plain) > 40:
+        return None
+    value = float(plain) * scale / (100 if text.endswith("%") else 1)
+    whole = re.fullmatch(r"[-+]?\d+", plain) is not None and not text.endswith("%")
+    return int(value) if whole and abs(value) < 1e15 else _tidy(value)
+
+
+def _tidy(value: float) -> float:
+    return float(f"{value:.12g}")

@@ -1,0 +1,177 @@
+"""What a scan finds out about a project: plain values that survive a trip through JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class SetBy(StrEnum):
+    """How a value reaches the script."""
+
+    OPTION = "option"  # --lr 0.1
+    JOINED = "joined"  # --lr=0.1, and only with the equals sign
+    OVERRIDE = "override"  # lr=0.1
+    POSITIONAL = "positional"  # 0.1
+    ENVIRONMENT = "environment"  # LR=0.1 python train.py
+    EDIT = "edit"  # only by editing the file: not settable from outside
+
+
+class Role(StrEnum):
+    """What a planner needs a flag for, whatever it is called."""
+
+    STEPS = "steps"
+    EPOCHS = "epochs"
+    QUICK = "quick"  # a switch such as --fast-dev-run
+    SEED = "seed"
+    OUTPUT = "output"
+    DEVICE = "device"
+
+
+class Kind(StrEnum):
+    TRAIN = "train"
+    EVALUATE = "evaluate"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    name: str  # as the program knows it: batch_size, optimizer.lr
+    option: str  # as it is typed: --batch-size, optimizer.lr=, BATCH_SIZE=
+    set_by: SetBy = SetBy.OPTION
+    type: str = "str"  # int, float, bool, str, path; list[int] and so on
+    default: Any = None
+    required: bool = False
+    choices: tuple[Any, ...] = ()
+    help: str = ""
+    aliases: tuple[str, ...] = ()
+    negative: str = ""  # what switches it off: --no-amp
+    takes_value: bool = True
+    command: str = ""  # the subcommand it belongs to
+    where: str = ""  # train.py:12
+    note: str = ""
+    role: Role | None = None
+
+    @property
+    def is_settable(self) -> bool:
+        return self.set_by is not SetBy.EDIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    name: str  # a `*` stands for a part that is known only when it runs
+    direction: str | None = None  # maximize, minimize
+    how: str = ""  # print, json, wandb.log
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPoint:
+    path: str  # relative to the project
+    kind: Kind = Kind.OTHER
+    style: str = "plain"  # argparse, click, typer, tyro, fire, hydra, yaml, hf, dataclass, lightning, globals
+    command: str = ""  # how it is started: python train.py, python -m pkg.train, the name of a console script
+    module: str = ""  # pkg.train, where it can be imported as one
+    console_script: str = ""
+    commands: tuple[str, ...] = ()  # subcommands
+    flags: tuple[Flag, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    imports: tuple[str, ...] = ()  # packages from outside the project and the standard library
+    cuda_only: tuple[str, ...] = ()  # where it takes a GPU for granted
+    score: int = 0
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what could not be read
+
+    def flag(self, name: str) -> Flag | None:
+        return next((flag for flag in self.flags if name in (flag.name, flag.option, *flag.aliases)), None)
+
+    def flags_for(self, role: Role) -> list[Flag]:
+        return [flag for flag in self.flags if flag.role is role and flag.is_settable]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentFile:
+    path: str
+    kind: str  # pyproject, requirements, conda, setup, lock, pipfile
+    name: str = ""  # the environment that it names
+    requires_python: str = ""
+    packages: tuple[str, ...] = ()
+    installable: bool = False  # `pip install -e .` has something to install
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """An environment that is there already."""
+
+    kind: str  # venv, conda, micromamba, system
+    path: str  # its prefix
+    python: str
+    version: str = ""
+    name: str = ""
+    activation: str = ""  # goes in front of a command
+    missing: tuple[str, ...] = ()  # packages that the entry points import and that are not in it
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    files: tuple[EnvironmentFile, ...] = ()
+    interpreters: tuple[Interpreter, ...] = ()  # best first
+    chosen: Interpreter | None = None
+    create: tuple[str, ...] = ()  # commands that make one, where none will do
+    activation: str = ""  # what a run's command begins with, once it is there
+    notes: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """For the plan's "Environment" line: venv, conda or system."""
+        if self.chosen:
+            return "conda" if self.chosen.kind == "micromamba" else self.chosen.kind
+        return "conda" if self.activation.startswith(("conda", "micromamba")) else "venv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A command that somebody used before."""
+
+    command: str
+    where: str
+    kind: str  # slurm, script, make, readme, run, history
+    options: tuple[str, ...] = ()  # #SBATCH lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedFile:
+    """Decides what a result means, so a plan must not change it."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectScan:
+    folder: str
+    entry_points: tuple[EntryPoint, ...] = ()  # best first
+    environment: Environment = field(default_factory=Environment)
+    launches: tuple[Launch, ...] = ()
+    evaluation_files: tuple[ProtectedFile, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    files_seen: int = 0
+    seconds: float = 0.0
+    complete: bool = True  # False: a limit was reached, and `skipped` says which
+
+    def entry_point(self, path: str) -> EntryPoint | None:
+        return next(
+            (entry for entry in self.entry_points if path in (entry.path, entry.module, entry.console_script)), None
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,182 @@
+"""Overrides from Hydra: the configuration that @hydra.main names, its defaults list and its groups."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from dataclasses import replace
+from typing import Any
+
+from labwright.planning.scan.annotations import type_of
+from labwright.planning.scan.blocks import Block
+from labwright.planning.scan.dataclass_flags import fields_of
+from labwright.planning.scan.facts import Flag, SetBy
+from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
+from labwright.planning.scan.reach import Reach
+from labwright.planning.scan.walk import Tree
+from labwright.planning.scan.yaml_files import leaves, read_yaml
+
+_OWN = {"defaults", "hydra"}
+
+
+def read_hydra(reach: Reach, tree: Tree) -> tuple[list[Flag], list[str]]:
+    """The flags, and notes on what was not found."""
+    for block in reach.blocks:
+        for call in (item for item in block.decorators() if isinstance(item, ast.Call)):
+            if dotted(call.func) in ("hydra.main", "main") and (
+                keyword(call, "config_name") or keyword(call, "config_path")
+            ):
+                return _flags_of(call, block, reach, tree)
+    return [], []
+
+
+def _flags_of(call: ast.Call, block: Block, reach: Reach, tree: Tree) -> tuple[list[Flag], list[str]]:
+    names = reach.modules.constants_of(block.module)
+    folder = value_of(keyword(call, "config_path"), names)
+    name = value_of(keyword(call, "config_name"), names)
+    name = name.removesuffix(".yaml") if isinstance(name, str) else "config"
+    beside = posixpath.dirname(block.module.path)
+    root = posixpath.normpath(posixpath.join(beside, folder)) if isinstance(folder, str) else beside or "."
+    config = Config(tree, root.removeprefix("./"))
+    flags = config.read(name)
+    stored = _stored(name, reach)
+    if not flags and not stored:
+        return [], [f"the configuration {root}/{name}.yaml was not found"]
+    return list({flag.name: flag for flag in [*stored, *flags]}.values()), []
+
+
+class Config:
+    """A folder of configurations: files and, one level down, groups of alternatives."""
+
+    def __init__(self, tree: Tree, root: str) -> None:
+        self._tree = tree
+        self._root = "" if root == "." else f"{root}/"
+        self._files = {path for path in tree.files if path.startswith(self._root) and path.endswith((".yaml", ".yml"))}
+
+    def read(self, name: str, package: str = "", depth: int = 0) -> list[Flag]:
+        path = next((path for end in (".yaml", ".yml") if (path := f"{self._root}{name}{end}") in self._files), "")
+        content = read_yaml(self._tree, path) if path and depth < 8 else None
+        if not isinstance(content, dict):
+            return []
+        flags: list[Flag] = []
+        for entry in content.get("defaults") or []:
+            flags += self._default(entry, posixpath.dirname(name), package, depth)
+        own = {key: value for key, value in content.items() if key not in _OWN}
+        place = package + "." if package else ""
+        flags += [_flag(f"{place}{key}", value, path) for key, value in leaves(own)]
+        return list({flag.name: flag for flag in flags}.values())
+
+    def _default(self, entry: Any, folder: str, package: str, depth: int) -> list[Flag]:
+        """One line of a defaults list: `- _self_`, `- base`, `- optimizer: adam`, `- override /db: mysql`."""
+        if isinstance(entry, str):
+            return [] if entry == "_self_" else self.read(posixpath.join(folder, entry), package, depth + 1)
+        if not isinstance(entry, dict) or len(entry) != 1:
+            return []
+        key, chosen = next(iter(entry.items()))
+        group = str(key).removeprefix("override ").removeprefix("optional ").strip()
+        group, _, given = group.partition("@")
+        if group.startswith(("hydra/", "/hydra/")):
+            return []
+        where = posixpath.join("" if group.startswith("/") else folder, group.strip("/"))
+        inside = given or where.replace("/", ".")
+        flags = [self._group(where, chosen)]
+        if isinstance(chosen, str):
+            inside = "" if self._is_global(f"{where}/{chosen}") else inside
+            flags += self.read(f"{where}/{chosen}", "" if inside == "_global_" else inside, depth + 1)
+        return flags
+
+    def _group(self, group: str, chosen: Any) -> Flag:
+        start = f"{self._root}{group}/"
+        names = sorted(path.removeprefix(start).rsplit(".", 1)[0] for path in self._files if path.startswith(start))
+        choices = tuple(name for name in names if "/" not in name)
+        return Flag(
+            name=group,
+            option=f"{group}=",
+            set_by=SetBy.OVERRIDE,
+            default=chosen if isinstance(chosen, str) else None,
+            required=chosen == "???",
+            choices=choices,
+            help="a group of configurations",
+            where=start.rstrip("/"),
+        )
+
+    def _is_global(self, name: str) -> bool:
+        text = self._tree.read(f"{self._root}{name}.yaml") if f"{self._root}{name}.yaml" in self._files else None
+        return bool(text and "@package _global_" in text[:500])
+
+
+def _flag(name: str, value: Any, path: str) -> Flag:
+    missing = value == "???"
+    linked = isinstance(value, str) and "${" in value
+    plain = value if isinstance(value, str | int | float | bool | list | None) else str(value)
+    number = _as_number(plain)
+    return Flag(
+        name=name,
+        option=f"{name}=",
+        set_by=SetBy.OVERRIDE,
+        type=type_of(number),
+        default=None if missing else number,
+        required=missing,
+        where=path,
+        note="follows another value" if linked else "",
+    )
+
+
+def _as_number(value: Any) -> Any:
+    """YAML 1.1 takes `1e-3` for text; OmegaConf takes it for a number."""
+    if not isinstance(value, str) or "e" not in value.lower() or not value[:1].strip("+-.").isdigit():
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _stored(name: str, reach: Reach) -> list[Flag]:
+    """A dataclass that ConfigStore keeps under the configuration's name."""
+    for block, call in reach.calls():
+        if last_name(call.func) == "store" and value_of(keyword(call, "name")) == name:
+            found = reach.modules.find(block.module, dotted(keyword(call, "node")))
+            if found and isinstance(found[1], ast.ClassDef):
+                flags = fields_of(found[1], found[0], reach.modules)
+                return [replace(flag, option=f"{flag.name}=", set_by=SetBy.OVERRIDE) for flag in flags]
+    return []
+
+
+def read_overridden_yaml(reach: Reach, tree: Tree) -> list[Flag]:
+    """A YAML file that the script loads itself; its keys are overrides if the script splits its arguments at `=`."""
+    found: list[Flag] = []
+    for path in _loaded_files(reach, tree):
+        content = read_yaml(tree, path)
+        if isinstance(content, dict):
+            found += [_flag(key, value, path) for key, value in leaves(content)]
+    if found and not takes_overrides(reach):
+        return [replace(flag, set_by=SetBy.EDIT, option="", note="in a file that the script reads") for flag in found]
+    return found
+
+
+def _loaded_files(reach: Reach, tree: Tree) -> list[str]:
+    if not any(
+        dotted(call.func).endswith(("OmegaConf.load", "safe_load", "yaml.load")) for _block, call in reach.calls()
+    ):
+        return []
+    named: list[str] = []
+    for block in reach.blocks:
+        for node in block.walk():
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if text.endswith((".yaml", ".yml")):
+                named += [path for path in tree.files if path == text or path.endswith(f"/{text}")][:1]
+    return list(dict.fromkeys(named))
+
+
+def takes_overrides(reach: Reach) -> bool:
+    """Whether it reads `key=value` from its arguments."""
+    calls = [call for _block, call in reach.calls()]
+    if any(dotted(call.func).endswith("OmegaConf.from_cli") for call in calls):
+        return True
+    splits = any(
+        last_name(call.func) in ("split", "partition") and call.args and value_of(call.args[0]) == "=" for call in calls
+    )
+    return splits and any(
+        "sys.argv" in module.text or "from sys import argv" in module.text for module in reach.files()
+    )

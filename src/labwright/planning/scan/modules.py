@@ -1,0 +1,223 @@
+"""The project's Python files as syntax trees, parsed when asked for, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeGuard
+
+from labwright.planning.scan.blocks import Block
+from labwright.planning.scan.walk import Tree
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_SOURCE_ROOTS = ("", "src/", "lib/", "python/")
+
+
+@dataclass
+class Module:
+    path: str
+    tree: ast.Module
+    text: str
+    imports: dict[str, tuple[str, str]] = field(default_factory=dict)  # local name: (module, name in it or "")
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """Functions and classes at the top level, also those inside `if` and `try`."""
+        return {node.name: node for node in _top_level(self.tree.body) if isinstance(node, Definition)}
+
+    @cached_property
+    def constants(self) -> dict[str, ast.expr]:
+        """Names at the top level that are assigned once as a whole."""
+        found: dict[str, ast.expr] = {}
+        for node in _top_level(self.tree.body):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                found.setdefault(node.targets[0].id, node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+                found.setdefault(node.target.id, node.value)
+        return found
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """What runs when it is imported, without the bodies of definitions and the main guard."""
+        return [node for node in _top_level(self.tree.body) if not isinstance(node, Definition)]
+
+    @cached_property
+    def guarded(self) -> list[ast.stmt]:
+        """What runs only when it is the script."""
+        return [inner for node in self.tree.body if is_main_guard(node) for inner in node.body]
+
+    def at(self, node: ast.AST) -> str:
+        return f"{self.path}:{getattr(node, 'lineno', 1)}"
+
+
+def is_main_guard(node: ast.stmt) -> TypeGuard[ast.If]:
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if is_main_guard(node):
+            continue
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            yield from _top_level(node.body)
+            yield from _top_level(getattr(node, "orelse", []))
+            for handler in getattr(node, "handlers", []):
+                yield from _top_level(handler.body)
+        else:
+            yield node
+
+
+class Modules:
+    """Every Python file of the project by its path; parsing one is worth half a millisecond, so only on demand."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._texts: dict[str, str | None] = {}
+        self._parsed: dict[str, Module | None] = {}
+        self.paths = [path for path in tree.files if path.endswith(".py")]
+        self._known = set(self.paths)
+        self._blocks: dict[tuple[int, bool], Block] = {}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._constants: dict[str, dict[str, ast.expr]] = {}
+
+    def text(self, path: str) -> str | None:
+        if path not in self._texts:
+            self._texts[path] = self._tree.read(path)
+        return self._texts[path]
+
+    def get(self, path: str) -> Module | None:
+        if path not in self._parsed:
+            self._parsed[path] = self._parse(path)
+        return self._parsed[path]
+
+    def _parse(self, path: str) -> Module | None:
+        text = self.text(path)
+        if text is None:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+                tree = ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            self._tree.skip(path, _why_unparsed(text, error))
+            return None
+        except (RecursionError, MemoryError):
+            self._tree.skip(path, "nested too deeply to parse")
+            return None
+        module = Module(path, tree, text)
+        module.imports = dict(_imports(tree, path))
+        return module
+
+    def resolve(self, importer: str, dotted: str) -> str | None:
+        """The file behind `import a.b`, as seen from the script that is started or from the source roots."""
+        key = (importer.rpartition("/")[0], dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._search(importer, dotted.replace(".", "/")) if dotted else None
+        found = self._resolved[key]
+        return found if found != importer else None
+
+    def _search(self, importer: str, relative: str) -> str | None:
+        beside = importer.rpartition("/")[0]
+        places = [f"{beside}/" if beside else "", *_SOURCE_ROOTS]
+        parent = beside
+        while parent:
+            parent = parent.rpartition("/")[0]
+            places.append(f"{parent}/" if parent else "")
+        for place in places:
+            for name in (f"{place}{relative}.py", f"{place}{relative}/__init__.py"):
+                if name in self._known:
+                    return name
+        return None
+
+    def find(self, module: Module, name: str, depth: int = 0) -> tuple[Module, Definition] | None:
+        """The function or class behind a name, followed through imports and re-exports."""
+        head, _, rest = name.partition(".")
+        if not rest and head in module.definitions:
+            return module, module.definitions[head]
+        if head not in module.imports or depth > 5:
+            return None
+        source, original = module.imports[head]
+        wanted = ".".join(part for part in (original, rest) if part)
+        return self._find_in(module, source, wanted, depth)
+
+    def _find_in(self, module: Module, source: str, wanted: str, depth: int) -> tuple[Module, Definition] | None:
+        parts = [part for part in wanted.split(".") if part]
+        for cut in range(len(parts), -1, -1):
+            path = self.resolve(module.path, ".".join([source, *parts[:cut]]).strip("."))
+            other = self.get(path) if path else None
+            if other and parts[cut:]:
+                return self.find(other, ".".join(parts[cut:]), depth + 1)
+        return None
+
+    def imported(self, module: Module) -> Iterator[Module]:
+        """The project's own modules that this one imports."""
+        for source, name in set(module.imports.values()):
+            for dotted in (f"{source}.{name}".strip(".") if name else source, source):
+                path = self.resolve(module.path, dotted)
+                other = self.get(path) if path else None
+                if other:
+                    yield other
+                    break
+
+    def block(self, module: Module, definition: Definition | None = None, *, is_script: bool = False) -> Block:
+        """A definition's body, or the top level; with `is_script` what stands under the main guard too."""
+        key = (id(definition or module), is_script)
+        if key not in self._blocks:
+            top = [*module.statements, *(module.guarded if is_script else [])]
+            self._blocks[key] = Block(module, definition.body if definition else top, definition)
+        return self._blocks[key]
+
+    def constants_of(self, module: Module) -> dict[str, ast.expr]:
+        """Constants by the names they have in this module, imported ones included."""
+        if module.path not in self._constants:
+            self._constants[module.path] = self._read_constants(module)
+        return self._constants[module.path]
+
+    def _read_constants(self, module: Module) -> dict[str, ast.expr]:
+        found = dict(module.constants)
+        for local, (source, name) in module.imports.items():
+            path = self.resolve(module.path, source) if name else None
+            other = self.get(path) if path else None
+            if other and name in other.constants:
+                found.setdefault(local, other.constants[name])
+        return found
+
+
+def _why_unparsed(text: str, error: SyntaxError | ValueError) -> str:
+    if isinstance(error, SyntaxError) and "print" in str(error.msg):
+        return f"Python 2, line {error.lineno}"
+    if isinstance(error, SyntaxError) and text.count("\nexcept ") and "except" in str(error.msg):
+        return f"Python 2, line {error.lineno}"
+    line = getattr(error, "lineno", None)
+    return f"syntax error in line {line}" if line else f"cannot be parsed: {error}"
+
+
+def _all_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at any depth. Expressions hold none, and are nine tenths of a tree."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting.extend(getattr(node, name, ()))
+
+
+def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    package = path.split("/")[:-1]
+    for node in _all_statements(tree.body):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                whole = alias.name if alias.asname else alias.name.split(".")[0]
+                yield alias.asname or whole, (whole, "")
+                if not alias.asname and "." in alias.name:
+                    yield alias.name, (alias.name, "")
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: max(0, len(package) - node.level + 1)] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((alias.asname or alias.name, (source, alias.name)) for alias in node.names)

@@ -1,0 +1,175 @@
+"""The project's files, near the root first, within limits: what is left out is said.
+
+Links to folders are not followed, so there are no loops and nothing outside the project is read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from labwright.paths import STATE_DIR
+from labwright.planning.scan.facts import Skipped
+
+_NOT_OURS = {
+    ".git", ".hg", ".svn", "__pycache__", "node_modules", "site-packages", ".tox", ".nox", ".mypy_cache",
+    ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".eggs", "wandb", "mlruns", "lightning_logs", ".dvc",
+    ".idea", ".vscode", STATE_DIR,
+}  # fmt: skip
+_MORE_SKIPPED = 200  # further ones are only counted
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    files: int = 20_000
+    entries_of_a_folder: int = 4_000  # beyond it, a folder holds data
+    depth: int = 12
+    bytes_of_a_file: int = 1_000_000
+    bytes: int = 100_000_000
+    seconds: float = 10.0
+
+
+@dataclass(slots=True)
+class Tree:
+    """What the walk found, and the reading of it under the same limits."""
+
+    root: str
+    limits: Limits
+    files: list[str] = field(default_factory=list)  # relative, with forward slashes
+    environments: list[str] = field(default_factory=list)  # folders with a pyvenv.cfg or conda-meta
+    skipped: list[Skipped] = field(default_factory=list)
+    complete: bool = True
+    _started: float = field(default_factory=time.monotonic)
+    _read: int = 0
+    _more: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def is_late(self) -> bool:
+        return self.seconds > self.limits.seconds
+
+    def skip(self, path: str, reason: str) -> None:
+        if len(self.skipped) < _MORE_SKIPPED:
+            self.skipped.append(Skipped(path=path, reason=reason))
+        else:
+            self._more += 1
+
+    def stop(self, reason: str) -> None:
+        """A limit of the whole scan was reached; said once."""
+        if self.complete:
+            self.skipped.insert(0, Skipped(path=".", reason=reason))
+        self.complete = False
+
+    def all_skipped(self) -> tuple[Skipped, ...]:
+        more = [Skipped(path=".", reason=f"{self._more} more were skipped")] if self._more else []
+        return (*self.skipped, *more)
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, or None with the reason among the skipped."""
+        if self.is_late:
+            self.stop(f"time limit of {self.limits.seconds:g} s reached")
+            return None
+        try:
+            content = self._bytes(path)
+        except OSError as error:
+            self.skip(path, f"cannot be read: {error.strerror}")
+            return None
+        if content is None:
+            return None
+        if b"\0" in content:
+            self.skip(path, "binary")
+            return None
+        return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+
+    def _bytes(self, path: str) -> bytes | None:
+        # O_NONBLOCK: the name may have become a FIFO since the walk, which would block for ever.
+        fd = os.open(os.path.join(self.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                return None
+            if about.st_size > self.limits.bytes_of_a_file:
+                self.skip(path, f"{about.st_size} bytes are too many to read")
+                return None
+            if self._read + about.st_size > self.limits.bytes:
+                self.stop(f"more than {self.limits.bytes} bytes to read")
+                return None
+            content = file.read(self.limits.bytes_of_a_file)
+        self._read += len(content)
+        return content
+
+
+def walk(root: str, limits: Limits) -> Tree:
+    tree = Tree(root, limits)
+    waiting: deque[tuple[str, int]] = deque([("", 0)])
+    while waiting:
+        folder, depth = waiting.popleft()
+        if tree.is_late:
+            tree.stop(f"time limit of {limits.seconds:g} s reached in {folder or '.'}")
+            break
+        for below in _take_folder(tree, folder):
+            if depth + 1 > limits.depth:
+                tree.skip(below, f"deeper than {limits.depth} folders")
+            else:
+                waiting.append((below, depth + 1))
+        if len(tree.files) >= limits.files:
+            tree.stop(f"more than {limits.files} files")
+            break
+    return tree
+
+
+def _take_folder(tree: Tree, folder: str) -> list[str]:
+    """Keeps the files of a folder and answers the folders to go on with."""
+    try:
+        entries = sorted(_entries(tree, folder), key=lambda entry: entry.name)
+    except OSError as error:
+        tree.skip(folder or ".", f"cannot be listed: {error.strerror}")
+        return []
+    names = {entry.name for entry in entries}
+    if folder and names & {"pyvenv.cfg", "conda-meta"}:
+        tree.environments.append(folder)
+        tree.skip(folder, "a Python environment")
+        return []
+    return [below for entry in entries if (below := _take(tree, folder, entry))]
+
+
+def _entries(tree: Tree, folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(os.path.join(tree.root, folder)) as found:
+        for count, entry in enumerate(found):
+            if count >= tree.limits.entries_of_a_folder:
+                tree.skip(folder or ".", f"more than {count} entries: the rest is taken for data")
+                return
+            yield entry
+
+
+def _take(tree: Tree, folder: str, entry: os.DirEntry[str]) -> str | None:
+    path = f"{folder}/{entry.name}" if folder else entry.name
+    if not path.isprintable():
+        tree.skip(ascii(path), "the name is not printable")
+    elif entry.is_dir(follow_symlinks=False):
+        if entry.name in _NOT_OURS or entry.name.endswith(".egg-info"):
+            return None
+        return path
+    elif _is_inside(tree.root, entry):
+        if len(tree.files) < tree.limits.files:
+            tree.files.append(path)
+    elif entry.is_symlink() and os.path.isdir(entry.path):
+        tree.skip(path, "a link to a folder")
+    return None
+
+
+def _is_inside(root: str, entry: os.DirEntry[str]) -> bool:
+    """Whether it is a regular file of the project; a link may not lead out of it."""
+    try:
+        if not entry.is_file():
+            return False
+    except OSError:
+        return False  # a link to itself
+    return not entry.is_symlink() or os.path.realpath(entry.path).startswith(os.path.realpath(root) + os.sep)

@@ -1,0 +1,251 @@
+"""From what somebody asks for to a sweep and its runs: every check and default in one place, nothing written yet."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now
+from labwright.domain.command_template import CommandTemplate, as_text, parse_command
+from labwright.domain.configurations import SEED, config_hash, count_grid, draw_many, grid
+from labwright.domain.errors import Invalid
+from labwright.domain.ids import RUN, SWEEP, id_of, new_id
+from labwright.domain.run import Run, RunRecord, RunStatus, copies
+from labwright.domain.space import Config, Space, parse_space
+from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
+from labwright.services.new_run import NewRun, plan_run, take_snapshot
+
+MAX_RUNS = 50_000
+_NAME_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSweep:
+    name: str
+    base_command: str
+    parameters: dict[str, Any]
+    method: SweepMethod
+    common: NewRun  # what every run gets
+    goal: str = ""
+    metric: dict[str, Any] | None = None
+    max_runs: int | None = None
+    parallel: int | None = None
+    seeds: tuple[int, ...] = ()
+    early_stop: dict[str, Any] | None = None
+    budget: dict[str, Any] = field(default_factory=dict)
+    sampling_seed: int | None = None
+    chat_session_id: str | None = None
+    auto_start: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSweep:
+    sweep: Sweep
+    runs: list[RunRecord]
+    secrets: dict[str, str]
+
+
+def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
+    space = parse_space(wanted.parameters)
+    template = command_of(wanted.base_command, space, wanted.seeds)
+    _check_method(wanted)
+    seed, per_config = _seed(wanted), max(1, len(wanted.seeds))
+    configs = first_configurations(wanted.method, space, wanted.max_runs, per_config, seed)
+    first = configs[0] if configs else {}
+    planned = plan_run(lab, replace(wanted.common, command=_any_command(template, first, wanted)), actor)
+    sweep = Sweep(
+        id=new_id(SWEEP),
+        name=wanted.name,
+        goal=wanted.goal,
+        method=wanted.method,
+        status=SweepStatus.DRAFT,
+        chat_session_id=wanted.chat_session_id,
+        parallel=wanted.parallel,
+        base_command=wanted.base_command,
+        parameters=wanted.parameters,
+        seeds=wanted.seeds,
+        max_runs=wanted.max_runs,
+        metric=wanted.metric,
+        early_stop=wanted.early_stop,
+        budget=wanted.budget,
+        first_budget=wanted.budget,
+        sampling_seed=seed,
+        created_at=now(),
+        created_by=str(actor),
+    )
+    common = replace(planned.run, id="", sweep_id=sweep.id, config_hash=None, name="")
+    sweep = replace(sweep, template=common.to_dict(), warnings=_warnings(sweep, common, template, len(configs)))
+    if wanted.auto_start:
+        sweep = started(sweep)
+    return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
+
+
+def started(sweep: Sweep, **facts: Any) -> Sweep:
+    at = now()
+    begun = {"started_at": sweep.started_at or at, "running_since": at, "ended_at": None}
+    return sweep.move(SweepStatus.RUNNING, **begun, **facts)
+
+
+def command_of(command: str, space: Space, seeds: Sequence[int]) -> CommandTemplate:
+    if SEED in space.names and seeds:
+        raise Invalid(
+            "seed is a parameter, and there are seeds.",
+            hint="Take one of the two out; seeds makes every configuration run once per seed.",
+            field=("parameters", SEED),
+        )
+    names = (*space.names, SEED) if seeds else space.names
+    optional = {parameter.name for parameter in space.parameters if parameter.when}
+    return parse_command(command, names, optional)
+
+
+def _check_method(wanted: NewSweep) -> None:
+    per_config = max(1, len(wanted.seeds))
+    if wanted.method in (SweepMethod.RANDOM, SweepMethod.ADAPTIVE):
+        if wanted.max_runs is None:
+            raise Invalid(
+                f"A sweep of method {wanted.method} needs max_runs.",
+                hint="Say how many runs it may make, seeds included: max_runs: 60.",
+                field=("max_runs",),
+            )
+        if wanted.max_runs < per_config:
+            raise Invalid(
+                f"max_runs is {wanted.max_runs}, and each configuration takes {per_config} runs.",
+                hint="Raise max_runs or use fewer seeds.",
+                field=("max_runs",),
+            )
+    if wanted.max_runs is not None and wanted.max_runs > MAX_RUNS:
+        raise Invalid(f"A sweep has at most {MAX_RUNS} runs.", hint="Make several.", field=("max_runs",))
+    for field_name in ("adaptive", "early_stop"):
+        needs = wanted.early_stop if field_name == "early_stop" else wanted.method is SweepMethod.ADAPTIVE
+        if needs and wanted.metric is None:
+            raise Invalid(
+                f"{'Early stopping' if field_name == 'early_stop' else 'An adaptive sweep'} needs a metric.",
+                hint="Say what is to be small or large: metric: {key: val/loss, goal: min}.",
+                field=("early_stop",) if field_name == "early_stop" else ("method",),
+            )
+
+
+def _seed(wanted: NewSweep) -> int:
+    return wanted.sampling_seed if wanted.sampling_seed is not None else secrets.randbits(31)
+
+
+def first_configurations(
+    method: SweepMethod, space: Space, max_runs: int | None, per_config: int, sampling_seed: int
+) -> list[Config]:
+    """Adaptive sweeps begin with none: the keeper asks for them."""
+    if method is SweepMethod.GRID:
+        return checked_grid(space, max_runs, per_config)
+    if method is SweepMethod.RANDOM:
+        return draw_many(space, sampling_seed, (max_runs or 0) // per_config, ())
+    return []
+
+
+def checked_grid(space: Space, max_runs: int | None, per_config: int) -> list[Config]:
+    count = count_grid(space) * per_config
+    most = MAX_RUNS if max_runs is None else max_runs
+    if count > most:
+        raise Invalid(
+            f"The grid has {count:,} runs; {'a sweep has' if max_runs is None else 'max_runs is'} at most {most:,}.",
+            hint="Use fewer values or seeds, or method random or adaptive with max_runs."
+            + ("" if max_runs is None or count > MAX_RUNS else f" Or raise max_runs to {count}."),
+            field=("parameters",) if max_runs is None else ("max_runs",),
+        )
+    return list(grid(space))
+
+
+def _any_command(template: CommandTemplate, config: Config, wanted: NewSweep) -> str:
+    """One that a run will really have, to see what it says of cards; an adaptive sweep has none yet."""
+    if not config:
+        return wanted.base_command
+    return template.fill({**config, **({SEED: wanted.seeds[0]} if wanted.seeds else {})})
+
+
+def _warnings(sweep: Sweep, common: Run, template: CommandTemplate, configs: int) -> tuple[str, ...]:
+    found = [*common.warnings, *template.warnings]
+    per_config, most = sweep.runs_per_configuration, sweep.max_runs or 0
+    if sweep.method is SweepMethod.RANDOM and configs < most // per_config:
+        found.append(f"There are only {configs} different configurations; max_runs leaves room for more.")
+    elif sweep.method is not SweepMethod.GRID and most % per_config:
+        found.append(f"max_runs is no multiple of {per_config} seeds: {most - most % per_config} runs are made.")
+    if "gpu_hours" in sweep.budget and common.gpus == 0:
+        found.append("Its runs use no GPU, so the budget in GPU-hours never runs out.")
+    return tuple(found)
+
+
+def runs_for(
+    sweep: Sweep,
+    space: Space,
+    configs: Iterable[tuple[int, Config]],
+    known: frozenset[tuple[str, int | None]] = frozenset(),
+) -> list[RunRecord]:
+    """One run a seed for each numbered configuration; what is `known` by hash and seed is left out."""
+    template = command_of(sweep.base_command, space, sweep.seeds)
+    at = now()
+    status, queued_at = _first_status(sweep, at)
+
+    def variants() -> Iterator[dict[str, Any]]:
+        for trial, config in configs:
+            label = config_hash(config)
+            for seed in sweep.seeds or (None,):
+                if (label, seed) in known:
+                    continue
+                values = config if seed is None else {**config, SEED: seed}
+                yield {
+                    "id": id_of(RUN, f"{sweep.id} {label} {seed}".encode()),  # the same if a crash makes us ask again
+                    "name": _name(values),
+                    "command": template.fill(values),
+                    "params": config,
+                    "seed": seed,
+                    "config_hash": label,
+                    "trial": trial,
+                    "status": status,
+                    "created_at": at,
+                    "queued_at": queued_at,
+                }
+
+    return list(copies(Run.from_dict(sweep.template), variants()))
+
+
+def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:
+    if sweep.status is SweepStatus.RUNNING and not sweep.is_rationed:
+        return RunStatus.QUEUED, at
+    return RunStatus.READY, None
+
+
+def _name(values: Config) -> str:
+    text = " ".join(f"{name}={as_text(value)}" for name, value in values.items())
+    text = " ".join(text.split())
+    return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"
+
+
+def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
+    """Failed runs of a sweep once more, with the code as it is now: somebody may have mended it."""
+    at = now()
+    status, queued_at = _first_status(sweep, at)
+    base = Run.from_dict(sweep.template)
+    base = replace(base, snapshot=take_snapshot(lab, Path(base.workdir)), warnings=_without_secrets(lab, sweep, base))
+    same = ("name", "command", "params", "seed", "config_hash", "trial")
+    variants = (
+        {
+            **{name: getattr(old, name) for name in same},
+            "id": id_of(RUN, f"again {old.id}".encode()),
+            "parent_run_id": old.id,
+            "status": status,
+            "created_at": at,
+            "queued_at": queued_at,
+        }
+        for old in failed
+    )
+    return list(copies(base, variants))
+
+
+def _without_secrets(lab: Lab, sweep: Sweep, base: Run) -> tuple[str, ...]:
+    if not base.secret_env or lab.paths.secret(sweep.id).exists():
+        return base.warnings
+    words = f"A sweep's secret variables are not kept after its end, so this run has no {', '.join(base.secret_env)}."
+    return (*base.warnings, words)

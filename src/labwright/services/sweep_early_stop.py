@@ -1,0 +1,74 @@
+"""Ends runs of a sweep that are not worth going on with, by the verb that stops any run."""
+
+from __future__ import annotations
+
+import contextlib
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import SYSTEM
+from labwright.domain.early_stop import Progress, checkpoint, verdict
+from labwright.domain.errors import Conflict
+from labwright.domain.run import TERMINAL, RunStatus
+from labwright.domain.sweep import Sweep
+from labwright.services import runs as run_verbs
+from labwright.store import metrics, sweeps
+from labwright.store.sweeps import SweepRun
+
+_POINTS = 2000
+_OTHERS = 500  # the newest of those that ended are enough to compare with
+REASON = "early_stop: "
+
+
+class EarlyStop:
+    """Of one sweep. What it remembers spares reading it again and can be lost at any time."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, Progress] = {}
+        self._judged: dict[str, int] = {}  # up to which step, by run
+
+    def look(self, lab: Lab, sweep: Sweep) -> None:
+        assert sweep.early_stop is not None
+        assert sweep.metric is not None
+        rows = sweeps.runs_of(lab.db.reader(), sweep.id)
+        running = [row.id for row in rows if row.status == RunStatus.RUNNING]
+        if not running:
+            return
+        known = {**self._of_ended(lab, sweep, rows), **{run_id: _progress(lab, sweep, run_id) for run_id in running}}
+        for run_id in running:
+            words = self._judge(sweep, run_id, known)
+            if words:
+                with contextlib.suppress(Conflict):  # it has ended by itself
+                    run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{words}")
+
+    def _judge(self, sweep: Sweep, run_id: str, known: dict[str, Progress]) -> str:
+        """Once at each checkpoint: what is good enough then may go on to the next."""
+        assert sweep.early_stop is not None
+        assert sweep.metric is not None
+        own = known[run_id]
+        step = checkpoint(sweep.early_stop, own.last_step)
+        if step is None or step <= self._judged.get(run_id, -1):
+            return ""
+        others = [progress for other, progress in known.items() if other != run_id]
+        words = verdict(sweep.early_stop, sweep.metric["goal"], own, others, step)
+        if words is not None:
+            self._judged[run_id] = step
+        return words or ""
+
+    def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, Progress]:
+        counted = (RunStatus.FINISHED, RunStatus.STOPPED)
+        ended = sorted((row for row in rows if row.status in counted), key=lambda row: row.ended_at or "")
+        wanted = [row.id for row in ended[-_OTHERS:]]
+        self._ended = {run_id: self._ended.get(run_id) or _progress(lab, sweep, run_id) for run_id in wanted}
+        gone = {row.id for row in rows if row.status in TERMINAL}
+        self._judged = {run_id: step for run_id, step in self._judged.items() if run_id not in gone}
+        return self._ended
+
+
+def _progress(lab: Lab, sweep: Sweep, run_id: str) -> Progress:
+    assert sweep.metric is not None
+    found = [series for series in metrics.series_of(lab.db.reader(), run_id) if series.key == sweep.metric["key"]]
+    best = metrics.preferred(found)
+    if not best:
+        return Progress((), ())
+    points = metrics.read(lab.db.reader(), best[0], _POINTS, with_times=False)
+    return Progress.of(points.steps, points.values, sweep.metric["goal"])

@@ -1,0 +1,151 @@
+"""More for a sweep to do, without repeating what it has done."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from labwright.domain.configurations import config_hash, draw_many
+from labwright.domain.errors import Invalid
+from labwright.domain.run import RunRecord
+from labwright.domain.space import Config, parse_space
+from labwright.domain.sweep import Sweep, SweepMethod
+from labwright.services.new_sweep import MAX_RUNS, checked_grid, runs_for
+from labwright.store import sweeps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+    max_runs: int | None = None
+    budget: dict[str, Any] = field(default_factory=dict)
+    parallel: int | None = None
+
+
+def extended(
+    connection: sqlite3.Connection, sweep: Sweep, wanted: Extension, open_again: Callable[[Sweep], Sweep]
+) -> tuple[Sweep, list[RunRecord], int]:
+    """The sweep as it is then, its new runs, and how many of what was asked for were there already."""
+    parameters = {**sweep.parameters, **_merged(sweep.parameters, wanted.parameters)}
+    grown = sweep.evolve(
+        parameters=parameters,
+        seeds=tuple(dict.fromkeys((*sweep.seeds, *_new_seeds(sweep, wanted.seeds)))),
+        max_runs=_new_limit(sweep, wanted.max_runs),
+        budget={**sweep.budget, **wanted.budget},
+        parallel=wanted.parallel or sweep.parallel,
+    )
+    existing, known = _existing(connection, sweep)
+    configs = [*existing.items(), *_numbered(_new_configurations(grown, existing), existing)]
+    _check_limit(grown, len(configs))
+    if grown != sweep and _has_more_to_do(sweep, grown, len(configs) - len(existing)):
+        grown = open_again(grown)
+    made = runs_for(grown, parse_space(parameters), configs, known)
+    asked = len(configs) * grown.runs_per_configuration
+    return grown, made, asked - len(made) if wanted.parameters else 0
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Values are added to a list; a range takes the place of the old one."""
+    found = {}
+    for name, spec in new.items():
+        place = ("parameters", name)
+        if name not in old:
+            raise Invalid(
+                f"The sweep has no parameter {name!r}.",
+                hint="What ran already has no value for it; make a new sweep.",
+                field=place,
+            )
+        values, more = _values_of(old[name]), _values_of(spec)
+        if (values is None) != (more is None):
+            raise Invalid(f"{name} is {'a range' if values is None else 'a list'}.", hint="Give the same.", field=place)
+        if values is None or more is None:
+            found[name] = {**old[name], **spec}
+        else:
+            known = {json.dumps(value) for value in values}
+            found[name] = _with_values(old[name], [*values, *(v for v in more if json.dumps(v) not in known)])
+    return found
+
+
+def _values_of(spec: Any) -> list[Any] | None:
+    """None for a range."""
+    if isinstance(spec, list):
+        return spec
+    if not isinstance(spec, dict):
+        return [spec]
+    if "min" in spec or "max" in spec:
+        return None
+    found: list[Any] = spec["values"] if "values" in spec else [spec.get("value")]
+    return found
+
+
+def _with_values(spec: Any, values: list[Any]) -> Any:
+    if not isinstance(spec, dict):
+        return values
+    return {**{key: value for key, value in spec.items() if key != "value"}, "values": values}
+
+
+def _new_seeds(sweep: Sweep, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if seeds and not sweep.seeds:
+        raise Invalid(
+            "The sweep has no seeds, so its runs have none.", hint="Make a new sweep with seeds.", field=("seeds",)
+        )
+    return seeds
+
+
+def _new_limit(sweep: Sweep, max_runs: int | None) -> int | None:
+    if max_runs is None:
+        return sweep.max_runs
+    if max_runs > MAX_RUNS or max_runs < (sweep.max_runs or 0):
+        raise Invalid(
+            f"max_runs cannot become {max_runs}.",
+            hint=f"It counts all runs of the sweep: between {sweep.max_runs or 1} and {MAX_RUNS}.",
+            field=("max_runs",),
+        )
+    return max_runs
+
+
+def _existing(
+    connection: sqlite3.Connection, sweep: Sweep
+) -> tuple[dict[int, Config], frozenset[tuple[str, int | None]]]:
+    """Configurations by number, and which of them ran with which seed."""
+    rows = [row for row in sweeps.runs_of(connection, sweep.id) if row.trial is not None]
+    configs = {}
+    for row in rows:
+        params = json.loads(row.params)
+        configs[row.trial or 0] = {name: params[name] for name in sweep.parameters if name in params}
+    return dict(sorted(configs.items())), frozenset((row.config_hash or "", row.seed) for row in rows)
+
+
+def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Config]:
+    space = parse_space(sweep.parameters)
+    known = {config_hash(config) for config in existing.values()}
+    if sweep.method is SweepMethod.GRID:
+        every = checked_grid(space, sweep.max_runs, sweep.runs_per_configuration)
+        return [config for config in every if config_hash(config) not in known]
+    if sweep.method is SweepMethod.RANDOM:
+        room = (sweep.max_runs or 0) // sweep.runs_per_configuration - len(existing)
+        return draw_many(space, sweep.sampling_seed, max(0, room), known)
+    return []  # the keeper asks
+
+
+def _numbered(configs: list[Config], existing: dict[int, Config]) -> list[tuple[int, Config]]:
+    return list(enumerate(configs, max(existing, default=-1) + 1))
+
+
+def _check_limit(sweep: Sweep, configs: int) -> None:
+    wanted, most = configs * sweep.runs_per_configuration, sweep.max_runs or MAX_RUNS
+    if wanted > most:
+        raise Invalid(
+            f"The sweep would have {wanted:,} runs; max_runs is {most:,}.",
+            hint=f"Send max_runs: {wanted} along.",
+            field=("max_runs",),
+        )
+
+
+def _has_more_to_do(before: Sweep, after: Sweep, new_configurations: int) -> bool:
+    asks_again = after.method is SweepMethod.ADAPTIVE and after.max_runs != before.max_runs
+    return bool(new_configurations) or asks_again or after.seeds != before.seeds

@@ -1,0 +1,217 @@
+"""Keeps sweeps going: one thread, woken when a run of a sweep ends or somebody changes a sweep.
+
+It queues what a budget allows, asks for the next configurations of adaptive sweeps, ends hopeless runs, pauses a sweep
+that would overrun its budget, and completes one that has nothing left to do. All it knows is in the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+
+from labwright.compute.lab import Lab
+from labwright.compute.run_folder import forget_secrets
+from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Alert, Severity
+from labwright.domain.clock import now
+from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.event import Event, EventType
+from labwright.domain.ids import ALERT, new_id
+from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
+from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
+from labwright.services import sweep_views
+from labwright.services.runs import request_stop
+from labwright.services.sweep_early_stop import EarlyStop
+from labwright.services.sweep_supply import Supply
+from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, clock_stopped, paused
+from labwright.store import alerts, runs, sweeps
+
+log = logging.getLogger(__name__)
+_LOOK_SECONDS = 1.0  # at sweeps that have to be watched: budgets of time, early stopping
+_RETRY_SECONDS = 2.0
+_GATHER_SECONDS = 0.02  # runs that end together are looked at together
+_BEST_SECONDS = 5.0  # between two looks at which configuration leads, while a sweep runs
+_ALL_FAILED = {SweepMethod.ADAPTIVE: 5}
+_ALL_FAILED_OTHERWISE = 10
+_ENDS = frozenset(str(status) for status in TERMINAL)
+
+
+class SweepKeeper:
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._news = threading.Event()
+        self._touched: set[str] = set()
+        self._watched: set[str] = set()
+        self._stale: set[str] = set()  # which of them leads may have changed since we looked
+        self._early: dict[str, EarlyStop] = {}
+        self._best_at: dict[str, float] = {}
+        self._closing = False
+        self._thread = threading.Thread(target=self._loop, name="sweeps", daemon=True)
+        lab.db.on_commit(self._hear)
+
+    def start(self) -> None:
+        for sweep in sweeps.with_status(self._lab.db.reader(), SweepStatus.RUNNING):
+            self._touched.add(sweep.id)
+        self._repeat_stops()
+        self._news.set()
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing = True
+        self._news.set()
+        self._thread.join(timeout=10)
+
+    def _hear(self, events: list[Event]) -> None:
+        """Called with the database locked, so it only takes notes."""
+        touched = {event.sweep_id for event in events if event.sweep_id and _matters(event)}
+        if touched:
+            self._touched |= touched
+            self._news.set()
+
+    def _repeat_stops(self) -> None:
+        """A kill may have come between the promise to stop a run and the file that asks for it."""
+        for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
+            if run.stop_requested and not os.path.exists(self._lab.paths.run(run.id).stop):
+                request_stop(self._lab, run, SYSTEM)
+
+    def _loop(self) -> None:
+        while not self._closing:
+            self._news.wait(_LOOK_SECONDS if self._watched or self._stale else None)
+            time.sleep(_GATHER_SECONDS)
+            self._news.clear()
+            touched, self._touched = self._touched, set()
+            for sweep_id in touched | self._watched | self._stale:
+                if not self._closing:
+                    self._advance_or_tell(sweep_id)
+
+    def _advance_or_tell(self, sweep_id: str) -> None:
+        try:
+            self.advance(sweep_id)
+        except (LabwrightError, OSError, sqlite3.Error) as error:
+            log.error("sweep %s could not be advanced and is tried again: %s", sweep_id, error, exc_info=True)
+            self._again_soon(sweep_id)
+        except Exception as error:
+            log.exception("sweep %s cannot go on", sweep_id)
+            self._pause(sweep_id, f"it cannot go on: {error!r}", "sweep_fault", (CONTINUE, STOP))
+
+    def _again_soon(self, sweep_id: str) -> None:
+        time.sleep(_RETRY_SECONDS)
+        self._touched.add(sweep_id)
+        self._news.set()
+
+    def advance(self, sweep_id: str) -> None:
+        """Do what there is to do for one sweep now. Called again it finds nothing left."""
+        try:
+            sweep = sweeps.get(self._lab.db.reader(), sweep_id)
+        except NotFound:
+            return
+        if sweep.status is SweepStatus.RUNNING and not sweep.is_wild:
+            self._stop_hopeless(sweep)
+            self._supply(sweep)
+        self._note_best(sweep_id)
+        self._watch(sweep)
+
+    def _watch(self, sweep: Sweep) -> None:
+        """Time passes without events: what depends on it has to be looked at."""
+        needs = sweep.early_stop is not None or bool(sweep.budget.keys() - {"runs"})
+        if sweep.status is SweepStatus.RUNNING and needs:
+            self._watched.add(sweep.id)
+        else:
+            self._watched.discard(sweep.id)
+            self._early.pop(sweep.id, None)
+
+    def _stop_hopeless(self, sweep: Sweep) -> None:
+        if sweep.early_stop and sweep.metric:
+            self._early.setdefault(sweep.id, EarlyStop()).look(self._lab, sweep)
+
+    def _supply(self, sweep: Sweep) -> None:
+        supply = Supply(self._lab, sweep)
+        hopeless = supply.failures >= _ALL_FAILED.get(sweep.method, _ALL_FAILED_OTHERWISE) and not supply.successes
+        if hopeless and not supply.is_done:
+            self._pause(sweep.id, self._why_hopeless(sweep, supply.failures), "sweep_failures", (CONTINUE, STOP))
+            return
+        short = supply.top_up()
+        if short and (supply.is_overrun or not supply.queued):
+            part, words = short
+            reason = f"its budget does not allow another run: {words}"
+            self._pause(sweep.id, reason, f"{BUDGET_RULE}{part}", (RAISE, STOP))
+        elif supply.is_done:
+            self._complete(sweep.id)
+        elif supply.added:
+            self._lab.wake()
+
+    def _why_hopeless(self, sweep: Sweep, failures: int) -> str:
+        counts = sweeps.count_by_status(self._lab.db.reader(), sweep.id)
+        if counts[RunStatus.FINISHED] and sweep.metric:
+            known = ", ".join(sweeps.metric_keys(self._lab.db.reader(), sweep.id)[:10]) or "nothing"
+            return f"none of the {failures} runs that ended logged {sweep.metric['key']!r}; they logged {known}"
+        return f"all {failures} runs that ended failed; `labwright logs` of one of them says why"
+
+    def _pause(self, sweep_id: str, words: str, rule: str, choices: tuple[str, ...]) -> None:
+        with self._lab.db.transaction() as tx:
+            sweep = sweeps.get(tx.connection, sweep_id)
+            if sweep.status is not SweepStatus.RUNNING:
+                return  # somebody was faster
+            change(self._lab, tx, sweep, paused(sweep, words), SYSTEM)
+            alert = Alert(
+                id=new_id(ALERT),
+                run_id=None,
+                sweep_id=sweep_id,
+                message=f"Sweep {sweep.name} is paused: {words}.{_explained(sweep, rule)}",
+                severity=Severity.WARNING,
+                rule=rule,
+                choices=choices,
+                created_at=now(),
+            )
+            alerts.insert(tx, alert, str(SYSTEM))
+
+    def _complete(self, sweep_id: str) -> None:
+        with self._lab.db.transaction() as tx:
+            sweep = sweeps.get(tx.connection, sweep_id)
+            counts = sweeps.count_by_status(tx.connection, sweep_id)
+            if sweep.status is not SweepStatus.RUNNING or any(counts[status] for status in _UNENDED):
+                return
+            facts = {**sweep_views.best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
+            done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(counts), **facts)
+            change(self._lab, tx, sweep, done, SYSTEM)
+        forget_secrets(self._lab, sweep_id)
+
+    def _note_best(self, sweep_id: str) -> None:
+        """For lists of sweeps; a sweep's own page looks for itself."""
+        if time.monotonic() < self._best_at.get(sweep_id, 0.0):
+            self._stale.add(sweep_id)
+            return
+        self._stale.discard(sweep_id)
+        self._best_at[sweep_id] = time.monotonic() + _BEST_SECONDS
+        facts = sweep_views.best_facts(self._lab.db.reader(), sweeps.get(self._lab.db.reader(), sweep_id))
+        with self._lab.db.transaction() as tx:
+            sweep = sweeps.get(tx.connection, sweep_id)
+            if facts["best"] is not None and facts["best"] != sweep.best:
+                change(self._lab, tx, sweep, sweep.evolve(**facts), SYSTEM)
+
+
+_UNENDED = (RunStatus.READY, RunStatus.QUEUED, *ACTIVE)
+
+
+def _matters(event: Event) -> bool:
+    """Our own notes do not wake us up again."""
+    if event.type is EventType.RUN_STATUS:
+        return str(event.data.get("to")) in _ENDS
+    if event.type is EventType.SWEEP_UPDATED:
+        return event.actor != str(SYSTEM)
+    return event.type in (EventType.SWEEP_CREATED, EventType.SWEEP_STATUS)
+
+
+def _explained(sweep: Sweep, rule: str) -> str:
+    part = rule.removeprefix(BUDGET_RULE)
+    if part == rule:
+        return ""
+    return f" Answer raise to give it {sweep.first_budget.get(part, sweep.budget[part]):g} {part} more, or stop."
+
+
+def _summary(counts: dict[str, int]) -> str:
+    bad = {status: counts[status] for status in ("failed", "lost", "stopped") if counts[status]}
+    return ", ".join(f"{count} {status}" for status, count in bad.items())

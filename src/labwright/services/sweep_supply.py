@@ -1,0 +1,178 @@
+"""What a running sweep is given to do next: runs it has made and not queued, or configurations not asked for yet."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from dataclasses import replace
+
+from labwright.compute.lab import Lab
+from labwright.compute.scheduler import capacity_of
+from labwright.domain.actor import SYSTEM
+from labwright.domain.budget import Ledger, what_is_short
+from labwright.domain.clock import epoch_seconds, now
+from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
+from labwright.domain.space import Config, parse_space
+from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
+from labwright.services.adaptive import Trial, TrialState, propose
+from labwright.services.new_sweep import runs_for
+from labwright.services.sweep_views import outcomes
+from labwright.services.sweeps import add_runs, queue_ready, wall_seconds
+from labwright.store import sweeps
+from labwright.store.sweeps import SweepRun
+
+Short = tuple[str, str]  # which part of the budget, and words for it
+
+
+class Supply:
+    """Counts once, then tops up. Used for one look at one sweep, by one thread."""
+
+    def __init__(self, lab: Lab, sweep: Sweep) -> None:
+        self._lab = lab
+        self._sweep = sweep
+        counts = sweeps.count_by_status(lab.db.reader(), sweep.id)
+        self._ready = counts[RunStatus.READY]
+        self._total = sum(counts.values())
+        self.queued = counts[RunStatus.QUEUED]
+        self._in_flight = self.queued + sum(counts[status] for status in ACTIVE)
+        failures, self.successes = outcomes(lab.db.reader(), sweep)
+        self.failures = failures - sweep.failures_accepted
+        self.added = 0
+        self._exhausted = False
+        self._ended_seconds: list[float] = []
+        self._elapsed: list[float] = []
+        if sweep.is_rationed:
+            self._count_times()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._ready and not self._in_flight and not self._may_ask()
+
+    @property
+    def is_overrun(self) -> bool:
+        """Used up by what has run so far, whatever else was promised."""
+        used = replace(self._ledger(with_promises=False), run_seconds=0.0)
+        return what_is_short(self._sweep.budget, replace(used, runs=used.runs - 1)) is not None
+
+    def top_up(self) -> Short | None:
+        """Queue what may be queued; answers what is short if a budget holds something back."""
+        if not self._sweep.is_rationed and self._sweep.method is not SweepMethod.ADAPTIVE:
+            self._queue(self._ready)
+            return None
+        while self._in_flight < self._window() and (self._ready or self._may_ask()):
+            if what_is_short(self._sweep.budget, self._ledger()):
+                return self._short_for_good()
+            if self._ready:
+                self._queue(1)
+            else:
+                self._ask()
+        return None
+
+    def _short_for_good(self) -> Short | None:
+        """What is only promised to runs at work may come back when they end sooner: that is worth waiting for."""
+        return what_is_short(self._sweep.budget, self._ledger(with_promises=self._in_flight == 0))
+
+    def _window(self) -> int:
+        """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
+        if self._sweep.parallel:
+            return self._sweep.parallel
+        capacity = capacity_of(self._lab.cluster.current, self._lab.settings.max_parallel)
+        gpus = self._gpus
+        return max(1, capacity.gpus // gpus if gpus else capacity.cpu_runs)
+
+    @property
+    def _gpus(self) -> int:
+        return int(self._sweep.template.get("gpus") or 0)
+
+    def _queue(self, count: int) -> None:
+        if not count:
+            return
+        with self._lab.db.transaction() as tx:
+            if sweeps.get(tx.connection, self._sweep.id).status is not SweepStatus.RUNNING:
+                self._ready = 0
+                return
+            moved = queue_ready(tx, self._sweep, count, SYSTEM)
+        self._ready = self._ready - moved if moved else 0  # a run that somebody else made is not ours to queue
+        self.queued += moved
+        self._in_flight += moved
+        self.added += moved
+
+    def _may_ask(self) -> bool:
+        sweep = self._sweep
+        if sweep.method is not SweepMethod.ADAPTIVE or self._exhausted:
+            return False
+        return self._next_trial() < (sweep.max_runs or 0) // sweep.runs_per_configuration
+
+    def _next_trial(self) -> int:
+        return 1 + max((row.trial for row in self._rows() if row.trial is not None), default=-1)
+
+    def _rows(self) -> list[SweepRun]:
+        return sweeps.runs_of(self._lab.db.reader(), self._sweep.id)
+
+    def _ask(self) -> None:
+        """Ask and insert: a kill in between repeats the question, and gets the same answer."""
+        sweep, space, number = self._sweep, parse_space(self._sweep.parameters), self._next_trial()
+        assert sweep.metric is not None
+        config = propose(space, sweep.metric["goal"], self._history(), sweep.sampling_seed, number)
+        if config is None:
+            self._exhausted = True
+            return
+        with self._lab.db.transaction() as tx:
+            current = sweeps.get(tx.connection, sweep.id)
+            if current.status is not SweepStatus.RUNNING:
+                self._exhausted = True
+                return
+            made = runs_for(sweep, space, [(number, config)])
+            add_runs(self._lab, tx, made, SYSTEM)
+        if sweep.is_rationed:
+            self._ready += len(made)
+        else:
+            self.queued += len(made)
+            self._in_flight += len(made)
+        self._total += len(made)
+        self.added += len(made)
+
+    def _history(self) -> list[Trial]:
+        sweep = self._sweep
+        assert sweep.metric is not None
+        values = sweeps.metric_values(self._lab.db.reader(), sweep.id, sweep.metric)
+        trials: dict[int, list[SweepRun]] = {}
+        for row in self._rows():
+            if row.trial is not None:
+                trials.setdefault(row.trial, []).append(row)
+        return [_trial(sweep, number, rows, values) for number, rows in sorted(trials.items())]
+
+    def _count_times(self) -> None:
+        at = epoch_seconds(now())
+        for _status, began, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
+            seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(began))
+            (self._ended_seconds if ended else self._elapsed).append(seconds)
+
+    def _ledger(self, *, with_promises: bool = True) -> Ledger:
+        """A run is expected to take as long as the longest so far, or as its time limit while none has ended."""
+        limit = self._sweep.template.get("time_limit_seconds")
+        longest = max(self._ended_seconds, default=limit or 0.0)
+        not_begun = self._in_flight - len(self._elapsed)
+        promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
+        return Ledger(
+            runs=self._total - self._ready,
+            gpu_seconds=(sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
+            promised_gpu_seconds=promised * self._gpus if with_promises else 0.0,
+            wall_seconds=wall_seconds(self._sweep),
+            run_seconds=longest,
+            gpus=self._gpus,
+        )
+
+
+def _trial(sweep: Sweep, number: int, rows: list[SweepRun], values: dict[str, float]) -> Trial:
+    """The mean over the seeds that finished; open while one of them has not ended."""
+    params = json.loads(rows[0].params)
+    config: Config = {name: params[name] for name in sweep.parameters if name in params}
+    if any(row.status not in TERMINAL for row in rows):
+        return Trial(number, config, TrialState.OPEN)
+    for status, state in ((RunStatus.FINISHED, TrialState.DONE), (RunStatus.STOPPED, TrialState.STOPPED_EARLY)):
+        found = [values[row.id] for row in rows if row.status == status and math.isfinite(values.get(row.id, math.nan))]
+        if found and (state is TrialState.DONE or sweep.early_stop):
+            return Trial(number, config, state, statistics.fmean(found))
+    return Trial(number, config, TrialState.FAILED)

@@ -1,0 +1,163 @@
+"""What a sweep shows: progress, the best, the table by configuration, what mattered, whether it is more than luck."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.command_template import as_text
+from labwright.domain.configurations import SEED
+from labwright.domain.errors import Invalid
+from labwright.domain.importance import LEAST_CONFIGURATIONS, METHOD, importance
+from labwright.domain.run import RunStatus
+from labwright.domain.sweep import Sweep, SweepMethod
+from labwright.domain.sweep_results import Configuration, best_so_far, ranked, verdict
+from labwright.store import sweeps
+
+Metric = dict[str, Any]
+
+
+def view(lab: Lab, sweep: Sweep) -> dict[str, Any]:
+    """The sweep with how far it is, and the best configuration as it is now."""
+    connection = lab.db.reader()
+    counts = sweeps.count_by_status(connection, sweep.id)
+    best = sweep.best if sweep.best_at == counts[RunStatus.FINISHED] else best_of(connection, sweep)
+    return {**sweep.to_dict(), "progress": _progress(counts), "best": best}
+
+
+def _progress(counts: dict[str, int]) -> dict[str, int]:
+    every = {status.value: counts.get(status, 0) for status in RunStatus}
+    return {"total": sum(every.values()), **every}
+
+
+def get(lab: Lab, sweep_id: str) -> dict[str, Any]:
+    return view(lab, sweeps.get(lab.db.reader(), sweep_id))
+
+
+def page(lab: Lab, limit: int, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
+    """With the best as the keeper saw it last: a list does not look at every run of every sweep."""
+    found, more = sweeps.page(lab.db.reader(), limit, before)
+    counts = sweeps.counts_of_all(lab.db.reader())
+    return [{**sweep.to_dict(), "progress": _progress(counts.get(sweep.id, {}))} for sweep in found], more
+
+
+def outcomes(connection: sqlite3.Connection, sweep: Sweep) -> tuple[int, int]:
+    """How many runs came to nothing and how many to something: for a sampler that learns, only a value is something."""
+    counts = sweeps.count_by_status(connection, sweep.id)
+    failed, finished = counts[RunStatus.FAILED] + counts[RunStatus.LOST], counts[RunStatus.FINISHED]
+    if sweep.method is not SweepMethod.ADAPTIVE or sweep.metric is None:
+        return failed, finished
+    values = sweeps.metric_values(connection, sweep.id, sweep.metric)
+    valued = sum(1 for value in values.values() if math.isfinite(value))
+    return failed + max(0, finished - valued), valued
+
+
+def best_facts(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any]:
+    """For the sweep's record: counted first, so that what finishes meanwhile makes it stale and not wrong."""
+    finished = sweeps.count_by_status(connection, sweep.id)[RunStatus.FINISHED]
+    return {"best_at": finished, "best": best_of(connection, sweep)}
+
+
+def best_of(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any] | None:
+    if sweep.metric is None:
+        return None
+    first = ranked(configurations(connection, sweep, sweep.metric), sweep.metric["goal"])[:1]
+    return _best(first[0]) if first and first[0].mean is not None else None
+
+
+def _best(found: Configuration) -> dict[str, Any]:
+    names = ("params", "mean", "std", "n", "trial")
+    return {"run_id": found.run_ids[0], "config_hash": found.label, **{name: getattr(found, name) for name in names}}
+
+
+def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[Configuration]:
+    """Grouped by what they are; only runs that finished have a value that counts."""
+    values = sweeps.metric_values(connection, sweep.id, metric)
+    found: dict[str, Configuration] = {}
+    texts = []
+    for row in sweeps.runs_of(connection, sweep.id):
+        label = row.config_hash or row.params
+        known = found.get(label)
+        if known is None:
+            known = found[label] = Configuration(label=label, trial=row.trial)
+            texts.append(row.params)
+        known.add(row.id, row.status, row.seed, row.ended_at, values.get(row.id))
+    every = json.loads(f"[{','.join(texts)}]")  # all at once: thousands of calls cost more
+    for configuration, params in zip(found.values(), every, strict=True):
+        configuration.params = _params(sweep, configuration, params)
+        configuration.settle()
+    return list(found.values())
+
+
+def _params(sweep: Sweep, found: Configuration, params: dict[str, Any]) -> dict[str, Any]:
+    """Of runs that the sweep made, what the sweep gave them; of others all but the seed."""
+    if found.trial is not None and sweep.parameters:
+        return {name: params[name] for name in sweep.parameters if name in params}
+    return {name: value for name, value in params.items() if name != SEED}
+
+
+def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: int) -> dict[str, Any]:
+    connection = lab.db.reader()
+    sweep = sweeps.get(connection, sweep_id)
+    metric = chosen_metric(connection, sweep, key, goal)
+    found = ranked(configurations(connection, sweep, metric), metric["goal"])
+    said = verdict(found, metric["key"])
+    return {
+        "sweep_id": sweep.id,
+        "metric": metric,
+        "total": len(found),
+        "best": _best(found[0]) if found and found[0].mean is not None else None,
+        "configurations": [configuration.to_dict() for configuration in found[:limit]],
+        "importance": _importance(found),
+        "best_so_far": best_so_far(found, metric["goal"]),
+        "verdict": {"kind": said.kind, "text": said.text},
+    }
+
+
+def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None, goal: str | None) -> Metric:
+    """The sweep's own, or the one asked for."""
+    if key is None and sweep.metric is None:
+        known = ", ".join(sweeps.metric_keys(connection, sweep.id)[:20]) or "none yet"
+        raise Invalid(
+            f"Sweep {sweep.id} has no metric of its own.",
+            hint=f"Say which with key= and goal=min or goal=max. Its runs have logged: {known}.",
+            field=("key",),
+        )
+    own = sweep.metric or {"goal": "min", "use": "last"}
+    return {**own, "key": key or own["key"], "goal": goal or own["goal"]}
+
+
+def _importance(found: list[Configuration]) -> dict[str, Any]:
+    valued = [configuration for configuration in found if configuration.mean is not None]
+    shares = importance([c.params for c in valued], [c.mean for c in valued if c.mean is not None])
+    few = f"It takes {LEAST_CONFIGURATIONS} configurations with a value; {len(valued)} have one."
+    return {"method": METHOD, "parameters": shares or {}, "note": few if shares is None else ""}
+
+
+def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[str]:
+    """The table by configuration, best first, one line each. What is wrong is said before the first line."""
+    connection = lab.db.reader()
+    sweep = sweeps.get(connection, sweep_id)
+    metric = chosen_metric(connection, sweep, key, goal)
+    found = ranked(configurations(connection, sweep, metric), metric["goal"])
+    return _csv(found) if form == "csv" else (f"{json.dumps(c.to_dict(), ensure_ascii=False)}\n" for c in found)
+
+
+def _csv(found: list[Configuration]) -> Iterator[str]:
+    names = list(dict.fromkeys(name for configuration in found for name in configuration.params))
+    yield _line(["trial", *names, "mean", "std", "n", "config_hash", "run_ids"])
+    for c in found:
+        values = ["" if c.params.get(name) is None else as_text(c.params[name]) for name in names]
+        yield _line([c.trial, *values, c.mean, c.std, c.n, c.label, " ".join(c.run_ids)])
+
+
+def _line(cells: list[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

@@ -1,0 +1,120 @@
+"""A sidecar that Slurm starts on a node: which run it is for, which attempt, and whether an earlier one still lives."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from labwright.files import read_json
+from labwright.paths import RunPaths
+from labwright.processes import ProcessIdentity, end_tree, processes_of_run, send_signal
+
+_POLL_SECONDS = 1.0
+_SILENCE_SECONDS = 20.0  # a heartbeat comes every two; file systems between nodes show it late
+_LONG_AGO_SECONDS = 300.0
+_GIVEN_BY_SLURM = ("SLURM_", "SLURMD_", "PMI_", "PMIX_", "PMI2_")
+_CARDS = frozenset({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "TMPDIR"})
+_KEPT_OF_OURS = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
+
+
+def run_folder_of(target: str, environ: dict[str, str]) -> str:
+    """The folder itself, or, for a task of an array, what the array's file says of its index."""
+    if os.path.isdir(target):
+        return target
+    folder: str = read_json(target)["run_dirs"][int(environ["SLURM_ARRAY_TASK_ID"])]
+    return folder
+
+
+def attempt_of(run: dict[str, Any], environ: dict[str, str]) -> int:
+    """Slurm starts a requeued job again with the same script; it says how often."""
+    return int(run["attempt"]) + int(environ.get("SLURM_RESTART_COUNT", "0"))
+
+
+def facts_of(environ: dict[str, str]) -> dict[str, str]:
+    """Where Slurm put us, for the record."""
+    job = environ.get("SLURM_JOB_ID", "")
+    if "SLURM_ARRAY_JOB_ID" in environ:
+        job = f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
+    return {"slurm_job_id": job, "node": environ.get("SLURMD_NODENAME", "")}
+
+
+def environment_on_node(stored: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
+    """What the run was sent with, and over it what Slurm set for this allocation."""
+    sent = {name: value for name, value in stored.items() if not _is_slurms(name) or name in _KEPT_OF_OURS}
+    return {**sent, **{name: value for name, value in inherited.items() if _is_slurms(name) or name in _CARDS}}
+
+
+def _is_slurms(name: str) -> bool:
+    return name.startswith(_GIVEN_BY_SLURM)
+
+
+def forward(number: int, pids: Iterable[int]) -> None:
+    """Only to processes that handle it: the shell around a command would die of it, and take the command along."""
+    for pid in pids:
+        if _catches(pid, number):
+            send_signal(pid, number)
+
+
+def _catches(pid: int, number: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            masks = [line.split()[1] for line in file if line.startswith("SigCgt:")]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
+
+
+class FormerAttempt:
+    """A node that was given up may still be at work: two attempts must never run at the same time."""
+
+    def __init__(self, paths: RunPaths, run_id: str, number: int) -> None:
+        self._paths = paths
+        self._run_id = run_id
+        self._number = number
+        self._seen = self._heartbeat()
+        self._seen_at = time.monotonic()
+
+    def has_left_something_to_do(self) -> bool:
+        """Waits until it is over. If it ended by itself, its end is the run's."""
+        while True:
+            facts = self._exit()
+            if facts is not None:
+                return bool(facts["reason"] == "terminated")
+            if self._is_gone():
+                return True
+            time.sleep(_POLL_SECONDS)
+
+    def _exit(self) -> dict[str, Any] | None:
+        try:
+            facts: dict[str, Any] = read_json(self._paths.exit)
+        except FileNotFoundError:
+            return None
+        return facts if facts["attempt"] >= self._number else None
+
+    def _is_gone(self) -> bool:
+        owner = ProcessIdentity.from_dict(read_json(self._paths.claim(self._number)))
+        if owner.is_here and not owner.is_alive:
+            end_tree(lambda: processes_of_run(self._run_id), 0.0)  # what escaped Slurm when it ended the attempt
+            return True
+        beat = self._heartbeat()
+        if beat != self._seen:
+            self._seen, self._seen_at = beat, time.monotonic()
+        silent = time.monotonic() - self._seen_at > _SILENCE_SECONDS
+        return silent or (beat is not None and time.time() - beat > _LONG_AGO_SECONDS)
+
+    def _heartbeat(self) -> float | None:
+        try:
+            return os.path.getmtime(self._paths.heartbeat)
+        except FileNotFoundError:
+            return None
+
+
+def is_to_run(paths: RunPaths, run_id: str, attempt: int) -> bool:
+    former = [number for number in range(1, attempt) if os.path.exists(paths.claim(number))]
+    if not former or FormerAttempt(paths, run_id, former[-1]).has_left_something_to_do():
+        return True
+    print("an earlier attempt has ended by itself; nothing to do", file=sys.stderr)
+    return False

@@ -1,0 +1,158 @@
+"""The files of a simulated Slurm: where they lie, and what is in them."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import random
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_CPUS_A_NODE = 4
+_MEMORY_A_NODE_MB = 4000
+_PORTS = range(10_000, 30_000)  # below those that the kernel gives to outgoing connections
+_FIRST_TERMINAL = 10  # device files that are there and that nobody opens: what the made-up GPUs are to Slurm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timers:
+    """How long Slurm waits for what; far shorter than on a real cluster, so that a rehearsal does not take hours."""
+
+    node_silence_seconds: int = 30  # before a node that does not answer is down
+    kill_wait_seconds: int = 2  # between TERM and KILL
+    keep_ended_seconds: int = 3600  # ended jobs stay visible
+    max_array_size: int = 1001
+
+
+class Layout:
+    """Every file of one simulated Slurm."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.conf = folder / "slurm.conf"
+        self.gres = folder / "gres.conf"
+        self.nodes = folder / "nodes"
+        self.munge = folder / "munge"
+        self.munge_socket = self.munge / "socket"
+        self.logs = folder / "log"
+        self.state = folder / "state"
+        self.spool = folder / "spool"
+        self.pids = folder / "pid"
+
+    def make_folders(self) -> None:
+        for part in (self.munge, self.logs, self.state, self.spool, self.pids):
+            part.mkdir(exist_ok=True)
+        self.munge.chmod(0o700)
+
+    def pid_file(self, name: str) -> Path:
+        return self.pids / f"{name}.pid"
+
+    def last_words(self) -> str:
+        """Why the controller did not start, as its log has it."""
+        with contextlib.suppress(FileNotFoundError):
+            found = re.findall(r"(?:fatal|error): (.*)", (self.logs / "slurmctld.log").read_text(errors="replace"))
+            return found[-1] if found else "its log says nothing"
+        return "slurmctld wrote no log"
+
+    def write_gres(self, names: Sequence[str], gpus: int) -> None:
+        lines = ["AutoDetect=off"]
+        if gpus:
+            lines += [f"NodeName={name} Name=gpu Type=sim {_devices(gpus)}" for name in names]
+        self.gres.write_text("\n".join(lines) + "\n")
+
+
+def _devices(count: int) -> str:
+    last = _FIRST_TERMINAL + count - 1
+    if Path(f"/dev/tty{last}").exists():
+        return f"File=/dev/tty[{_FIRST_TERMINAL}-{last}]"
+    return f"Count={count}"  # counted, but CUDA_VISIBLE_DEVICES is not set
+
+
+def free_ports(count: int) -> list[int]:
+    found: list[int] = []
+    for port in random.sample(_PORTS, k=len(_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            break
+    return found
+
+
+def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[int], timers: Timers) -> str:
+    settings = {**_identity(layout, ports[0]), **_behaviour(timers), **_jobs(layout)}
+    lines = [f"{name}={value}" for name, value in settings.items()]
+    gres = f" Gres=gpu:sim:{gpus}" if gpus else ""
+    for name, port in zip(names, ports[1:], strict=True):
+        size = f"CPUs={_CPUS_A_NODE} RealMemory={_MEMORY_A_NODE_MB}{gres}"
+        lines.append(f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} {size} State=UNKNOWN")
+    everywhere = f"Nodes={','.join(names)} MaxTime=INFINITE State=UP"
+    lines.append(f"PartitionName=main Default=YES {everywhere} GraceTime={timers.kill_wait_seconds}")
+    lines.append(f"PartitionName=debug Nodes={names[0]} MaxTime=10 State=UP")
+    lines.append(f"PartitionName=urgent {everywhere} PriorityTier=10 PreemptMode=off")  # takes what others have
+    return "\n".join(lines) + "\n"
+
+
+def _identity(layout: Layout, port: int) -> dict[str, object]:
+    user = getpass.getuser()
+    return {
+        "ClusterName": "sim",
+        "SlurmctldHost": "localhost(127.0.0.1)",
+        "SlurmUser": user,
+        "SlurmdUser": user,
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={layout.munge_socket}",
+        "CredType": "cred/munge",
+        "SlurmctldPort": port,
+        "SlurmctldPidFile": layout.pid_file("slurmctld"),
+        "SlurmdPidFile": layout.pid_file("slurmd-%n"),
+        "SlurmctldLogFile": layout.logs / "slurmctld.log",
+        "SlurmdLogFile": layout.logs / "slurmd-%n.log",
+        "StateSaveLocation": layout.state,
+        "SlurmdSpoolDir": layout.spool / "%n",
+        "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",  # loopback only
+    }
+
+
+def _behaviour(timers: Timers) -> dict[str, object]:
+    return {
+        "SchedulerType": "sched/backfill",
+        "SchedulerParameters": "bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": "REQUEUE",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core_Memory",
+        "DefMemPerCPU": 64,
+        "GresTypes": "gpu",
+        "ReturnToService": 2,
+        "SlurmctldTimeout": 30,
+        "SlurmdTimeout": timers.node_silence_seconds,
+        "InactiveLimit": 0,
+        "KillWait": timers.kill_wait_seconds,
+        "MinJobAge": timers.keep_ended_seconds,
+        "MaxJobCount": 20_000,
+        "MaxArraySize": timers.max_array_size,
+        "SlurmdParameters": "config_overrides",  # the nodes are what we say, not what this machine is
+        "RebootProgram": "/bin/true",
+        "MailProg": "/bin/true",
+    }
+
+
+def _jobs(layout: Layout) -> dict[str, object]:
+    return {
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "JobAcctGatherFrequency": 1,
+        "JobAcctGatherParams": "OverMemoryKill",
+        "JobCompType": "jobcomp/filetxt",
+        "JobCompLoc": layout.logs / "jobcomp.log",
+        "AccountingStorageType": "accounting_storage/none",
+        "MpiDefault": "none",
+    }

@@ -1,0 +1,92 @@
+"""Workflows: Python tasks and declared experiments, wired by typed outputs, checked, and run durably.
+
+Standard library only, Python 3.8 or newer: it runs in the project's own interpreter, where Labwright is not installed.
+What writes a workflow down is imported at once; what checks and runs it when first asked for.
+"""
+
+from __future__ import annotations
+
+from labwright.workflow.experiments import (
+    Configuration,
+    Experiment,
+    ExperimentResult,
+    ExperimentRun,
+    Metric,
+    Resources,
+)
+from labwright.workflow.graph import Output, Step, Workflow
+from labwright.workflow.tasks import Retry, Task, task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from labwright.workflow.attempts import Suspended, TimedOut
+    from labwright.workflow.contract import validate_contract
+    from labwright.workflow.description import describe
+    from labwright.workflow.engine import InvalidWorkflow, run, run_async
+    from labwright.workflow.fingerprints import fingerprint
+    from labwright.workflow.loading import load_command, load_in_child, read_answer
+    from labwright.workflow.outcomes import Outcome, RunResult
+    from labwright.workflow.reports import Finding, Report
+    from labwright.workflow.store import Store, StoreInUse
+
+_LATER = {
+    "Finding": "reports",
+    "InvalidWorkflow": "engine",
+    "Outcome": "outcomes",
+    "Report": "reports",
+    "RunResult": "outcomes",
+    "Store": "store",
+    "StoreInUse": "store",
+    "Suspended": "attempts",
+    "TimedOut": "attempts",
+    "describe": "description",
+    "fingerprint": "fingerprints",
+    "load_command": "loading",
+    "load_in_child": "loading",
+    "read_answer": "loading",
+    "run": "engine",
+    "run_async": "engine",
+    "validate_contract": "contract",
+}
+
+__all__ = [
+    "Configuration",
+    "Experiment",
+    "ExperimentResult",
+    "ExperimentRun",
+    "Finding",
+    "InvalidWorkflow",
+    "Metric",
+    "Outcome",
+    "Output",
+    "Report",
+    "Resources",
+    "Retry",
+    "RunResult",
+    "Step",
+    "Store",
+    "StoreInUse",
+    "Suspended",
+    "Task",
+    "TimedOut",
+    "Workflow",
+    "describe",
+    "fingerprint",
+    "load_command",
+    "load_in_child",
+    "read_answer",
+    "run",
+    "run_async",
+    "task",
+    "validate_contract",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = found
+    return found

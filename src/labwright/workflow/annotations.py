@@ -1,0 +1,201 @@
+"""From annotations to types: `list[float]`, `typing.List[float]`, `"X | None"` under postponed evaluation.
+
+Text is parsed, not evaluated: `list[float] | None` must be understood by Python 3.8 too, and no code of the user runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import typing
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from typing import Any
+
+from labwright.workflow.type_rules import ANY, NONE, Field, Type, of_class, union
+
+_DEPTH_LIMIT = 12  # a TypedDict may hold itself
+_TRANSPARENT = ("Annotated", "Required", "Final", "ClassVar", "ReadOnly")
+
+
+class Unresolved(Exception):
+    """A name in an annotation that leads nowhere."""
+
+
+class Scope:
+    """Where the names of an annotation are looked up."""
+
+    def __init__(self, names: dict[str, Any], depth: int = 0) -> None:
+        self.names = names
+        self.depth = depth
+
+    def find(self, name: str) -> Any:
+        for place in (self.names, vars(builtins)):
+            if name in place:
+                return place[name]
+        raise Unresolved(name)
+
+    def of_module(self, name: str) -> Scope:
+        return Scope(vars(sys.modules[name]) if name in sys.modules else {}, self.depth + 1)
+
+
+def scope_of(function: Any) -> Scope:
+    """The globals of a function, and what it closes over."""
+    names = dict(getattr(function, "__globals__", {}))
+    cells = getattr(function, "__closure__", None) or ()
+    for index, name in enumerate(function.__code__.co_freevars if cells else ()):
+        try:
+            names[name] = cells[index].cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return Scope(names)
+
+
+def read_annotation(annotation: Any, scope: Scope) -> Type:
+    """What was annotated; `unknown`, with the text as its name, where that leads nowhere."""
+    try:
+        return _read(annotation, scope)
+    except (Unresolved, SyntaxError, AttributeError, ValueError, IndexError, TypeError) as error:
+        text = annotation if isinstance(annotation, str) else repr(annotation)
+        return Type("unknown", f"{text} ({error})" if str(error) not in text else text)
+
+
+def _read(annotation: Any, scope: Scope) -> Type:
+    if isinstance(annotation, str):
+        return _read_node(ast.parse(annotation.strip(), mode="eval").body, scope)
+    if isinstance(annotation, typing.ForwardRef):
+        return _read(annotation.__forward_arg__, scope)
+    if annotation is None or annotation is type(None):
+        return NONE
+    if annotation is Any or scope.depth > _DEPTH_LIMIT:
+        return ANY
+    if isinstance(annotation, typing.TypeVar):
+        return _read(annotation.__bound__, scope) if annotation.__bound__ else ANY
+    if hasattr(annotation, "__supertype__"):
+        return _read(annotation.__supertype__, scope)
+    return _read_alias_or_class(annotation, scope)
+
+
+def _read_alias_or_class(annotation: Any, scope: Scope) -> Type:
+    if hasattr(annotation, "__metadata__"):
+        return _read(annotation.__origin__, scope)
+    origin = typing.get_origin(annotation)
+    if origin is None:
+        return _read_class(annotation, scope)
+    args = typing.get_args(annotation)
+    if _word(origin) == "Literal":
+        return Type("literal", "Literal", values=args)
+    return _built(origin, [_read_argument(arg, scope) for arg in args])
+
+
+def _read_argument(arg: Any, scope: Scope) -> Type | None:
+    """None stands for the dots of `tuple[float, ...]`, and for the arguments of a Callable, which no value carries."""
+    return None if arg is ... or isinstance(arg, list) else _read(arg, scope)
+
+
+def _read_class(cls: Any, scope: Scope) -> Type:
+    word = _word(cls)
+    if word in ("Union", "Optional", "Literal"):
+        raise Unresolved(f"{word} without arguments")
+    if not isinstance(cls, type):
+        return Type("unknown", repr(cls))
+    if issubclass(cls, dict) and hasattr(cls, "__total__"):
+        return Type("typed_dict", cls.__name__, cls, fields=_typed_dict_fields(cls, scope))
+    return of_class(cls)
+
+
+def _word(thing: Any) -> str:
+    """`Union` for `typing.Union`, `types.UnionType` and their like from `typing_extensions`."""
+    module = getattr(thing, "__module__", "")
+    name = str(getattr(thing, "_name", None) or getattr(thing, "__name__", ""))
+    if module not in ("typing", "typing_extensions", "types"):
+        return ""
+    return "Union" if name == "UnionType" else name
+
+
+def _built(head: Any, args: list[Type | None]) -> Type:
+    known = [arg for arg in args if arg is not None]
+    word = _word(head)
+    if word == "Optional":
+        return union(*known, NONE)
+    if word == "Union":
+        return union(*known)
+    if word == "NotRequired":
+        return Type("not_required", args=(known[0],))
+    if word in _TRANSPARENT:
+        return known[0]
+    origin = typing.get_origin(head) or head
+    if origin is tuple and len(known) == len(args):
+        return Type("tuple", "tuple", tuple, tuple(known))
+    return of_class(origin, *known)
+
+
+def _read_node(node: ast.AST, scope: Scope) -> Type:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return union(_read_node(node.left, scope), _read_node(node.right, scope))
+    if isinstance(node, ast.Constant):
+        return _read(node.value, scope)
+    if isinstance(node, ast.Subscript):
+        return _read_subscript(node, scope)
+    return _read(_object(node, scope), scope)
+
+
+def _read_subscript(node: ast.Subscript, scope: Scope) -> Type:
+    head = _object(node.value, scope)
+    inner: Any = node.slice
+    inner = inner.value if type(inner).__name__ == "Index" else inner  # as Python 3.8 wraps it
+    nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    if _word(head) == "Literal":
+        return Type("literal", "Literal", values=tuple(_literal(value, scope) for value in nodes))
+    if _word(head) == "Annotated":
+        nodes = nodes[:1]
+    return _built(head, [_node_argument(argument, scope) for argument in nodes])
+
+
+def _literal(node: ast.AST, scope: Scope) -> Any:
+    """A constant, or a member of an enum."""
+    return _object(node, scope) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
+
+
+def _node_argument(node: ast.AST, scope: Scope) -> Type | None:
+    if isinstance(node, ast.List) or (isinstance(node, ast.Constant) and node.value is ...):
+        return None
+    return _read_node(node, scope)
+
+
+def _object(node: ast.AST, scope: Scope) -> Any:
+    if isinstance(node, ast.Name):
+        return scope.find(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(_object(node.value, scope), node.attr)
+    raise Unresolved(ast.dump(node))
+
+
+def _typed_dict_fields(cls: Any, scope: Scope) -> tuple[Field, ...]:
+    inner = scope.of_module(cls.__module__)
+    required = getattr(cls, "__required_keys__", None)
+    found = []
+    for name, annotation in cls.__annotations__.items():
+        kind = _read(annotation, Scope({**scope.names, **inner.names}, inner.depth))
+        needed = cls.__total__ if required is None else name in required
+        if kind.form == "not_required":
+            kind, needed = kind.args[0], False
+        found.append(Field(name, kind, needed))
+    return tuple(found)
+
+
+def fields_of(kind: Type) -> tuple[Field, ...]:
+    """The parts of a result that are outputs of their own: of a TypedDict, a dataclass, a NamedTuple."""
+    if kind.form == "typed_dict":
+        return kind.fields
+    if kind.form != "class" or not isinstance(kind.cls, type):
+        return ()
+    if is_dataclass(kind.cls):
+        parts = {part.name: part.type for part in dataclass_fields(kind.cls)}
+    elif issubclass(kind.cls, tuple) and hasattr(kind.cls, "_fields"):
+        parts = {name: kind.cls.__annotations__.get(name, Any) for name in kind.cls._fields}
+    else:
+        return ()
+    scope = Scope({}).of_module(kind.cls.__module__)
+    return tuple(Field(name, read_annotation(part, scope)) for name, part in parts.items())

@@ -1,0 +1,162 @@
+"""`python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL`: load a workflow in its own process and describe it.
+
+Prints one line of JSON: the description with what `validate_contract` found and what importing did to the machine, or
+the fault. Not a sandbox: the code may do whatever the process may, also lie. Whoever does not trust it puts the process
+into one, and reads the same line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from labwright.workflow.contract import validate_contract
+from labwright.workflow.description import describe
+from labwright.workflow.graph import Workflow
+
+_EFFECTS = {  # what importing a module of tasks has no business doing, by the interpreter's own audit events
+    "open": "writes a file",
+    "os.remove": "removes a file",
+    "os.rename": "renames a file",
+    "os.mkdir": "makes a folder",
+    "os.rmdir": "removes a folder",
+    "shutil.rmtree": "removes a folder",
+    "subprocess.Popen": "starts a process",
+    "os.system": "starts a process",
+    "os.exec": "starts a process",
+    "os.fork": "starts a process",
+    "os.posix_spawn": "starts a process",
+    "socket.connect": "opens a connection",
+    "socket.bind": "opens a port",
+    "_thread.start_new_thread": "starts a thread",
+}
+_EFFECTS_KEPT = 100
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class LoadFault(Exception):
+    """The entrypoint does not give a workflow."""
+
+    def __init__(self, code: str, message: str, hint: str = "", trace: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint, self.trace = code, message, hint, trace
+
+    def to_dict(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message, "hint": self.hint, "traceback": self.trace}
+
+
+def load_entrypoint(source_root: str | os.PathLike[str], module: str, symbol: str) -> Workflow:
+    """Import, call, and check that a Workflow came. In this process: meant for one that exists only for this."""
+    root = os.path.abspath(source_root)
+    if not os.path.isdir(root):
+        raise LoadFault("no_source_root", f"there is no folder {root}")
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    create = _symbol(_imported(module), symbol)
+    made = _guarded("create_failed", f"{module}.{symbol}()", create)
+    if not isinstance(made, Workflow):
+        message = f"{symbol}() returned {type(made).__name__}, not a Workflow"
+        raise LoadFault("not_a_workflow", message, "Return the Workflow that was built.")
+    return made
+
+
+def _imported(module: str) -> Any:
+    import importlib
+
+    return _guarded("import_failed", f"import {module}", lambda: importlib.import_module(module))
+
+
+def _symbol(module: Any, symbol: str) -> Any:
+    found = getattr(module, symbol, None)
+    if not callable(found):
+        raise LoadFault(
+            "no_symbol", f"{module.__name__} has no function {symbol}", f"Define def {symbol}() -> Workflow."
+        )
+    return found
+
+
+def _guarded(code: str, what: str, act: Any) -> Any:
+    try:
+        return act()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever that code raises is the fault to report
+        words = f"{what} raised {type(error).__name__}: {error}".rstrip(": ")
+        raise LoadFault(code, words, trace=traceback.format_exc()) from None
+
+
+class _Watch:
+    """Notes what the interpreter's audit events show while it is open. An audit hook cannot be taken off again."""
+
+    def __init__(self) -> None:
+        self.effects: list[dict[str, str]] = []
+        self._open = False
+        sys.addaudithook(self._hear)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        import threading
+
+        before = set(threading.enumerate())
+        self._open = True
+        try:
+            yield
+        finally:
+            self._open = False
+        names = [thread.name for thread in threading.enumerate() if thread not in before]
+        for name in names:
+            self._note("starts a thread", name)
+
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._open and event in _EFFECTS and (event != "open" or _opens_to_write(args)):
+            self._note(_EFFECTS[event], str(args[0])[:300] if args else "")
+
+    def _note(self, what: str, target: str) -> None:
+        effect = {"what": what, "target": target}
+        if effect not in self.effects and len(self.effects) < _EFFECTS_KEPT:
+            self.effects.append(effect)
+
+
+def _opens_to_write(args: tuple[Any, ...]) -> bool:
+    path, mode, flags = (*args, None, None, None)[:3]
+    if path in (os.devnull, None):
+        return False
+    return (
+        isinstance(flags, int) and bool(flags & _WRITING)
+        if mode is None
+        else any(letter in str(mode) for letter in "wax+")
+    )
+
+
+def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
+    """What the child prints."""
+    watch = _Watch()
+    sys.dont_write_bytecode = True  # the source may be read-only, and its digest is being compared
+    try:
+        with watch.watching():
+            workflow = load_entrypoint(source_root, module, symbol)
+        contract = validate_contract(workflow).to_dict()
+        described = _guarded("not_describable", "describing the workflow", lambda: describe(workflow))
+        return {"ok": True, "workflow": described, "contract": contract, "effects": watch.effects}
+    except LoadFault as fault:
+        return {"ok": False, "fault": fault.to_dict(), "effects": watch.effects}
+
+
+def main() -> int:
+    if len(sys.argv) != 4:
+        print("usage: python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL", file=sys.stderr)
+        return 2
+    out = os.dup(1)
+    os.dup2(2, 1)  # what the code prints is not our answer
+    found = answer(*sys.argv[1:])
+    with os.fdopen(out, "w", encoding="utf-8") as stream:
+        stream.write(json.dumps({**found, "python": sys.version.split()[0]}) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # a thread that the code left behind must not hold us up
+
+
+if __name__ == "__main__":
+    main()

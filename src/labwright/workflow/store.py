@@ -1,0 +1,164 @@
+"""Where a workflow's progress is kept: an append-only log of facts, and a file for each large value.
+
+    <folder>/log.jsonl            one line a fact; a line that a kill tore is passed over
+    <folder>/values/<sha256>.json values of more than 64 KB
+
+A line is handed to the kernel before the next step is taken, so a kill of the process loses none. `sync` says what a
+power cut may take: "each" fsyncs every line, "end" (as we come) when the run ends, "never" leaves it to the system.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labwright.workflow.values import digest_of, files_unchanged, text_of
+
+SYNC = ("each", "end", "never")
+_INLINE_LIMIT = 64 << 10
+_write = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class StoreInUse(RuntimeError):
+    """Another process runs a workflow in this folder."""
+
+
+class Stored:
+    """A finished task's result, encoded; read from its file only when somebody asks."""
+
+    def __init__(self, digest: str, encoded: Any = None, file: Path | None = None) -> None:
+        self.digest = digest
+        self._encoded = encoded
+        self._file = file
+
+    @property
+    def encoded(self) -> Any:
+        return self._encoded if self._file is None else json.loads(self._file.read_text("utf-8"))
+
+
+class Store:
+    """Opened by `run`, for as long as the run lasts."""
+
+    def __init__(self, folder: str | os.PathLike[str], sync: str = "end") -> None:
+        if sync not in SYNC:
+            raise ValueError(f"sync is one of {', '.join(SYNC)}, not {sync!r}")
+        self.folder = Path(folder)
+        self.log = self.folder / "log.jsonl"
+        self._values = self.folder / "values"
+        self._sync = sync
+        self._fd: int | None = None
+        self._finished: dict[str, dict[str, Any]] = {}  # by key
+
+    def __enter__(self) -> Store:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.log, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise StoreInUse(f"{self.folder} is in use by another process") from None
+        self._fd = fd
+        self._close_torn_line()
+        self._finished = _finished_in(self.facts())
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            if self._sync != "never":
+                os.fsync(fd)
+            os.close(fd)
+
+    def facts(self) -> Iterator[dict[str, Any]]:
+        """Every whole line of the log, oldest first."""
+        try:
+            with open(self.log, "rb") as file:
+                yield from (fact for fact in map(_fact, file) if fact is not None)
+        except FileNotFoundError:
+            return
+
+    def append(self, fact: dict[str, Any]) -> None:
+        if self._fd is None:
+            raise RuntimeError("the store is not open")
+        line = _write(fact).encode() + b"\n"
+        while line:  # a full disk may take a part; what is torn then is passed over when the log is read
+            line = line[os.write(self._fd, line) :]
+        if self._sync == "each":
+            os.fsync(self._fd)
+
+    def forget(self, step: str) -> None:
+        """Let the next run do this step anew, also if nothing changed. What it feeds follows if its result differs."""
+        if self._fd is None:
+            with self:
+                self.forget(step)
+            return
+        self.append({"fact": "forgotten", "step": step})
+        self._finished = {key: fact for key, fact in self._finished.items() if fact["step"] != step}
+
+    def keep(self, encoded: Any) -> dict[str, Any]:
+        """The part of a `finished` line that holds the value, or says which file does."""
+        text = text_of(encoded)
+        digest = digest_of(text)
+        if len(text) <= _INLINE_LIMIT:
+            return {"digest": digest, "value": encoded}
+        self._write_value(self._value_file(digest), text)
+        return {"digest": digest}
+
+    def finished(self, key: str) -> Stored | None:
+        """The result of a task with this key, if it finished in any run and its files are as it left them."""
+        fact = self._finished.get(key)
+        if fact is None:
+            return None
+        stored = self.stored(fact)
+        try:
+            return stored if files_unchanged(stored.encoded) else None
+        except (OSError, ValueError):  # its value file is gone or damaged: the task runs again
+            return None
+
+    def stored(self, kept: dict[str, Any]) -> Stored:
+        if "value" in kept:
+            return Stored(kept["digest"], kept["value"])
+        return Stored(kept["digest"], file=self._value_file(kept["digest"]))
+
+    def _value_file(self, digest: str) -> Path:
+        return self._values / f"{digest}.json"
+
+    def _write_value(self, file: Path, text: str) -> None:
+        """Before the line that names it, aside and renamed, so that the name always stands for the whole."""
+        self._values.mkdir(exist_ok=True)
+        aside = file.with_suffix(f".{os.getpid()}.new")
+        with open(aside, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            if self._sync != "never":
+                os.fsync(out.fileno())
+        os.replace(aside, file)
+
+    def _close_torn_line(self) -> None:
+        fd = self._fd
+        assert fd is not None
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            os.write(fd, b"\n")
+
+
+def _fact(line: bytes) -> dict[str, Any] | None:
+    try:
+        fact = json.loads(line)
+    except ValueError:  # torn by a kill
+        return None
+    return fact if isinstance(fact, dict) and "fact" in fact else None
+
+
+def _finished_in(facts: Iterator[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for fact in facts:
+        if fact["fact"] == "finished":
+            found[fact["key"]] = fact
+        elif fact["fact"] == "forgotten":
+            found = {key: kept for key, kept in found.items() if kept["step"] != fact["step"]}
+    return found

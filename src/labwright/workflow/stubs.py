@@ -1,0 +1,128 @@
+"""Whether a body is a stub: nothing in it, `NotImplementedError`, or the same constant whatever comes in.
+
+Read from the source by rules, without running it. A body whose source is not at hand is not judged.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Container, Iterator
+from typing import Any, Union
+
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]  # noqa: UP007 - evaluated, also by Python 3.8
+_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Load, ast.Call, ast.keyword)
+_ARITHMETIC = (ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator)
+_MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round", "set", "str", "tuple"})
+
+
+def why_stub(body: Any) -> str:
+    """The reason to call it a stub; empty if it is none, or if nobody can tell."""
+    function = _source_of(body)
+    if function is None:
+        return ""
+    statements = _without_docstring(function.body)
+    if all(_does_nothing(statement) for statement in statements):
+        return "its body is empty"
+    if any(_raises_not_implemented(statement) for statement in statements):
+        return "it raises NotImplementedError"
+    return _constant_result(function)
+
+
+def _source_of(body: Any) -> _Function | None:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(body))))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    found = tree.body[0] if tree.body else None
+    return found if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:
+    first = statements[0]
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return statements[1:] if is_text else statements
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def _raises_not_implemented(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Raise) or statement.exc is None:
+        return False
+    named = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+    return isinstance(named, ast.Name) and named.id == "NotImplementedError"
+
+
+def _constant_result(function: _Function) -> str:
+    """Every `return` gives one and the same literal, or a name that only ever held one."""
+    nodes = list(_own_nodes(function))
+    returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    if not returned or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
+        return ""
+    constants = _constant_names(nodes, returned)
+    texts = {_resolved(value, constants) for value in returned}
+    text = texts.pop()
+    if texts or text is None or _is_none(returned[0]):
+        return ""
+    return "it returns the same constant whatever comes in"
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+    """Without functions and classes defined inside."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def _constant_names(nodes: list[ast.AST], returned: list[ast.expr]) -> dict[str, str]:
+    """Names bound once, to a literal, and used for nothing but being returned: nobody can have changed them."""
+    counted = {id(part) for value in returned for part in ast.walk(value)}
+    bound: dict[str, str] = {}
+    spoiled: set[str] = set()
+    for node in nodes:
+        name = _simple_target(node)
+        if name and isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_literal(node.value):
+            counted.update(id(target) for target in ast.walk(node))
+            spoiled.update({name} if name in bound else ())
+            bound[name] = ast.dump(node.value) if node.value is not None else ""
+    spoiled.update(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in counted)
+    return {name: text for name, text in bound.items() if name not in spoiled}
+
+
+def _simple_target(node: ast.AST) -> str:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    first = targets[0] if len(targets) == 1 else None
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def _is_literal(value: ast.expr | None) -> bool:
+    return value is not None and all(_is_plain(node, ()) for node in ast.walk(value))
+
+
+def _is_plain(node: ast.AST, names: Container[str]) -> bool:
+    """Part of an expression that gives the same each time: `{"acc": float("0.9")}`."""
+    if isinstance(node, ast.Name):
+        return node.id in names or node.id in _MAKERS
+    return isinstance(node, (*_LITERALS, *_ARITHMETIC))
+
+
+def _resolved(value: ast.expr, constants: dict[str, str]) -> str | None:
+    """The text of an expression with what its names hold; None if it depends on anything else."""
+    if not all(_is_plain(node, constants) for node in ast.walk(value)):
+        return None
+    held = [constants[node.id] for node in ast.walk(value) if isinstance(node, ast.Name) and node.id in constants]
+    return "".join([ast.dump(value), *held])

@@ -1,0 +1,137 @@
+"""A task: a function, or a class with `run` or `__call__`, whose annotations say what it takes and what it gives."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from labwright.workflow.annotations import Scope, fields_of, read_annotation, scope_of
+from labwright.workflow.type_rules import ANY, Type, optional
+
+WHOLE = "result"  # the output that is everything a task returned
+_MARK = "__labwright_task__"
+_Decorated = TypeVar("_Decorated", bound=type)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Try again up to `count` times, first after `delay` seconds, then `backoff` times as long each time."""
+
+    count: int = 0
+    delay: float = 0.0
+    backoff: float = 1.0
+
+    def wait_before(self, attempt: int) -> float:
+        """Seconds to wait before the second attempt, the third, …"""
+        return self.delay * self.backoff ** (attempt - 2)
+
+
+@dataclass(frozen=True)
+class Input:
+    type: Type
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `@task(…)` was told."""
+
+    retry: Retry = Retry()
+    timeout: float | None = None  # seconds an attempt may take
+    writes: tuple[str, ...] = ()  # artifacts: files that this task and no other writes
+
+
+class Task:
+    """One piece of Python work. Calling it calls the body, so that a test of a task is a test of a function."""
+
+    def __init__(self, body: Callable[..., Any], name: str, options: Options) -> None:
+        functools.update_wrapper(self, body)
+        self.body = body
+        self.name = name
+        self.options = options
+        self.is_async = inspect.iscoroutinefunction(body)
+        self.faults: list[tuple[str, str]] = []  # (code, message), for `validate_contract`
+        signature = inspect.signature(body)
+        scope = scope_of(inspect.unwrap(getattr(body, "__func__", body)))
+        self.inputs = {name: self._input(parameter, scope) for name, parameter in signature.parameters.items()}
+        self.returns = self._type("what it returns", signature.return_annotation, scope)
+        self.outputs = self._outputs()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.body(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.options.writes
+
+    def _fault(self, code: str, message: str) -> None:
+        self.faults.append((code, message))
+
+    def _input(self, parameter: inspect.Parameter, scope: Scope) -> Input:
+        by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if not by_name:
+            self._fault("unnamed_input", f"{parameter} cannot be given by name")
+        kind = self._type(f"input {parameter.name!r}", parameter.annotation, scope)
+        return Input(kind, parameter.default is parameter.empty and by_name)
+
+    def _type(self, what: str, annotation: Any, scope: Scope) -> Type:
+        if annotation is inspect.Parameter.empty:
+            self._fault("missing_annotation", f"{what} has no annotation")
+            return ANY
+        kind = read_annotation(annotation, scope)
+        for unknown in _unknown_parts(kind):
+            self._fault("unresolved_annotation", f"{what}: {unknown.name} is not known")
+        return kind
+
+    def _outputs(self) -> dict[str, Type]:
+        parts = {part.name: part.type if part.required else optional(part.type) for part in fields_of(self.returns)}
+        if WHOLE in parts:
+            self._fault("reserved_output", f"{WHOLE!r} names all that a task returns; call the field otherwise")
+        return {**parts, WHOLE: self.returns}
+
+
+def _unknown_parts(kind: Type) -> list[Type]:
+    parts = [*kind.args, *(field.type for field in kind.fields)]
+    return [kind] if kind.form == "unknown" else [found for part in parts for found in _unknown_parts(part)]
+
+
+def task(
+    body: Any = None,
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    writes: Sequence[str] = (),
+) -> Any:
+    """Make a task of a function, or mark a class whose instances are tasks. With or without arguments."""
+    options = Options(retry or Retry(), timeout, tuple(writes))
+
+    def decorate(target: Any) -> Any:
+        if isinstance(target, type):
+            return _mark(target, name, options)
+        return Task(target, name or str(target.__name__), options)
+
+    return decorate if body is None else decorate(body)
+
+
+def _mark(cls: _Decorated, name: str | None, options: Options) -> _Decorated:
+    setattr(cls, _MARK, (name or cls.__name__, options))
+    return cls
+
+
+def as_task(work: Any) -> Any:
+    """The task in what was given to a workflow: itself, or made of an instance of a marked class. Else as it came."""
+    if isinstance(work, type) and hasattr(work, _MARK):
+        work = work()
+    mark = getattr(type(work), _MARK, None)
+    method = getattr(work, "run", None) or (work if callable(work) else None)
+    if mark is None or method is None:
+        return work
+    body = method if inspect.ismethod(method) else work.__call__
+    return Task(body, mark[0], mark[1])

@@ -1,0 +1,180 @@
+"""Values on edges, as JSON and back: what JSON knows, and tuples, sets, bytes, paths, enums, dataclasses, NamedTuples.
+
+Anything else is refused rather than pickled: a pickle runs code when it is read, breaks when a class moves, and hides
+megabytes. A model or a dataset travels as the path of its file.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+
+_HASHED_UP_TO = 64 << 20  # larger files are known by size and time: reading them would cost more than most tasks
+_FINITE_TYPES = (str, int, bool, type(None))
+_DEPTH_LIMIT = 200
+LARGEST = 64 << 20
+
+
+class Refused(TypeError):
+    """This value cannot travel on an edge."""
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """The value as JSON can carry it. Tags begin with `$`."""
+    if type(value) in _FINITE_TYPES:
+        return value
+    if depth > _DEPTH_LIMIT:
+        raise Refused(f"nested more than {_DEPTH_LIMIT} deep, or holding itself")
+    if type(value) is list:
+        return [encode(item, depth + 1) for item in value]
+    if type(value) is dict:
+        return _encode_dict(value, depth)
+    if type(value) is float:
+        return value if value - value == 0.0 else {"$float": repr(value)}
+    return _encode_other(value, depth)
+
+
+def _encode_dict(value: dict[Any, Any], depth: int) -> Any:
+    if all(type(key) is str and not key.startswith("$") for key in value):
+        return {key: encode(item, depth + 1) for key, item in value.items()}
+    return {"$dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in value.items()]}
+
+
+def _encode_other(value: Any, depth: int) -> Any:
+    if isinstance(value, Enum):
+        return {"$enum": _class_name(type(value)), "name": value.name}
+    if isinstance(value, PurePath):
+        return {"$path": str(value), **file_facts(str(value))}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {"$tuple": _class_name(type(value)), "items": [encode(item, depth + 1) for item in value]}
+    if isinstance(value, tuple):
+        return {"$tuple": "", "items": [encode(item, depth + 1) for item in value]}
+    if isinstance(value, (set, frozenset)):
+        items = sorted((encode(item, depth + 1) for item in value), key=text_of)
+        return {"$set": items, "frozen": isinstance(value, frozenset)}
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {part.name: encode(getattr(value, part.name), depth + 1) for part in dataclasses.fields(value)}
+        return {"$dataclass": _class_name(type(value)), "fields": fields}
+    return _encode_subclass(value, depth)
+
+
+def _encode_subclass(value: Any, depth: int) -> Any:
+    """A scalar of NumPy or PyTorch, and what merely refines a plain type (an OrderedDict, a float64)."""
+    plain: Any
+    for plain in (int, float, str, list, dict):
+        if isinstance(value, plain):
+            return encode(plain(value), depth + 1)
+    if callable(getattr(value, "item", None)) and getattr(value, "ndim", 1) == 0:
+        return encode(value.item(), depth + 1)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise Refused(f"{kind} cannot travel between tasks; return plain values, or write a file and return its Path")
+
+
+def _class_name(cls: type) -> str:
+    if "<locals>" in cls.__qualname__:
+        raise Refused(f"{cls.__qualname__} is defined inside a function; a value of it could not be read back")
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def decode(encoded: Any) -> Any:
+    """A fresh copy each time: no task can change what another one sees."""
+    if isinstance(encoded, list):
+        return [decode(item) for item in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    for tag, make in _DECODERS.items():
+        if tag in encoded:
+            return make(encoded)
+    return {key: decode(item) for key, item in encoded.items()}
+
+
+def _find_class(name: str) -> Any:
+    module, _, path = name.partition(":")
+    if module not in sys.modules:
+        __import__(module)
+    found: Any = sys.modules[module]
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _decode_tuple(encoded: dict[str, Any]) -> Any:
+    items = [decode(item) for item in encoded["items"]]
+    return _find_class(encoded["$tuple"])(*items) if encoded["$tuple"] else tuple(items)
+
+
+def _decode_dataclass(encoded: dict[str, Any]) -> Any:
+    """Without `__init__`, which may check, count or draw: the value is what it was."""
+    cls = _find_class(encoded["$dataclass"])
+    made = object.__new__(cls)
+    for name, item in encoded["fields"].items():
+        object.__setattr__(made, name, decode(item))
+    return made
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "$float": lambda encoded: float(encoded["$float"]),
+    "$path": lambda encoded: Path(encoded["$path"]),
+    "$tuple": _decode_tuple,
+    "$dict": lambda encoded: {decode(key): decode(item) for key, item in encoded["$dict"]},
+    "$set": lambda encoded: (frozenset if encoded["frozen"] else set)(decode(item) for item in encoded["$set"]),
+    "$bytes": lambda encoded: base64.b64decode(encoded["$bytes"]),
+    "$enum": lambda encoded: _find_class(encoded["$enum"])[encoded["name"]],
+    "$dataclass": _decode_dataclass,
+}
+
+
+_write = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+def text_of(encoded: Any) -> str:
+    return _write(encoded)
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_facts(path: str) -> dict[str, Any]:
+    """What tells one content of a file from another; nothing of a folder, or where there is no file."""
+    try:
+        status = os.stat(path)
+        if not os.path.isfile(path):
+            return {}
+        if status.st_size > _HASHED_UP_TO:
+            return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
+        with open(path, "rb") as file:
+            return {"size": status.st_size, "sha256": hashlib.sha256(file.read()).hexdigest()}
+    except OSError:
+        return {}
+
+
+def files_unchanged(encoded: Any) -> bool:
+    """Whether every file that a stored value names is there as it was."""
+    if isinstance(encoded, list):
+        return all(files_unchanged(item) for item in encoded)
+    if not isinstance(encoded, dict):
+        return True
+    if "$path" in encoded:
+        known = {key: fact for key, fact in encoded.items() if key != "$path"}
+        return not known or file_facts(encoded["$path"]) == known
+    return all(files_unchanged(item) for item in encoded.values())
+
+
+def picked(encoded: Any, name: str) -> Any:
+    """One output out of an encoded result, without decoding the rest."""
+    if isinstance(encoded, dict) and "$dataclass" in encoded:
+        return encoded["fields"][name]
+    if isinstance(encoded, dict) and "$tuple" in encoded:
+        return encoded["items"][_find_class(encoded["$tuple"])._fields.index(name)]
+    return encoded.get(name)

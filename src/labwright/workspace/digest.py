@@ -1,0 +1,104 @@
+"""Which bytes were meant: one digest over a workspace's plan, IR, code and tests, and over what else was agreed to.
+
+Files outside of the allow-list (reports, validation, results) and caches change nothing. File modes are no part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labwright.domain.errors import Conflict
+
+COVERED = ("plan", "ir", "src", "tests")
+_CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    files: dict[str, str]  # relative path: SHA-256
+    facts: dict[str, str]  # what is agreed to beside the files, by name
+
+    @property
+    def value(self) -> str:
+        return hashlib.sha256(self._canonical()).hexdigest()
+
+    def _canonical(self) -> bytes:
+        content = [sorted(self.files.items()), sorted(self.facts.items())]
+        return json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"value": self.value, "files": dict(sorted(self.files.items())), "facts": self.facts}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Digest:
+        found = cls(dict(data["files"]), dict(data["facts"]))
+        if found.value != data["value"]:
+            raise ValueError("the digest does not fit the files it names")
+        return found
+
+
+def digest_of(folder: Path, facts: Mapping[str, str] | None = None) -> Digest:
+    """`facts`: for example the hash of the project's code, of its environment, and the commands to be run."""
+    return Digest({path: hash_file(folder / path) for path in covered_files(folder)}, dict(facts or {}))
+
+
+def covered_files(folder: Path) -> Iterator[str]:
+    for top in COVERED:
+        path = folder / top
+        if os.path.lexists(path):
+            _check_plain(path, top)
+            yield from _files_below(path, top)
+
+
+def _files_below(folder: Path, relative: str) -> Iterator[str]:
+    if not folder.is_dir():
+        yield relative
+        return
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        name = f"{relative}/{entry.name}"
+        _check_plain(Path(entry.path), name)
+        if entry.name in _CACHES and entry.is_dir(follow_symlinks=False):
+            continue
+        yield from _files_below(Path(entry.path), name)
+
+
+def _check_plain(path: Path, relative: str) -> None:
+    """A link's target could change without the digest; a pipe or device has no content to vouch for."""
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a plain file"
+        raise Conflict(f"{relative!r} is {kind}.", hint="A plan may hold plain files and folders only; replace it.")
+    if not relative.isprintable():
+        raise Conflict(f"The name {relative!r} cannot be shown as it is.", hint="Rename the file.")
+
+
+def hash_file(path: Path) -> str:
+    total = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as file:
+        while block := file.read(_BLOCK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def what_changed(before: Digest, after: Digest) -> list[str]:
+    """In words, for whoever has to look again; nothing if the two are the same."""
+    old, new = before.files, after.files
+    words = [f"{path} was changed" for path in sorted(old.keys() & new.keys()) if old[path] != new[path]]
+    words += [f"{path} was added" for path in sorted(new.keys() - old.keys())]
+    words += [f"{path} was removed" for path in sorted(old.keys() - new.keys())]
+    return words + [
+        f"the {name.replace('_', ' ')} changed"
+        for name in sorted(before.facts.keys() | after.facts.keys())
+        if before.facts.get(name) != after.facts.get(name)
+    ]

@@ -1,0 +1,141 @@
+"""One plan's folder: its text and versions, its manifest, its other files, its digest.
+
+Not safe for two writers at once: in a project the server is the only one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labwright.domain.errors import Invalid
+from labwright.domain.ids import PLAN, new_id
+from labwright.domain.plan import Plan, PlanVersion
+from labwright.files import read_json, write_json, write_whole
+from labwright.paths import PlanPaths
+from labwright.workspace import copies
+from labwright.workspace.digest import Digest, digest_of
+from labwright.workspace.manifest import Manifest, read_manifest, write_manifest
+from labwright.workspace.names import inside
+
+if TYPE_CHECKING:
+    from labwright.workspace.root import Workspace
+
+_PLAN = "plan"  # our key of the manifest; later nodes have their own
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A change that lies ready: putting it in place takes no room on the disk."""
+
+    publish: Callable[[], None]
+
+
+class PlanWorkspaceHandle:
+    def __init__(self, folder: Path) -> None:
+        self.id = folder.name
+        self.paths = PlanPaths(folder)
+
+    @classmethod
+    def materialize(cls, workspace: Workspace, plan_id: str | None = None) -> PlanWorkspaceHandle:
+        """The folder of this plan, made where it is not there yet."""
+        handle = workspace.plan(plan_id or new_id(PLAN))
+        handle.paths.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return handle
+
+    # -- the plan and its versions
+
+    def stage(self, plan: Plan, saved: PlanVersion) -> Staged:
+        """All that needs room is written here, under names that nobody reads until `publish`."""
+        for folder in (self.paths.dir, self.paths.text.parent, self.paths.versions, self.paths.staged):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text, manifest = self.paths.staged / self.paths.text.name, self.paths.staged / self.paths.manifest.name
+        self.keep_version(saved)
+        write_whole(text, saved.raw_markdown.encode())
+        write_manifest(manifest, {**self.manifest(), _PLAN: _plain(plan.to_dict())})
+
+        def publish() -> None:
+            """The manifest last: it says that the rest is there."""
+            os.replace(text, self.paths.text)
+            os.replace(manifest, self.paths.manifest)
+
+        return Staged(publish)
+
+    def keep_version(self, saved: PlanVersion) -> None:
+        write_json(self.paths.version(saved.version), saved.to_dict())
+
+    def plan(self) -> Plan | None:
+        """As the manifest has it."""
+        record = self.manifest().get(_PLAN)
+        if record is None:
+            return None
+        try:
+            plan = Plan.from_dict(record)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Invalid(f"{self.paths.manifest} tells of no plan: {error}.", hint="Mend it by hand.") from error
+        if plan.id != self.id:
+            raise Invalid(f"{self.paths.manifest} tells of the plan {plan.id}.", hint="Rename the folder to that.")
+        return plan
+
+    def versions(self, plan: Plan) -> list[PlanVersion]:
+        """Those that are there, up to the newest that was published; that one also from the text alone."""
+        files = (self.paths.version(number) for number in range(1, plan.version + 1))
+        found = [PlanVersion.from_dict(read_json(path)) for path in files if path.exists()]
+        if not found or found[-1].version != plan.version:
+            found.append(self._version_from_text(plan))
+        return found
+
+    def _version_from_text(self, plan: Plan) -> PlanVersion:
+        return PlanVersion(
+            version=plan.version,
+            title=plan.title,
+            goal=plan.goal,
+            raw_markdown=self.paths.text.read_bytes().decode(),
+            created_at=plan.updated_at,
+            created_by=plan.created_by,
+        )
+
+    # -- files
+
+    def manifest(self) -> Manifest:
+        return read_manifest(self.paths.manifest)
+
+    def update_manifest(self, **parts: Any) -> None:
+        """Replace these top-level keys and leave the others."""
+        write_manifest(self.paths.manifest, {**self.manifest(), **parts})
+
+    def write(self, relative: str, content: bytes) -> None:
+        """A whole file: readers see the old content or the new."""
+        path = inside(self.paths.dir, relative)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, content)
+
+    def read(self, relative: str) -> bytes:
+        return inside(self.paths.dir, relative).read_bytes()
+
+    # -- what was approved
+
+    def digest(self, facts: Mapping[str, str] | None = None) -> Digest:
+        return digest_of(self.paths.dir, facts)
+
+    def keep_copy(self, digest: Digest) -> Path:
+        self.paths.copies.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return copies.keep_copy(self.paths.dir, self.paths.copies, digest)
+
+    def open_copy(self, value: str) -> Path:
+        return copies.open_copy(self.paths.copies, value)
+
+    def listing(self, value: str) -> Digest:
+        """What a kept digest was of, to compare with."""
+        return copies.listing(self.paths.copies, value)
+
+    def remove(self) -> None:
+        copies.remove_tree(self.paths.dir)
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """Enumerations as the words they are: a safe writer knows no other."""
+    return {name: str(value) if isinstance(value, str) else value for name, value in record.items()}

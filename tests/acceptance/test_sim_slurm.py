@@ -1,0 +1,84 @@
+"""`labwright sim slurm`: a cluster of one's own that leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labwright.processes import all_pids, start_time
+from tests.support.waiting import wait_until
+
+
+def labwright(*arguments: str) -> list[str]:
+    code = "import sys; from labwright.cli.main import main; sys.argv[0] = 'labwright'; main()"
+    return [sys.executable, "-c", code, *arguments]
+
+
+def processes_with(mark: str) -> list[int]:
+    """Alive, and naming the folder in their arguments or environment."""
+    return [pid for pid in all_pids() if _names(pid, mark) and start_time(pid) is not None and pid != os.getpid()]
+
+
+def _names(pid: int, mark: str) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return mark.encode() in text
+
+
+def test_a_command_sees_the_cluster_and_its_exit_code_is_ours() -> None:
+    script = (
+        "sinfo -h -N -p main -o '%N %G'; srun --gres=gpu:1 bash -c 'echo on $SLURMD_NODENAME'; echo $SLURM_CONF; exit 7"
+    )
+    done = subprocess.run(
+        labwright("sim", "slurm", "--nodes", "2", "--gpus", "1", "--", "bash", "-c", script),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    *nodes, where, conf = done.stdout.splitlines()
+    assert nodes == ["node1 gpu:sim:1", "node2 gpu:sim:1"], done.stderr
+    assert where == "on node1"
+    assert done.returncode == 7
+    assert not Path(conf).parent.exists()
+    assert not processes_with(str(Path(conf).parent))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_it_ends_nothing_is_left(number: signal.Signals) -> None:
+    simulation = subprocess.Popen(labwright("sim", "slurm", "--nodes", "1"), stdout=subprocess.PIPE, text=True)
+    assert simulation.stdout is not None
+    with simulation.stdout as said:
+        line = said.readline()
+        assert line.startswith("export SLURM_CONF=")
+        conf = line.partition("=")[2].strip()
+        env = {**os.environ, "SLURM_CONF": conf}
+        subprocess.run(
+            ["sbatch", "--chdir=/", "--output=/dev/null", "--wrap=sleep 1000"], env=env, check=True, stdout=-3
+        )
+        listing = ["squeue", "-h", "-t", "R"]
+        wait_until(lambda: subprocess.run(listing, env=env, capture_output=True).stdout, "the job to run")
+        simulation.send_signal(number)
+        simulation.wait(timeout=30)
+    folder = str(Path(conf).parent)
+    wait_until(lambda: not processes_with(folder), "everything to end")
+    wait_until(lambda: not os.path.exists(folder), "the folder to go")
+
+
+def test_without_slurm_it_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys, labwright.sim.slurm as sim; sim._DAEMON_FOLDERS = ''; from labwright.cli.main import main;"
+        "sys.argv[0] = 'labwright'; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "sim", "slurm", "--", "true"],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "munge" in done.stderr and "slurm-wlm" in done.stderr and "apt-get install" in done.stderr

@@ -1,0 +1,462 @@
+"""Runs on a real Slurm: what it says is shown, what it does is followed, and every run ends with the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.processes import processes_of_run
+from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
+from labwright.sim.slurm_config import Timers
+from tests.support.live_server import LiveServer
+from tests.support.slurm import call_times, counting_path, jobs_named
+from tests.support.waiting import wait_until
+
+MakeServer = Callable[..., LiveServer]
+
+
+@pytest.fixture
+def server(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> LiveServer:
+    return make_slurm_server(slurm).start()
+
+
+def until_file(server: LiveServer, name: str) -> str:
+    return f"until [ -e '{server.project}/{name}' ]; do sleep 0.05; done"
+
+
+def started(server: LiveServer, command: str, **fields: Any) -> dict[str, Any]:
+    return server.wait_for_status(server.submit(command, **fields)["id"], "running")
+
+
+def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    found = server.get("/cluster")["cluster"]
+    assert (found["type"], found["status"], found["source"]) == ("slurm", "healthy", "detected")
+    assert (found["node_count"], found["gpu_count"], found["recommended"]["gpuwrap"]) == (3, 6, "disabled")
+    main, debug, _urgent = found["partitions"]
+    assert (main["name"], main["default"], main["nodes"], main["gpus"], main["time_limit_seconds"]) == (
+        "main", True, 3, 6, None,
+    )  # fmt: skip
+    assert (debug["name"], debug["default"], debug["time_limit_seconds"]) == ("debug", False, 600)
+    said = {look["looked_at"]: look["said"] for look in found["evidence"]}
+    assert "slurm" in said["Slurm (sinfo)"]
+    assert said["SLURM_CONF of the server"] == str(slurm.conf)
+
+
+def test_a_job_gets_what_it_asked_for_and_no_address_of_the_server(server: LiveServer) -> None:
+    run = server.submit(
+        "env; cat $LABWRIGHT_RUN_DIR/secrets.json",
+        gpus=2, cpus=2, memory_mb=300, time_limit_seconds=90, slurm={"partition": "debug"}, env={"MY_TOKEN": "kept"},
+    )  # fmt: skip
+    ended = server.wait_for_end(run["id"])
+    assert ended["status"] == "finished", ended
+    said = dict(line.split("=", 1) for line in server.output(run["id"]).splitlines() if "=" in line)
+    assert said["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert (said["SLURM_CPUS_PER_TASK"], said["SLURM_MEM_PER_NODE"], said["SLURM_JOB_PARTITION"]) == (
+        "2",
+        "300",
+        "debug",
+    )
+    assert said["SLURM_JOB_NAME"] == run["id"]
+    assert (said["MY_TOKEN"], said["LABWRIGHT_ATTEMPT"]) == ("kept", "1")
+    assert "LABWRIGHT_SERVER_URL" not in said and "LABWRIGHT_RUN_TOKEN" not in said
+    assert (ended["node"], ended["slurm_job_id"]) == (said["SLURMD_NODENAME"], said["SLURM_JOB_ID"])
+    assert not (server.state / "runs" / run["id"] / "secrets.json").exists()
+
+
+def test_the_flags_of_an_srun_size_the_allocation(server: LiveServer) -> None:
+    run = server.submit("srun -N2 --ntasks=2 --cpus-per-task=2 bash -c 'echo $SLURM_NODEID of $SLURM_NNODES'")
+    ended = server.wait_for_end(run["id"])
+    assert ended["status"] == "finished", server.output(run["id"])
+    assert sorted(server.output(run["id"]).splitlines()) == ["0 of 2", "1 of 2"]
+
+
+def test_a_nested_sbatch_is_refused_with_the_fields_to_use(server: LiveServer) -> None:
+    answer = server.call("POST", "/runs", {"command": "cd x && sbatch --gres=gpu:1 job.sh"})
+    assert answer.status == 422
+    assert "sbatch" in answer.json["error"]["message"]
+    assert "`gpus`" in answer.json["error"]["hint"]
+
+
+def test_options_that_would_hide_the_job_from_us_are_refused(server: LiveServer) -> None:
+    for extra in ("--job-name=mine", "-Jmine", "--output=x", "evil.sh", "--array=1-3", "--export=ALL"):
+        answer = server.call("POST", "/runs", {"command": "true", "slurm": {"extra": [extra]}})
+        assert answer.status == 422, extra
+
+
+def test_gpuwrap_is_off_and_says_so(server: LiveServer) -> None:
+    run = server.post("/runs", {"command": "true", "gpus": 1, "gpuwrap_config": {"enabled": True}})
+    assert run["gpuwrap_config"]["enabled"] is False
+    assert "gpuwrap is off" in run["warnings"][0]
+
+
+def test_what_slurm_refuses_for_good_fails_with_its_words(server: LiveServer) -> None:
+    ended = server.wait_for_end(server.submit("true", slurm={"partition": "nowhere"})["id"])
+    assert (ended["status"], ended["status_reason"]) == ("failed", "slurm_refused")
+    assert "nowhere" in ended["error"]
+
+
+def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    holder = started(server, "sleep 1000", nodes=3, gpus=2)
+    waiting = server.submit("touch never", gpus=2)
+    shown = wait_until(lambda: _with_reason(server, waiting["id"], "pending ("), "Slurm's reason")
+    assert (shown["status"], shown["status_reason"]) == ("launching", "Slurm: pending (Resources)")
+    server.post(f"/runs/{waiting['id']}/stop")
+    assert server.wait_for_end(waiting["id"])["status"] == "stopped"
+    server.post(f"/runs/{holder['id']}/stop")
+    assert server.wait_for_end(holder["id"])["status"] == "stopped"
+    wait_until(lambda: set(jobs_named(slurm, waiting["id"])) == {"CANCELLED"}, "Slurm to forget it")
+    assert not (server.project / "never").exists()
+
+
+def _with_reason(server: LiveServer, run_id: str, words: str) -> dict[str, Any] | None:
+    run = server.run(run_id)
+    return run if words in run["status_reason"] else None
+
+
+def test_runs_that_are_launched_together_go_in_as_an_array(server: LiveServer) -> None:
+    sweep = server.post("/sweeps/wild", {"name": "many"})["id"]
+    parent = started(server, until_file(server, "go"))
+    made = [server.submit(f"echo {n}", sweep_id=sweep, after=[parent["id"]], name=str(n))["id"] for n in range(12)]
+    wide = server.submit("echo wide", cpus=2, after=[parent["id"]])["id"]
+    (server.project / "go").touch()
+    ended = [server.wait_for_end(run_id) for run_id in made]
+    assert {run["status"] for run in ended} == {"finished"}
+    assert [server.output(run_id) for run_id in made] == [f"{n}\n" for n in range(12)]
+    jobs = {run["slurm_job_id"].partition("_")[0] for run in ended}
+    assert len(jobs) == 1
+    assert server.wait_for_end(wide)["slurm_job_id"].isdigit(), "another request is another job"
+    (listed,) = (server.state / "arrays").glob("*/runs.json")
+    by_task = sorted(ended, key=lambda run: int(run["slurm_job_id"].partition("_")[2]))
+    assert json.loads(listed.read_text())["run_ids"] == [run["id"] for run in by_task]
+
+
+def test_an_array_is_no_larger_than_the_cluster_bears(make_slurm_server: MakeServer) -> None:
+    with simulated_slurm(SlurmSize(nodes=1, gpus=0), Timers(max_array_size=5)) as cluster:
+        server = make_slurm_server(cluster).start()
+        parent = started(server, until_file(server, "go"))
+        made = [server.submit(f"echo {n}", after=[parent["id"]])["id"] for n in range(12)]
+        (server.project / "go").touch()
+        ended = [server.wait_for_end(run_id, timeout=60) for run_id in made]
+        server.stop()
+    assert {run["status"] for run in ended} == {"finished"}
+    sizes = Counter(run["slurm_job_id"].partition("_")[0] for run in ended)
+    assert sorted(sizes.values()) == [2, 5, 5]
+
+
+def test_a_job_cancelled_by_somebody_else_is_stopped_and_says_so(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    running = started(server, "sleep 1000")
+    slurm.client("scancel", running["slurm_job_id"])
+    ended = server.wait_for_end(running["id"])
+    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
+    assert "Somebody" in ended["error"]
+
+
+def test_a_pending_job_cancelled_by_somebody_else_is_stopped_too(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    waiting = server.submit("touch never", slurm={"extra": ["--begin=now+1hour"]})
+    wait_until(lambda: _with_reason(server, waiting["id"], "BeginTime"), "the job to be known")
+    slurm.client("scancel", f"--name={waiting['id']}")
+    ended = server.wait_for_end(waiting["id"])
+    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
+
+
+def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    command = (
+        f'echo "attempt $LABWRIGHT_ATTEMPT $MY_TOKEN"; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, "never")}'
+    )
+    run = started(server, command, env={"MY_TOKEN": "kept"})
+    slurm.client("scontrol", "requeue", run["slurm_job_id"])
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the second attempt")
+    slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "starttime=now")
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert (ended["status"], ended["attempt"], ended["slurm_job_id"]) == ("finished", 2, run["slurm_job_id"])
+    said = server.output(run["id"]).replace("Terminated\n", "")  # bash says so if it outlives the sleep it waits for
+    assert said == "attempt 1 kept\nattempt 2 kept\n"
+    moves = [e["data"]["to"] for e in server.get(f"/events?run_id={run['id']}") if "to" in e["data"]]
+    assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
+
+
+def test_a_preempted_run_may_save_and_goes_on_later(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+    server = make_slurm_server(own_slurm).start()
+    first = "trap 'echo saved; exit 0' TERM; sleep 1000 & wait"
+    command = f"echo attempt $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {{ {first}; }}"
+    run = started(server, command, nodes=2, gpus=2)
+    urgent = server.submit("true", nodes=2, gpus=2, slurm={"partition": "urgent"})
+    assert server.wait_for_end(urgent["id"], timeout=60)["status"] == "finished"
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
+    start_again_now(own_slurm, run["slurm_job_id"])
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert (ended["status"], ended["attempt"]) == ("finished", 2)
+    assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
+
+
+def test_a_signal_before_the_time_limit_reaches_the_job(server: LiveServer) -> None:
+    command = "trap 'echo warned; exit 7' USR1; echo ready; while :; do sleep 0.05; done"
+    run = server.submit(f'bash -c "{command}"', time_limit_seconds=60, slurm={"extra": ["--signal=USR1@55"]})
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert (ended["status"], ended["exit_code"]) == ("failed", 7)
+    assert server.output(run["id"]) == "ready\nwarned\n"
+
+
+def test_a_child_that_escaped_slurm_ends_with_its_run(server: LiveServer) -> None:
+    """proctrack/linuxproc does not see one that forked twice; we know it by the run's id."""
+    run = started(server, "(setsid sleep 1000 &) ; sleep 0.2; echo up; sleep 1000")
+    wait_until(lambda: server.output(run["id"]) == "up\n", "the child to be there")
+    assert len(processes_of_run(run["id"])) >= 3
+    server.post(f"/runs/{run['id']}/stop")
+    assert server.wait_for_end(run["id"])["status"] == "stopped"
+    assert not processes_of_run(run["id"])
+
+
+def test_runs_outlive_a_restart_of_the_server(server: LiveServer) -> None:
+    run = started(server, f"{until_file(server, 'go')}; exit 5")
+    server.kill()
+    (server.project / "go").touch()
+    wait_until((server.state / "runs" / run["id"] / "exit.json").exists, "the run to end alone")
+    server.start()
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["exit_code"]) == ("failed", 5)
+
+
+def test_a_server_killed_between_sbatch_and_commit_finds_its_job_by_name(
+    server: LiveServer, slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    """The job is there, the database does not know: it must be found, not sent a second time."""
+    bin_folder = server.project / "bin"
+    bin_folder.mkdir()
+    kill = bin_folder / "sbatch"
+    kill.write_text('#!/bin/sh\nid=$(/usr/bin/sbatch "$@")\nkill -9 $PPID\necho "$id"\n')
+    kill.chmod(0o755)
+    server.stop()
+    path = server.environment["PATH"]
+    server.environment["PATH"] = f"{bin_folder}:{path}"
+    server.start()
+    run = server.submit(f"echo once; {until_file(server, 'go')}")
+    assert server.process is not None
+    server.process.wait(timeout=30)
+    server.kill()
+    server.environment["PATH"] = path
+    server.start()
+    wait_until(lambda: server.run(run["id"])["slurm_job_id"], "the job to be found")
+    (server.project / "go").touch()
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    assert server.output(run["id"]) == "once\n"
+    assert len(jobs_named(slurm, run["id"])) == 1
+
+
+def test_a_supervisor_killed_on_the_node_is_lost_with_slurms_word(server: LiveServer) -> None:
+    run = started(server, "sleep 1000")
+    claim = json.loads((server.state / "runs" / run["id"] / "claim").read_text())
+    os.kill(claim["pid"], signal.SIGKILL)
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["status_reason"]) == ("lost", "sidecar_lost")
+    assert "Slurm says FAILED" in ended["error"]
+
+
+def test_no_secret_is_in_what_slurm_keeps_of_a_job(make_slurm_server: MakeServer, slurm: SimulatedSlurm) -> None:
+    server = make_slurm_server(slurm, HF_TOKEN="server-secret").start()
+    run = started(server, f'echo "$HF_TOKEN $MINE_TOKEN"; {until_file(server, "go")}', env={"MINE_TOKEN": "run-secret"})
+    claim = json.loads((server.state / "runs" / run["id"] / "claim").read_text())
+    sidecar = Path(f"/proc/{claim['pid']}/environ").read_bytes() + Path(f"/proc/{claim['pid']}/cmdline").read_bytes()
+    assert b"-secret" not in sidecar
+    assert "-secret" not in slurm.client("scontrol", "show", "job", run["slurm_job_id"])
+    kept = subprocess.run(["grep", "-rl", "-e", "-secret", str(slurm.layout.folder)], capture_output=True, text=True)
+    assert kept.stdout == ""
+    (server.project / "go").touch()
+    server.wait_for_end(run["id"])
+    assert server.output(run["id"]) == "server-secret run-secret\n"
+
+
+def test_a_sinfo_that_hangs_costs_a_time_out_and_not_the_server(tmp_path: Path, make_server: MakeServer) -> None:
+    (tmp_path / "bin").mkdir()
+    hanging = tmp_path / "bin" / "sinfo"
+    hanging.write_text("#!/bin/sh\nsleep 1000\n")
+    hanging.chmod(0o755)
+    server = make_server(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", SLURM_CONF="/nowhere/slurm.conf").start()
+    found = server.get("/cluster")["cluster"]
+    assert (found["type"], found["status"]) == ("slurm", "offline")
+    assert server.call("POST", "/cluster", {"type": "slurm"}).status == 422
+    assert server.post("/cluster", {"type": "cpu_only"})["cluster"]["source"] == "manual"
+    assert server.wait_for_end(server.submit("true")["id"])["launcher"] == "local"
+    server.restart()
+    found = server.get("/cluster")["cluster"]
+    assert (found["type"], found["source"]) == ("cpu_only", "manual"), "what was set by hand outlives the server"
+
+
+def test_a_drained_node_degrades_the_cluster(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+    server = make_slurm_server(own_slurm).start()
+    own_slurm.client("scontrol", "update", "nodename=node2", "state=drain", "reason=test")
+    found = server.post("/cluster/detect")["cluster"]
+    assert (found["status"], found["partitions"][0]["nodes_unwell"]) == ("degraded", 1)
+    assert any("node2 is drained" in look["said"] for look in found["evidence"])
+
+
+def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(own_slurm).start()
+    going = started(server, f"{until_file(server, 'go')}; exit 4")
+    own_slurm.kill_controller()
+    began = time.monotonic()
+    made = [server.submit("echo late")["id"] for _ in range(3)]
+    assert time.monotonic() - began < 2
+    (server.project / "go").touch()
+    assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
+    wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
+    stopped = server.submit("touch never")["id"]
+    server.post(f"/runs/{stopped}/stop")
+    own_slurm.start_controller()
+    for run_id in made:
+        assert server.wait_for_end(run_id, timeout=90)["status"] == "finished"
+        assert server.output(run_id) == "late\n"
+    assert server.wait_for_end(stopped, timeout=60)["status"] == "stopped"
+    assert not (server.project / "never").exists()
+
+
+def give_up(slurm: SimulatedSlurm, node: str) -> None:
+    """What the controller does by itself once a node was silent for long enough."""
+    slurm.client("scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
+
+
+def start_again_now(slurm: SimulatedSlurm, job_id: str) -> None:
+    """Slurm lets a requeued job wait for two minutes."""
+    slurm.client("scontrol", "update", f"jobid={job_id}", "starttime=now")
+
+
+def test_a_run_whose_node_is_gone_starts_again_elsewhere(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(own_slurm).start()
+    command = f"echo $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}"
+    run = started(server, command)
+    own_slurm.lose_node(run["node"])
+    give_up(own_slurm, run["node"])
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again", timeout=60)
+    start_again_now(own_slurm, run["slurm_job_id"])
+    ended = server.wait_for_end(run["id"], timeout=90)
+    assert (ended["status"], ended["attempt"]) == ("finished", 2)
+    assert ended["node"] != run["node"]
+    assert server.output(run["id"]) == "1\n2\n"
+
+
+def test_a_run_whose_node_is_gone_and_that_may_not_start_again_is_lost(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(own_slurm).start()
+    run = started(server, "sleep 1000", slurm={"extra": ["--no-requeue"]})
+    heartbeat = server.state / "runs" / run["id"] / "heartbeat"
+    wait_until(heartbeat.exists, "the heartbeat")
+    own_slurm.lose_node(run["node"])
+    os.utime(heartbeat, (0, 0))  # as if half a minute had gone by
+    give_up(own_slurm, run["node"])
+    ended = server.wait_for_end(run["id"], timeout=90)
+    assert (ended["status"], ended["status_reason"]) == ("lost", "node_fail")
+
+
+def test_a_slurmd_that_dies_alone_does_not_make_its_runs_run_twice(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    """Slurm gives the node up and starts the job again; the first attempt still lives, and its end is the truth."""
+    server = make_slurm_server(own_slurm).start()
+    run = started(server, f"echo once; {until_file(server, 'go')}; exit 6")
+    own_slurm.kill_node(run["node"])
+    give_up(own_slurm, run["node"])
+    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "Slurm to give the node up", timeout=60)
+    start_again_now(own_slurm, run["slurm_job_id"])
+    wait_until(lambda: jobs_named(own_slurm, run["id"]) == ["RUNNING"], "the second attempt to wait", timeout=60)
+    (server.project / "go").touch()
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["exit_code"]) == ("failed", 6)
+    assert server.output(run["id"]) == "once\n"
+
+
+@pytest.mark.slow
+def test_a_job_at_slurms_own_time_limit_fails_with_that_reason(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    run = started(server, "sleep 1000")
+    slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "timelimit=1")
+    ended = server.wait_for_end(run["id"], timeout=150)
+    assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
+
+
+def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
+    """Without control groups Slurm kills it with a plain signal, and that is what is told."""
+    code = "x = bytearray(600 << 20)\nimport time\ntime.sleep(100)"
+    run = server.submit(f'python3 -c "{code}"', memory_mb=100)
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert ended["status"] in ("failed", "stopped", "lost"), ended
+    assert ended["error"] or ended["signal"], ended
+
+
+def grid(**fields: Any) -> dict[str, Any]:
+    parameters = {"lr": [0.1, 0.01], "depth": [1, 2]}
+    return {"name": "grid", "base_command": "echo", "parameters": parameters, "auto_start": True, **fields}
+
+
+def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveServer) -> None:
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def all_wait_for(reason: str) -> bool:
+        return {reason in run["status_reason"] for run in server.get(f"/runs?sweep_id={sweep}")} == {True}
+
+    wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be known")
+    server.post(f"/sweeps/{sweep}/pause")
+    wait_until(lambda: all_wait_for("JobHeldUser"), "the jobs to be held", 60)
+    server.restart()
+    server.post(f"/sweeps/{sweep}/resume")
+    wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be released", 60)
+    server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
+    wanted = grid(method="random", max_runs=6, seeds=2, sampling_seed=7, parameters={"lr": {"min": 0.1, "max": 1}})
+    made = []
+    for lab in (server, make_server("local").start()):
+        sweep = lab.post("/sweeps", wanted)["id"]
+        wait_until(lambda lab=lab, sweep=sweep: lab.get(f"/sweeps/{sweep}")["status"] == "completed", "its end", 60)
+        runs = lab.get(f"/runs?sweep_id={sweep}")
+        made.append(sorted((run["command"], run["seed"], run["config_hash"], run["status"]) for run in runs))
+        assert {run["launcher"] for run in runs} == {"slurm" if lab is server else "local"}
+    assert made[0] == made[1]
+    assert len(made[0]) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
+    tmp_path: Path, make_slurm_server: MakeServer
+) -> None:
+    """Every one ends with its true state, none twice, and Slurm is not asked more than once in five seconds."""
+    calls = tmp_path / "calls"
+    path = counting_path(calls, "squeue", "sinfo", "sacct", "scontrol")
+    with simulated_slurm(SlurmSize(nodes=3, gpus=2), Timers(node_silence_seconds=5)) as cluster:
+        server = make_slurm_server(cluster, PATH=path)
+        (server.project / "labwright.toml").unlink()  # the usual five seconds
+        server.start()
+        parent = started(server, until_file(server, "go"))
+        command = "echo $N >> ran; sleep 0.2; exit $((N % 3))"
+        made = [server.submit(command, env={"N": str(n)}, after=[parent["id"]])["id"] for n in range(300)]
+        (server.project / "go").touch()
+        wait_until(lambda: server.get("/cluster")["run_summary"]["failed"] >= 20, "some to have ended", timeout=120)
+        cluster.kill_controller()
+        cluster.kill_node("node2")
+        cluster.start_controller()
+        ended = [server.wait_for_end(run_id, timeout=600) for run_id in made]
+        wait_until(lambda: len(call_times(calls, "squeue")) > 2, "some questions to Slurm")
+        server.stop()
+    assert [run["exit_code"] for run in ended] == [n % 3 for n in range(300)]
+    assert [run["status"] for run in ended] == ["failed" if n % 3 else "finished" for n in range(300)]
+    assert sorted(map(int, (server.project / "ran").read_text().split())) == list(range(300))
+    assert len({run["slurm_job_id"].partition("_")[0] for run in ended}) == 1
+    asked = call_times(calls, "squeue")
+    assert len(asked) <= 1 + (asked[-1] - asked[0] + 1) / 5, "one question in five seconds, for all of them"
+    assert len(call_times(calls, "scontrol", "sacct")) <= 1, "the size of arrays, once"
+    minutes = (asked[-1] - asked[0]) / 60
+    assert len(call_times(calls, "sinfo")) <= 2 * (2 + minutes), "what there is: at the start, and once a minute"

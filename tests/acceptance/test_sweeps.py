@@ -1,0 +1,400 @@
+"""Sweeps at a real server: from one request to runs that end, and what they found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.domain.clock import epoch_seconds
+from labwright.sim.gpus import SimulatedGpus
+from tests.support.live_server import ENDED, LiveServer
+from tests.support.sweeping import METRIC, alerts_of, logs, make_sweep, runs_of, sweep_when
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("sweeps") / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="4", LABWRIGHT_GRACE_SECONDS="1").start()
+    yield server
+    for sweep in server.get("/sweeps"):
+        server.call("POST", f"/sweeps/{sweep['id']}/stop")
+    server.stop()
+
+
+def gate(server: LiveServer, name: str) -> str:
+    return f"until [ -e '{server.project}/{name}' ]; do sleep 0.02; done"
+
+
+def test_a_grid_with_seeds_ends_by_itself_with_mean_and_spread(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [3, 1, 2], "b": ["x y"]}, seeds=3)
+    assert made["progress"]["total"] == 9
+    done = sweep_when(lab, made["id"], "completed")
+    assert done["progress"] == {**dict.fromkeys(done["progress"], 0), "total": 9, "finished": 9}
+    assert done["best"]["params"] == {"a": 1, "b": "x y"}
+    assert (done["best"]["mean"], done["best"]["std"]) == (pytest.approx(1.1), pytest.approx(0.1))
+    assert done["best"]["n"] == 3
+    table = lab.get(f"/sweeps/{made['id']}/results")
+    assert [(row["params"]["a"], row["n"]) for row in table["configurations"]] == [(1, 3), (2, 3), (3, 3)]
+    assert table["verdict"]["kind"] == "clear"
+    assert [best for _, best in table["best_so_far"]][-1] == pytest.approx(1.1)
+    best = lab.run(done["best"]["run_id"])
+    assert best["config_hash"] == done["best"]["config_hash"]
+    assert best["command"].endswith("--b 'x y'")
+    assert {run["seed"] for run in runs_of(lab, made["id"])} == {0, 1, 2}
+
+
+def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a} * 0.01 + {seed}"), parameters={"a": [1, 2]}, seeds=3)
+    sweep_when(lab, made["id"], "completed")
+    found = lab.get(f"/sweeps/{made['id']}/results")["verdict"]
+    assert found["kind"] == "within_noise"
+    assert "less than the noise between seeds" in found["text"]
+
+
+def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command="true", parameters={"a": [1, 2]}, auto_start=False)
+    assert (made["status"], made["progress"]["ready"]) == ("draft", 2)
+    assert lab.post(f"/sweeps/{made['id']}/start")["status"] == "running"
+    sweep_when(lab, made["id"], "completed")
+    told = [e for e in lab.get("/events?limit=5000") if e["sweep_id"] == made["id"] and e["type"].startswith("sweep.")]
+    assert [e["data"].get("to", "created") for e in told if e["type"] != "sweep.updated"] == [
+        "created",
+        "running",
+        "completed",
+    ]
+    assert lab.call("POST", f"/sweeps/{made['id']}/start").status == 409
+
+
+def test_the_same_key_makes_one_sweep(lab: LiveServer) -> None:
+    body = {"name": "once", "base_command": "true", "parameters": {"a": [1, 2]}}
+    first, second = (lab.call("POST", "/sweeps", body, headers={"Idempotency-Key": "k1"}).json for _ in range(2))
+    assert first["id"] == second["id"]
+    assert second["progress"]["total"] == 2
+
+
+def test_text_never_becomes_a_command(lab: LiveServer) -> None:
+    nasty = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "it's"]
+    made = make_sweep(lab, base_command='printf "%s" "{text}" {text}', parameters={"text": nasty}, metric=None)
+    sweep_when(lab, made["id"], "completed")
+    assert sorted(lab.output(run["id"]) for run in runs_of(lab, made["id"])) == sorted(text * 2 for text in nasty)
+    assert not (lab.project / "pwned").exists()
+
+
+def test_random_draws_the_same_for_the_same_seed_and_never_twice(lab: LiveServer) -> None:
+    space = {"lr": {"min": 1e-5, "max": 0.1, "log": True}, "units": {"min": 1, "max": 64, "int": True}}
+    wanted = {"method": "random", "max_runs": 12, "sampling_seed": 5, "auto_start": False}
+    sets = []
+    for _ in range(2):
+        made = make_sweep(lab, base_command="true", parameters=space, **wanted)
+        sets.append([json.dumps(run["params"]) for run in runs_of(lab, made["id"])])
+    assert sets[0] == sets[1]
+    assert len(set(sets[0])) == 12
+
+
+def test_pause_holds_what_has_not_begun_and_resume_lets_it_go(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=f"{gate(lab, 'pause')}; true", parameters={"a": [1, 2, 3]}, parallel=1)
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 1, "the first to run")
+    assert lab.post(f"/sweeps/{made['id']}/pause")["status"] == "paused"
+    (lab.project / "pause").touch()
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 1, "the first to end")
+    lab.wait_for_end(lab.submit("true")["id"])  # the scheduler had its chance
+    assert lab.get(f"/sweeps/{made['id']}")["progress"]["queued"] == 2
+    lab.post(f"/sweeps/{made['id']}/resume")
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 3
+
+
+def test_stop_ends_every_run_and_nothing_joins_any_more(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=": {a}; sleep 100", parameters={"a": list(range(20))}, parallel=2)
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 2, "two to run")
+    assert lab.post(f"/sweeps/{made['id']}/stop")["status"] == "stopped"
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["stopped"] == 20, "all to end")
+    assert {run["status_reason"] for run in runs_of(lab, made["id"])} == {"its sweep was stopped"}
+    assert lab.call("POST", "/runs", {"command": "true", "sweep_id": made["id"]}).status == 409
+    assert lab.call("POST", f"/sweeps/{made['id']}/stop").status == 409
+
+
+def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
+    command = f"test {{a}} != 2 -o -e '{lab.project}/mended' && {logs('{a}')}"
+    made = make_sweep(lab, base_command=command, parameters={"a": [1, 2, 3]}, seeds=2)
+    done = sweep_when(lab, made["id"], "completed")
+    assert (done["progress"]["finished"], done["progress"]["failed"]) == (4, 2)
+    assert done["status_reason"] == "2 failed"
+    (lab.project / "mended").touch()
+    retried = lab.post(f"/sweeps/{made['id']}/retry-failed")
+    assert (retried["added"], retried["status"]) == (2, "running")
+    done = sweep_when(lab, made["id"], "completed")
+    assert (done["progress"]["total"], done["progress"]["finished"]) == (8, 6)
+    rows = lab.get(f"/sweeps/{made['id']}/results")["configurations"]
+    assert [(row["params"]["a"], row["n"]) for row in rows] == [(1, 2), (2, 2), (3, 2)]
+    again = [run for run in runs_of(lab, made["id"]) if run["parent_run_id"]]
+    assert {lab.run(run["parent_run_id"])["status"] for run in again} == {"failed"}
+    assert lab.call("POST", f"/sweeps/{made['id']}/retry-failed").status == 409
+
+
+def test_extend_adds_values_and_seeds_without_repeating_what_is_done(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [1, 2]}, seeds=1)
+    sweep_when(lab, made["id"], "completed")
+    before = {run["id"] for run in runs_of(lab, made["id"])}
+    grown = lab.post(f"/sweeps/{made['id']}/extend", {"parameters": {"a": [2, 3]}, "seeds": 2})
+    assert (grown["added"], grown["already"], grown["status"]) == (4, 2, "running")
+    done = sweep_when(lab, made["id"], "completed")
+    assert done["progress"]["finished"] == 6
+    assert before < {run["id"] for run in runs_of(lab, made["id"])}
+    pairs = [(run["params"]["a"], run["seed"]) for run in runs_of(lab, made["id"])]
+    assert sorted(pairs) == [(a, seed) for a in (1, 2, 3) for seed in (0, 1)]
+    refused = lab.call("POST", f"/sweeps/{made['id']}/extend", {"parameters": {"a": [1]}})
+    assert refused.status == 422
+    assert "adds nothing" in refused.json["error"]["message"]
+
+
+def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a}"), parameters={"a": list(range(7))}, budget={"runs": 3})
+    held = sweep_when(lab, made["id"], "paused")
+    assert "budget" in held["status_reason"]
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 3, "the three to end")
+    assert lab.get(f"/sweeps/{made['id']}")["progress"]["ready"] == 4
+    (alert,) = alerts_of(lab, made["id"])
+    assert (alert["choices"], alert["run_id"]) == (["raise", "stop"], None)
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 6, "three more to end")
+    held = sweep_when(lab, made["id"], "paused")
+    assert (held["budget"], held["progress"]["ready"]) == ({"runs": 6}, 1)
+    lab.post(f"/sweeps/{made['id']}/resume", {"budget": {"runs": 100}})
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 7
+    assert alerts_of(lab, made["id"]) == []
+
+
+def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab,
+        base_command=": {a}; sleep 0.6",
+        parameters={"a": list(range(20))},
+        parallel=1,
+        budget={"wall_seconds": 2.0},
+    )
+    held = sweep_when(lab, made["id"], "paused")
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 0, "the last to end")
+    assert 1 <= lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] <= 3
+    assert "budget is 2 s" in held["status_reason"]
+    lab.post(f"/sweeps/{made['id']}/stop")
+
+
+def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveServer) -> None:
+    space = {"x": {"min": 0, "max": 1}}
+    made = make_sweep(lab, base_command="exit 3", parameters=space, method="adaptive", max_runs=50, parallel=2)
+    held = sweep_when(lab, made["id"], "paused")
+    assert held["progress"]["total"] < 10
+    assert "runs that ended failed" in held["status_reason"]
+    (alert,) = alerts_of(lab, made["id"])
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})
+    sweep_when(lab, made["id"], "stopped")
+
+
+def test_a_metric_that_nobody_logs_is_noticed(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab,
+        base_command=logs("{x}"),
+        parameters={"x": {"min": 0, "max": 1}},
+        method="adaptive",
+        max_runs=30,
+        metric={"key": "lss"},
+    )
+    held = sweep_when(lab, made["id"], "paused")
+    assert "logged 'lss'; they logged loss" in held["status_reason"]
+    lab.post(f"/sweeps/{made['id']}/stop")
+
+
+CURVE = """for s in 1 2 3 4 5 6 7 8; do echo "{\\"step\\": $s, \\"loss\\": {level}}"; sleep 0.05; done
+until [ {level} -gt 2 -o -e {gate} ]; do sleep 0.05; done; [ {level} -le 2 ] || sleep 100"""
+
+
+@pytest.mark.parametrize("rule", [{"method": "median", "after_runs": 2}, {"method": "halving", "first_step": 2}])
+def test_hopeless_runs_are_stopped_early_and_say_why(lab: LiveServer, rule: dict[str, Any]) -> None:
+    """Those that lead end by themselves; the others would go on for ever."""
+    name = f"early-{rule['method']}"
+    (lab.project / name).touch()
+    made = make_sweep(
+        lab, base_command=CURVE, parameters={"level": [1, 2, 8, 9], "gate": f"{lab.project}/{name}"}, early_stop=rule
+    )
+    done = sweep_when(lab, made["id"], "completed")
+    ended = {run["params"]["level"]: (run["status"], run["status_reason"]) for run in runs_of(lab, made["id"])}
+    assert ended[1] == ("finished", "")
+    assert {ended[level][0] for level in (8, 9)} == {"stopped"}
+    assert all(ended[level][1].startswith("early_stop: ") for level in (8, 9))
+    assert done["best"]["params"]["level"] == 1
+
+
+def test_adaptive_comes_close_to_the_optimum_of_a_known_function(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab,
+        base_command=logs("1 + ({x} - 2) ^ 2 + ({y} + 1) ^ 2"),
+        parameters={"x": {"min": -5, "max": 5}, "y": {"min": -5, "max": 5}},
+        method="adaptive",
+        max_runs=40,
+        parallel=2,
+        sampling_seed=3,
+    )
+    done = sweep_when(lab, made["id"], "completed", timeout=120)
+    assert done["progress"]["finished"] == 40
+    assert len({run["config_hash"] for run in runs_of(lab, made["id"])}) == 40
+    assert 1 <= done["best"]["mean"] < 1.3
+    shares = lab.get(f"/sweeps/{made['id']}/results")["importance"]["parameters"]
+    assert set(shares) == {"x", "y"}
+
+
+def test_an_adaptive_sweep_ends_when_its_whole_space_has_been_tried(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab, base_command=logs("{a}"), parameters={"a": [1, 2, 3]}, method="adaptive", max_runs=30, parallel=1
+    )
+    assert sweep_when(lab, made["id"], "completed")["progress"]["total"] == 3
+
+
+def test_a_wild_sweep_gives_the_same_views(lab: LiveServer) -> None:
+    sweep = lab.post("/sweeps/wild", {"name": "wild", "goal": "g", "metric": METRIC})
+    for lr, seed in ((1, 0), (1, 1), (2, 0), (2, 1)):
+        command = logs(f"{lr} + 0.01 * {seed}").replace("{{", "{").replace("}}", "}")
+        run = lab.submit(command, sweep_id=sweep["id"], params={"lr": lr, "seed": seed}, seed=seed)
+        lab.wait_for_end(run["id"])
+    table = lab.get(f"/sweeps/{sweep['id']}/results")
+    assert [(row["params"], row["n"]) for row in table["configurations"]] == [({"lr": 1}, 2), ({"lr": 2}, 2)]
+    assert lab.get(f"/sweeps/{sweep['id']}")["best"]["params"] == {"lr": 1}
+    other = lab.get(f"/sweeps/{sweep['id']}/results?goal=max")
+    assert other["best"]["params"] == {"lr": 2}
+    lines = lab.call("GET", f"/sweeps/{sweep['id']}/results/export").body.decode().splitlines()
+    assert lines[0] == "trial,lr,mean,std,n,config_hash,run_ids"
+    assert len(lines) == 3
+    plain = lab.post("/sweeps/wild", {"name": "plain", "goal": ""})
+    refused = lab.call("GET", f"/sweeps/{plain['id']}/results")
+    assert refused.status == 422
+    assert "key=" in refused.json["error"]["hint"]
+
+
+def test_secrets_of_a_sweep_reach_its_runs_and_are_gone_at_its_end(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab, base_command=": {a}; echo $HF_TOKEN", parameters={"a": [1, 2]}, env={"HF_TOKEN": "s3cret"}, metric=None
+    )
+    assert (lab.state / "secrets" / f"{made['id']}.json").exists() or made["status"] == "completed"
+    sweep_when(lab, made["id"], "completed")
+    assert all(lab.output(run["id"]) == "s3cret\n" for run in runs_of(lab, made["id"]))
+    wait_until(lambda: not (lab.state / "secrets" / f"{made['id']}.json").exists(), "the secrets to be gone")
+    assert b"s3cret" not in (lab.state / "sweeps" / f"{made['id']}.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"method": "magic"}, ["method"]),
+        ({"parameters": {"lr": []}}, ["parameters", "lr"]),
+        ({"parameters": {"lr": {"min": 2, "max": 1}}}, ["parameters", "lr", "min"]),
+        ({"parameters": {f"p{n}": list(range(10)) for n in range(7)}}, ["parameters"]),
+        ({"parameters": {"lr": [1, 2, 3]}, "max_runs": 2}, ["max_runs"]),
+        ({"base_command": "train {lrr}"}, ["base_command"]),
+        ({"base_command": " "}, ["base_command"]),
+        ({"method": "random"}, ["max_runs"]),
+        ({"method": "adaptive", "max_runs": 3, "metric": None}, ["method"]),
+        ({"early_stop": {"method": "median"}, "metric": None}, ["early_stop"]),
+        ({"budget": {"runs": 0}}, ["budget", "runs"]),
+        ({"seeds": 3, "parameters": {"seed": [1]}}, ["parameters", "seed"]),
+        ({"unknown": 1}, ["unknown"]),
+        ({"workdir": "/nowhere"}, None),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place_and_nothing_is_made(
+    lab: LiveServer, change: dict[str, Any], field: list[str] | None
+) -> None:
+    before = len(lab.get("/sweeps?limit=1000"))
+    body = {"name": "bad", "base_command": "train", "parameters": {"lr": [1]}, "metric": METRIC, **change}
+    refused = lab.call("POST", "/sweeps", body)
+    assert refused.status == 422, refused.body
+    assert refused.json["error"].get("field") == field
+    assert refused.json["error"]["hint"]
+    assert len(lab.get("/sweeps?limit=1000")) == before
+
+
+COUNT = (
+    "exec 9>lock; flock 9; n=$(($(cat n 2>/dev/null || echo 0)+1)); echo $n > n; echo $n {a} >> seen; flock -u 9;"
+    " sleep 0.1; flock 9; echo $(($(cat n)-1)) > n"
+)
+
+
+@pytest.fixture
+def four_cards(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
+    cards = SimulatedGpus.create(tmp_path / "sim", 4)
+    return make_server(**cards.environment(os.environ)).start()
+
+
+def test_three_at_once_on_four_cards_and_none_idle_within_that(four_cards: LiveServer) -> None:
+    """Counted by the runs themselves, in and out of a locked file; and by the server's own story."""
+    made = make_sweep(
+        four_cards, base_command=COUNT, parameters={"a": list(range(50))}, parallel=3, metric=None, gpus=1
+    )
+    assert sweep_when(four_cards, made["id"], "completed", timeout=120)["progress"]["finished"] == 50
+    seen = [int(line.split()[0]) for line in (four_cards.project / "seen").read_text().splitlines()]
+    assert max(seen) <= 3
+    assert {len(run["gpu_uuids"]) for run in runs_of(four_cards, made["id"])} == {1}
+    active, full = busy_share(four_cards, made["id"], 3)
+    assert active == 3
+    assert full > 0.8
+
+
+def busy_share(server: LiveServer, sweep_id: str, wanted: int) -> tuple[int, float]:
+    """How many runs were active at most, and for which share of the time so many were, while others waited."""
+    moves = [
+        (epoch_seconds(event["time"]), event["data"]["to"])
+        for event in server.get("/events?limit=5000&types=run.status")
+        if event["sweep_id"] == sweep_id
+    ]
+    active, most, launched, full, at = 0, 0, 0, 0.0, 0.0
+    begin = moves[0][0]
+    for time, to in moves:
+        full += time - at if active == wanted else 0.0
+        at = time
+        launched += to == "launching"
+        active += (to == "launching") - (to in ENDED)
+        most = max(most, active)
+        if launched == 50:
+            break
+    return most, full / (at - begin)
+
+
+def test_a_budget_in_gpu_hours_counts_cards_and_what_is_promised(four_cards: LiveServer) -> None:
+    made = make_sweep(
+        four_cards,
+        base_command=": {a}; sleep 0.5",
+        parameters={"a": list(range(40))},
+        gpus=2,
+        budget={"gpu_hours": 6 / 3600},
+        time_limit_seconds=1.5,
+        metric=None,
+    )
+    held = sweep_when(four_cards, made["id"], "paused")
+    assert "GPU-hours" in held["status_reason"]
+    wait_until(lambda: four_cards.get(f"/sweeps/{made['id']}")["progress"]["running"] == 0, "the last to end")
+    runs = [run for run in runs_of(four_cards, made["id"]) if run["started_at"]]
+    used = sum(2 * (epoch_seconds(run["ended_at"]) - epoch_seconds(run["started_at"])) for run in runs)
+    assert 1 <= len(runs) < 40
+    assert used <= 6
+    assert alerts_of(four_cards, made["id"])[0]["rule"] == "sweep_budget:gpu_hours"
+
+
+def test_two_sweeps_share_the_cards_fairly(four_cards: LiveServer) -> None:
+    wait = gate(four_cards, "fair")
+    holders = [four_cards.submit(wait, gpus=1)["id"] for _ in range(4)]
+    for holder in holders:
+        four_cards.wait_for_status(holder, "running")
+    early, late = (
+        make_sweep(four_cards, base_command=COUNT, parameters={"a": [name + str(n) for n in range(12)]}, metric=None)
+        for name in ("early", "late")
+    )
+    (four_cards.project / "fair").touch()
+    for sweep in (early, late):
+        sweep_when(four_cards, sweep["id"], "completed")
+    began = [line.split()[1][0] for line in (four_cards.project / "seen").read_text().splitlines()]
+    assert abs(began[:12].count("e") - 6) <= 2, began

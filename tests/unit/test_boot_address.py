@@ -1,0 +1,31 @@
+"""What a server tells runs of its address: only what leads somewhere from where they are."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from labwright.server.boot import listen, name_for_others
+
+
+def test_a_server_on_loopback_has_no_address_for_other_machines() -> None:
+    listener = listen("127.0.0.1", 0, chosen=False)
+    listener.socket.close()
+    assert listener.url.startswith("http://127.0.0.1:")
+    assert listener.node_url == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "address", "name"),
+    [
+        ("10.1.2.3", "10.1.2.3", "10.1.2.3"),
+        ("login1", "10.1.2.3", "login1"),
+        ("0.0.0.0", "0.0.0.0", socket.gethostname()),
+        ("[::]", "::", socket.gethostname()),
+        ("localhost", "127.0.0.1", ""),
+        ("[::1]", "::1", ""),
+    ],
+)
+def test_others_call_it_by_what_they_can_reach(shown: str, address: str, name: str) -> None:
+    assert name_for_others(shown, address) == name

@@ -1,0 +1,79 @@
+"""Limits of containers and control groups, old and new, count as the machine's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labwright.compute.machine import usable_cores, usable_memory_mb
+
+GROUP = "user.slice/job"
+
+
+def make(root: Path, own: str) -> Path:
+    """A file tree as the kernel shows it, with the groups this process is in."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(own)
+    return root
+
+
+def put(root: Path, path: str, text: str) -> None:
+    target = root / "sys/fs/cgroup" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+@pytest.fixture
+def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(32)))
+
+
+@pytest.mark.usefixtures("many_cores")
+def test_without_limits_it_is_the_machine(tmp_path: Path) -> None:
+    root = make(tmp_path, "0::/\n")
+    assert usable_cores(root) == 32
+    assert usable_memory_mb(root) == psutil.virtual_memory().total >> 20
+
+
+@pytest.mark.usefixtures("many_cores")
+@pytest.mark.parametrize(("quota", "cores"), [("400000 100000", 4), ("max 100000", 32), ("50000 100000", 1)])
+def test_a_quota_of_the_new_kind_counts(tmp_path: Path, quota: str, cores: int) -> None:
+    root = make(tmp_path, f"0::/{GROUP}\n")
+    put(root, f"{GROUP}/cpu.max", f"{quota}\n")
+    assert usable_cores(root) == cores
+
+
+@pytest.mark.usefixtures("many_cores")
+def test_a_limit_on_a_group_above_counts_too(tmp_path: Path) -> None:
+    root = make(tmp_path, f"0::/{GROUP}\n")
+    put(root, "user.slice/cpu.max", "200000 100000\n")
+    put(root, "user.slice/memory.max", f"{300 << 20}\n")
+    put(root, f"{GROUP}/memory.max", "max\n")
+    assert (usable_cores(root), usable_memory_mb(root)) == (2, 300)
+
+
+@pytest.mark.usefixtures("many_cores")
+def test_limits_of_the_old_kind_count(tmp_path: Path) -> None:
+    root = make(tmp_path, "4:memory:/box\n2:cpu,cpuacct:/box\n0::/\n")
+    put(root, "cpu/box/cpu.cfs_quota_us", "300000\n")
+    put(root, "cpu/box/cpu.cfs_period_us", "100000\n")
+    put(root, "memory/box/memory.limit_in_bytes", f"{200 << 20}\n")
+    assert (usable_cores(root), usable_memory_mb(root)) == (3, 200)
+
+
+@pytest.mark.usefixtures("many_cores")
+def test_no_limit_of_the_old_kind_is_none(tmp_path: Path) -> None:
+    root = make(tmp_path, "4:memory:/\n2:cpu,cpuacct:/\n")
+    put(root, "cpu/cpu.cfs_quota_us", "-1\n")
+    put(root, "cpu/cpu.cfs_period_us", "100000\n")
+    put(root, "memory/memory.limit_in_bytes", "9223372036854771712\n")
+    assert usable_cores(root) == 32
+    assert usable_memory_mb(root) == psutil.virtual_memory().total >> 20
+
+
+def test_a_cpuset_is_seen_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5})
+    assert usable_cores(make(tmp_path, "0::/\n")) == 2

@@ -1,0 +1,147 @@
+"""The environment of a project: what is there is used, what is not is made, nothing is executed."""
+
+# ruff: noqa: E501 - small projects, written as their authors would
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labwright.planning.scan import Environment, run_command, scan_project
+from tests.unit.test_scan_flags import write
+
+TRAIN = "import argparse, numpy\np = argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args()\n"
+BOMB = "#!/bin/sh\ntouch {}/executed\n"
+
+
+def tools(folder: Path, *names: str) -> str:
+    """A PATH with only these commands, each of which leaves a mark if it is run."""
+    bin_ = folder.parent / "bin"
+    bin_.mkdir(exist_ok=True)
+    for name in names:
+        (bin_ / name).write_text(BOMB.format(folder.parent))
+        (bin_ / name).chmod(0o755)
+    return str(bin_)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write(tmp_path / "project", {"train.py": TRAIN})
+
+
+def environment(project: Path, *there: str, **variables: str) -> Environment:
+    environ = {"PATH": tools(project, *there), "HOME": str(project.parent / "home"), **variables}
+    found = scan_project(project, environ=environ).environment
+    assert not (project.parent / "executed").exists()
+    return found
+
+
+def make_venv(folder: Path, *packages: str, version: str = "3.12.1", line: str = "version") -> None:
+    write(
+        folder,
+        {"pyvenv.cfg": f"home = /usr/bin\n{line} = {version}\n", "bin/activate": "", "bin/python": BOMB.format(folder)},
+    )
+    (folder / "bin/python").chmod(0o755)
+    for package in packages:
+        (folder / "lib/python3.12/site-packages" / package).mkdir(parents=True)
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", "env", "my env"])
+def test_a_venv_in_the_project_is_activated(project: Path, name: str) -> None:
+    make_venv(project / name, "numpy", line="version_info" if name == "venv" else "version")
+    found = environment(project, "uv", "python3")
+    assert found.chosen and (found.chosen.kind, found.chosen.version) == ("venv", "3.12.1")
+    quoted = f"'{name}'" if " " in name else name
+    assert found.activation == f"source {quoted}/bin/activate && "
+    assert (found.create, found.notes, found.word) == ((), (), "venv")
+
+
+def test_what_a_venv_lacks_is_said(project: Path) -> None:
+    make_venv(project / ".venv")
+    assert "lacks numpy" in environment(project).notes[0]
+
+
+def test_a_conda_environment_that_the_project_names_is_found(project: Path) -> None:
+    write(
+        project,
+        {"environment.yml": "name: nets\ndependencies:\n  - python=3.10\n  - numpy>=1\n  - pip:\n    - einops\n"},
+    )
+    write(project.parent / "home/miniconda3/envs/nets/conda-meta", {"python-3.10.14-h1_0.json": "{}"})
+    found = environment(project, "uv", "python3")
+    assert found.chosen and (found.chosen.kind, found.chosen.version) == ("conda", "3.10.14")
+    assert found.activation == "conda run --no-capture-output -n nets "
+    assert (found.files[0].packages, found.files[0].requires_python) == (("numpy", "einops"), "=3.10")
+
+
+def test_micromamba_by_its_root_prefix(project: Path) -> None:
+    write(project, {"environment.yml": "name: nets\n"})
+    write(project.parent / "micromamba/envs/nets/conda-meta", {"python-3.9.1-0.json": "{}"})
+    found = environment(project, MAMBA_ROOT_PREFIX=str(project.parent / "micromamba"))
+    assert (found.activation, found.word) == ("micromamba run -n nets ", "conda")
+
+
+def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) -> None:
+    make_venv(project.parent / "other")
+    assert environment(project, "uv", VIRTUAL_ENV=str(project.parent / "other")).chosen is None
+    make_venv(project.parent / "third", "numpy")
+    found = environment(project, "uv", VIRTUAL_ENV=str(project.parent / "third"))
+    assert found.activation == f"source {project.parent}/third/bin/activate && "
+
+
+@pytest.mark.parametrize(
+    ("files", "there", "create"),
+    [
+        ({"requirements.txt": "numpy\n"}, ["uv", "conda", "python3"],
+         "uv venv .venv && source .venv/bin/activate && uv pip install -r requirements.txt"),
+        ({"requirements.txt": "numpy\n"}, ["python3"],
+         "python3 -m venv .venv && source .venv/bin/activate && python -m pip install -r requirements.txt"),
+        ({"pyproject.toml": "[project]\nname = 'x'\n", "uv.lock": ""}, ["uv"], "uv sync"),
+        ({"pyproject.toml": "[project]\nname = 'x'\ndependencies = ['numpy']\n"}, ["uv"],
+         "uv venv .venv && source .venv/bin/activate && uv pip install -e ."),
+        ({"pyproject.toml": "[tool.ruff]\n", "requirements.txt": "numpy"}, ["uv"],
+         "uv venv .venv && source .venv/bin/activate && uv pip install -r requirements.txt"),
+        ({"setup.py": "from setuptools import setup\nsetup(install_requires=['numpy'])\n"}, ["python3"],
+         "python3 -m venv .venv && source .venv/bin/activate && python -m pip install -e ."),
+        ({"environment.yml": "name: nets\n"}, ["uv", "micromamba", "conda"], "micromamba create -y -n nets -f environment.yml"),
+        ({"environment.yml": "name: nets\n"}, ["uv", "conda"], "conda env create -n nets -f environment.yml"),
+        ({}, ["uv"], "uv venv .venv && source .venv/bin/activate && uv pip install numpy"),
+    ],
+)  # fmt: skip
+def test_without_an_environment_the_commands_to_make_one(
+    project: Path, files: dict[str, str], there: list[str], create: str
+) -> None:
+    write(project, files)
+    found = environment(project, *there)
+    assert found.chosen is None
+    assert found.create == (create,)
+    assert found.activation == ("source .venv/bin/activate && " if "nets" not in create else found.activation)
+
+
+def test_without_uv_conda_goes_before_pip(project: Path) -> None:
+    write(project, {"requirements.txt": "numpy\n"})
+    found = environment(project, "conda", "python3")
+    run = "conda run --no-capture-output -p ./.venv "
+    assert found.create == ("conda create -y -p ./.venv python pip", f"{run}python -m pip install -r requirements.txt")
+    assert (found.activation, found.word) == (run, "conda")
+
+
+def test_a_script_of_the_standard_library_needs_no_environment(project: Path) -> None:
+    write(project, {"train.py": TRAIN.replace(", numpy", "")})
+    found = environment(project, "python3", "uv")
+    assert found.chosen and found.chosen.kind == "system"
+    assert found.activation == ""
+
+
+def test_a_run_command_is_put_together_from_all_of_it(project: Path) -> None:
+    make_venv(project / ".venv", "numpy")
+    scan = scan_project(project, environ={"PATH": ""})
+    command = run_command(scan.entry_points[0], scan.environment, {"lr": 1e-05})
+    assert command == "source .venv/bin/activate && python train.py --lr 1e-05"
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "environment.yml", "setup.py", "Pipfile"])
+def test_a_broken_file_does_not_stop_the_scan(project: Path, name: str) -> None:
+    write(project, {name: "]][[ = : {{ \x07 %%\n\t- a\n"})
+    scan = scan_project(project, environ={"PATH": ""})
+    assert scan.entry_points
+    assert name in {skipped.path for skipped in scan.skipped}

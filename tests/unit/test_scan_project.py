@@ -1,0 +1,237 @@
+"""The whole scan: what is started, what is left out, and that nothing can hurt it."""
+
+# ruff: noqa: E501 - small projects, written as their authors would
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from labwright.domain.errors import Invalid
+from labwright.planning.scan import Kind, Limits, ProjectScan, SetBy, rehearsal_flags, run_command, scan_project
+from labwright.planning.scan.facts import Environment
+from tests.unit.test_scan_flags import scanned, write
+
+SCRIPT = "import argparse\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=0.1)\n    p.parse_args()\nif __name__ == '__main__':\n    main()\n"
+
+
+def scan(folder: Path, files: dict[str, str], limits: Limits | None = None) -> ProjectScan:
+    return scan_project(write(folder, files), environ={"PATH": ""}, limits=limits)
+
+
+def why(found: ProjectScan) -> dict[str, str]:
+    return {skipped.path: skipped.reason for skipped in found.skipped}
+
+
+def test_entry_points_are_ranked_with_reasons(tmp_path: Path) -> None:
+    files = dict.fromkeys(("train.py", "evaluate.py", "tools/convert.py", "tests/test_train.py", "main.py"), SCRIPT)
+    found = scan(tmp_path, files)
+    assert [(entry.path, entry.kind) for entry in found.entry_points] == [
+        ("train.py", Kind.TRAIN), ("evaluate.py", Kind.EVALUATE), ("main.py", Kind.OTHER), ("tools/convert.py", Kind.OTHER),
+    ]  # fmt: skip
+    assert "the name train" in found.entry_points[0].reasons
+
+
+def test_modules_and_console_scripts(tmp_path: Path) -> None:
+    found = scan(
+        tmp_path,
+        {
+            "pyproject.toml": "[project]\nname = 'nets'\n[project.scripts]\nnets-train = 'nets.cli:run'\n",
+            "src/nets/__init__.py": "",
+            "src/nets/train.py": "from . import model\n" + SCRIPT,
+            "src/nets/model.py": "",
+            "src/nets/cli.py": "import argparse\ndef run():\n    p = argparse.ArgumentParser()\n    p.add_argument('--wd')\n",
+            "pkg/__init__.py": "",
+            "pkg/eval.py": "from pkg import data\n" + SCRIPT,
+            "pkg/data.py": "",
+        },
+    )
+    commands = {entry.path: entry.command for entry in found.entry_points}
+    assert commands == {
+        "src/nets/train.py": "PYTHONPATH=src python -m nets.train",
+        "src/nets/cli.py": "nets-train",
+        "pkg/eval.py": "python -m pkg.eval",
+    }
+    cli = found.entry_point("nets-train")
+    assert cli and [flag.name for flag in cli.flags] == ["wd"]
+
+
+def test_the_scan_survives_a_trip_through_json(tmp_path: Path) -> None:
+    found = scan(tmp_path, {"train.py": SCRIPT, "environment.yml": "name: x\n"})
+    assert json.loads(json.dumps(found.to_dict()))["entry_points"][0]["flags"][0]["option"] == "--lr"
+
+
+def test_nothing_of_the_project_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    bomb = f"open({str(mark)!r}, 'w')\n"
+    found = scan(
+        tmp_path / "p",
+        {
+            "train.py": bomb + SCRIPT,
+            "setup.py": bomb,
+            "conftest.py": bomb,
+            "conf.yaml": f"a: !!python/object/apply:builtins.open [{mark}, w]\n",
+            "sitecustomize.py": bomb,
+            "argparse.py": bomb,
+        },
+    )
+    assert found.entry_points
+    assert not mark.exists()
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "train.py": SCRIPT,
+            "old_train.py": "print 'hello'\nif __name__ == '__main__': pass\n",
+            "main.py": "if __name__ == '__main__':\n  def (\n",
+            "deep_train.py": "x = " + "(" * 5000 + ")" * 5000 + "\n",
+            "note.ipynb": "{}",
+            ".venv/pyvenv.cfg": "version = 3.11.1\n",
+            ".venv/lib/train.py": SCRIPT,
+            "node_modules/train.py": SCRIPT,
+        },
+    )
+    (tmp_path / "binary_train.py").write_bytes(b"\0\1\2__main__")
+    (tmp_path / "latin_train.py").write_bytes(b"# caf\xe9\n" + SCRIPT.encode())
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "self").symlink_to("self")
+    (tmp_path / "outside.py").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "train_pipe.py")
+    found = scan_project(tmp_path, environ={"PATH": ""})
+    reasons = why(found)
+    assert [entry.path for entry in found.entry_points] == ["latin_train.py", "train.py"]
+    assert reasons["old_train.py"] == "Python 2, line 1"
+    assert reasons["main.py"].startswith("syntax error in line")
+    assert reasons["binary_train.py"] == "binary"
+    assert reasons["loop"] == "a link to a folder"
+    assert reasons["note.ipynb"] == "notebooks are not read"
+    assert reasons[".venv"] == "a Python environment"
+    assert "deep_train.py" in reasons
+
+
+def test_limits_hold_and_are_said(tmp_path: Path) -> None:
+    files = {f"data/{index}.txt": "x" for index in range(60)} | {
+        "train.py": SCRIPT,
+        "a/b/c/deep.py": SCRIPT,
+        "big_train.py": "#" * 5000,
+    }
+    found = scan(tmp_path, files, Limits(entries_of_a_folder=50, depth=2, bytes_of_a_file=1000))
+    assert [entry.path for entry in found.entry_points] == ["train.py"]
+    reasons = why(found)
+    assert "data" in reasons["data"] and "deeper" in reasons["a/b/c"] and "5000 bytes" in reasons["big_train.py"]
+    assert found.complete
+    few = scan(tmp_path, {}, Limits(files=10))
+    assert (few.complete, few.files_seen) == (False, 10)
+    assert not scan(tmp_path, {}, Limits(seconds=0)).complete
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        scan_project(tmp_path / "nowhere")
+
+
+def test_two_thousand_files_take_less_than_two_seconds(tmp_path: Path) -> None:
+    body = "\n".join(f"def f{n}(x):\n    y = x + {n}\n    return [y for _ in range({n})]" for n in range(30))
+    files = {
+        f"pkg{n % 40}/module_{n}.py": f"import os\nimport pkg{(n + 1) % 40}.module_{n + 1}\n{body}\n"
+        for n in range(1990)
+    }
+    write(tmp_path, files | {f"train_{n}.py": f"from pkg1 import module_{n}\n{SCRIPT}" for n in range(10)})
+    started = time.perf_counter()
+    found = scan_project(tmp_path, environ={"PATH": ""})
+    assert (found.files_seen, len(found.entry_points)) == (2000, 10)
+    assert time.perf_counter() - started < 2
+
+
+def test_yaml_that_grows_is_not_expanded(tmp_path: Path) -> None:
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(24)
+    )
+    code = "import hydra\n@hydra.main(config_path='.', config_name='config')\ndef main(cfg): ...\nif __name__ == '__main__':\n    main()\n"
+    found = scan(tmp_path, {"train.py": code, "config.yaml": bomb})
+    assert "aliases" in why(found)["config.yaml"]
+
+
+def test_earlier_launches(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "train.py": SCRIPT,
+            "job.sbatch": "#!/bin/bash\n#SBATCH --gres=gpu:1\n#SBATCH -t 1:00:00\nmodule load cuda\nsrun python train.py \\\n    --lr 0.1\n",
+            "submit_all.sh": "# python train.py --no\nfor s in 1 2; do sbatch job.sbatch; done\n",
+            "Makefile": "LR := 1\ntrain: data\n\t@python train.py --lr $(LR)\ntest:\n\tpython -m pytest\n",
+            "README.md": "# x\n```bash\n$ pip install -r requirements.txt\n$ python train.py --lr 3\n```\npython is nice\n",
+        },
+    )
+    history = tmp_path.parent / f"{tmp_path.name}-history"
+    history.write_text(": 1700000000:0;torchrun --nproc 2 train.py\nls -la\npython show.py\n")
+    quiet = scan_project(tmp_path, environ={"PATH": ""}, earlier_runs=["python train.py --lr 9"])
+    assert [(launch.kind, launch.command, launch.where) for launch in quiet.launches] == [
+        ("run", "python train.py --lr 9", "runs"),
+        ("make", "python train.py --lr $(LR)", "Makefile:3 (train)"),
+        ("readme", "python train.py --lr 3", "README.md:4"),
+        ("slurm", "srun python train.py --lr 0.1", "job.sbatch:5"),
+        ("script", "for s in 1 2; do sbatch job.sbatch; done", "submit_all.sh:2"),
+    ]
+    assert quiet.launches[3].options == ("--gres=gpu:1", "-t 1:00:00")
+    told = scan_project(tmp_path, environ={"PATH": ""}, history=str(history))
+    assert told.launches[-1].command == "torchrun --nproc 2 train.py"
+
+
+def test_evaluation_files_are_listed_for_protection(tmp_path: Path) -> None:
+    found = scan(
+        tmp_path,
+        {
+            "train.py": SCRIPT,
+            "eval.py": SCRIPT,
+            "nets/metrics.py": "",
+            "data/test.csv": "1",
+            "data/train.csv": "1",
+            "tests/test_x.py": "",
+        },
+    )
+    assert {file.path for file in found.evaluation_files} == {"eval.py", "nets/metrics.py", "data/test.csv"}
+
+
+def test_the_shortest_rehearsal_comes_first(tmp_path: Path) -> None:
+    code = SCRIPT.replace(
+        "p.parse_args()",
+        "[p.add_argument(n, type=int) for n in ()]\n    p.add_argument('--epochs', type=int)\n    p.add_argument('--debug', action='store_true')\n    p.add_argument('--max-steps', type=int)",
+    )
+    entry = scanned(tmp_path, {"train.py": code})
+    assert [(flag.option, value) for flag, value in rehearsal_flags(entry.flags)] == [
+        ("--max-steps", 2), ("--epochs", 1), ("--debug", True),
+    ]  # fmt: skip
+
+
+def test_commands_are_typed_as_each_style_wants_them(tmp_path: Path) -> None:
+    code = "import os\nLR = float(os.environ.get('LR', '1'))\nNAME = os.environ.get('NAME', '')\nSIZE = 3\nfor i in range(3):\n    print('loss', i)\n"
+    entry = scanned(tmp_path, {"train.py": code})
+    assert run_command(entry, Environment(), {"lr": 0.1, "name": "a b"}) == "LR=0.1 NAME='a b' python train.py"
+    assert entry.flag("SIZE") and entry.flag("SIZE").set_by is SetBy.EDIT  # type: ignore[union-attr]
+    with pytest.raises(Invalid, match="cannot be set from outside"):
+        run_command(entry, Environment(), {"SIZE": 4})
+    with pytest.raises(Invalid, match="has no flag"):
+        run_command(entry, Environment(), {"depth": 4})
+
+
+def test_switches_and_subcommands_go_where_they_belong(tmp_path: Path) -> None:
+    code = """
+        import argparse
+        p = argparse.ArgumentParser()
+        p.add_argument("--quiet", action="store_true")
+        t = p.add_subparsers().add_parser("fit")
+        t.add_argument("--amp", action=argparse.BooleanOptionalAction, default=False)
+        t.add_argument("--no-ema", dest="ema", action="store_false")
+        t.add_argument("--dims", nargs="+", type=int)
+        p.parse_args()
+    """
+    entry = scanned(tmp_path, {"train.py": code})
+    values = {"quiet": True, "amp": False, "ema": True, "dims": [1, 2]}
+    assert run_command(entry, Environment(), values, "fit") == "python train.py --quiet fit --no-amp --dims 1 2"
+    assert run_command(entry, Environment(), {"ema": False}, "fit") == "python train.py fit --no-ema"

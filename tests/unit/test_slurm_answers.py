@@ -1,0 +1,169 @@
+"""What Slurm prints, old and new, is read as it is meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent, client_environment
+from labwright.compute.slurm.probe import count_gpus, probe_max_array_size, probe_slurm, read_duration, read_rows
+from labwright.compute.slurm.states import Phase, ending_of, expand_tasks, read_squeue
+from labwright.domain.run import RunStatus
+
+
+def squeue(*rows: str) -> str:
+    return "".join(row.replace("|", "\x1f") + "\n" for row in rows)
+
+
+def test_a_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
+    single, task, pending = read_squeue(
+        squeue(
+            "17|RUNNING|None|run-0123456789|node1",
+            "2_4|COMPLETED|None|array-0123456789|node[1-2]",
+            "2_[5-7,9%1]|PENDING|JobArrayTaskLimit|array-0123456789|",
+        )
+    )
+    assert (single.job_id, single.tasks, single.phase, single.id_of(None)) == ("17", None, Phase.ACTIVE, "17")
+    assert (task.job_id, task.tasks, task.phase, task.id_of(4)) == ("2", (4,), Phase.ENDED, "2_4")
+    assert (pending.job_id, pending.tasks, pending.phase) == ("2", (5, 6, 7, 9), Phase.PENDING)
+    assert pending.pending_words == "Slurm: pending (JobArrayTaskLimit)"
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [
+        ("1-5%1", (1, 2, 3, 4, 5)),
+        ("3", (3,)),
+        ("0-8:4", (0, 4, 8)),
+        ("0,3,7-9%2", (0, 3, 7, 8, 9)),
+        ("1-3,...", (1, 2, 3)),
+    ],
+)
+def test_tasks_of_an_array_are_counted_out(text: str, tasks: tuple[int, ...]) -> None:
+    assert expand_tasks(text) == tasks
+
+
+def test_lines_that_are_no_rows_are_passed_over() -> None:
+    assert read_squeue("slurm_load_jobs error: something\n\n") == []
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "reason"),
+    [
+        ("1|TIMEOUT|TimeLimit|x|n1", RunStatus.FAILED, "time_limit"),
+        ("1|OUT_OF_MEMORY|OutOfMemory|x|n1", RunStatus.FAILED, "out_of_memory"),
+        ("1|NODE_FAIL|NodeDown|x|n1", RunStatus.LOST, "node_fail"),
+        ("1|PREEMPTED|None|x|n1", RunStatus.FAILED, "preempted"),
+        ("1|CANCELLED|None|x|", RunStatus.STOPPED, "cancelled in Slurm"),
+        ("1|FAILED|NonZeroExitCode|x|n1", RunStatus.LOST, "sidecar_lost"),
+        ("1|COMPLETED|None|x|n1", RunStatus.LOST, "sidecar_lost"),
+        ("1|FAILED|BadConstraints|x|", RunStatus.FAILED, "slurm_refused"),
+    ],
+)
+def test_slurms_word_for_an_end_becomes_ours(row: str, status: RunStatus, reason: str) -> None:
+    (job,) = read_squeue(squeue(row))
+    ending = ending_of(job)
+    assert job.phase is Phase.ENDED
+    assert (ending.status, ending.reason) == (status, reason)
+    assert ending.words
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SOMETHING_NEW"])
+def test_a_state_nobody_foresaw_is_not_an_end(state: str) -> None:
+    assert read_squeue(squeue(f"1|{state}|None|x|n1"))[0].phase is Phase.ACTIVE
+
+
+def test_nodes_and_partitions_are_read_from_sinfo() -> None:
+    rows = read_rows(
+        squeue(
+            "n1|gpu*|up|1-00:00:00|64|gpu:a100:4(S:0-1)|idle",
+            "n2|gpu*|up|1-00:00:00|64|gpu:a100:4(S:0-1)|down*",
+            "n2|debug|up|30:00|64|gpu:a100:4(S:0-1)|drained",
+            "n3|cpu|down|infinite|128+|(null)|mixed-",
+        )
+    )
+    assert [(row.partition, row.is_default, row.gpus, row.is_unwell) for row in rows] == [
+        ("gpu", True, 4, False), ("gpu", True, 4, True), ("debug", False, 4, True), ("cpu", False, 0, False),
+    ]  # fmt: skip
+    assert [row.time_limit_seconds for row in rows] == [86400, 86400, 1800, None]
+    assert rows[3].cpus == 128
+
+
+@pytest.mark.parametrize(
+    ("gres", "count"),
+    [
+        ("(null)", 0),
+        ("gpu:2", 2),
+        ("gpu:a100:4", 4),
+        ("gpu:a100:4(S:0-1),gpu:v100:2", 6),
+        ("shard:8,gpu:1", 1),
+        ("nic:3", 0),
+    ],
+)
+def test_gpus_are_counted_from_gres(gres: str, count: int) -> None:
+    assert count_gpus(gres) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("infinite", None), ("n/a", None), ("10:00", 600), ("1:00:00", 3600), ("2-12:00:00", 216_000), ("0:30", 30)],
+)
+def test_durations_are_read(text: str, seconds: int | None) -> None:
+    assert read_duration(text) == seconds
+
+
+def fake(tmp_path: Path, program: str, script: str) -> SlurmCommands:
+    path = tmp_path / program
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"})
+
+
+def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
+    with pytest.raises(SlurmSilent, match="did not answer in") as caught:
+        fake(tmp_path, "squeue", "sleep 100 & wait").call("squeue", timeout=0.2)
+    assert caught.value.in_doubt
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+            SlurmSilent,
+        ),
+        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", SlurmSilent),
+        ("sbatch: error: QOSMaxSubmitJobPerUserLimit", SlurmSilent),
+        ("sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying", SlurmSilent),
+        ("sbatch: error: Batch job submission failed: Invalid partition name specified", SlurmRefused),
+        ("sbatch: error: Batch job submission failed: Invalid account or account/partition combination", SlurmRefused),
+    ],
+)
+def test_not_now_and_never_are_told_apart(tmp_path: Path, words: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind) as caught:
+        fake(tmp_path, "sbatch", f"echo '{words}' >&2; exit 1").call("sbatch")
+    assert not str(caught.value).startswith("sbatch:")
+
+
+def test_the_size_of_arrays_is_asked_for_and_has_a_default(tmp_path: Path) -> None:
+    assert probe_max_array_size(fake(tmp_path, "scontrol", "echo 'MaxArraySize            = 77'")) == 77
+    assert probe_max_array_size(fake(tmp_path, "scontrol", "echo nothing")) == 1001
+
+
+def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path) -> None:
+    found = probe_slurm({"PATH": str(tmp_path)})
+    assert (found.answers, found.is_configured, found.said) == (False, False, "sinfo is not installed")
+
+
+def test_sbatch_is_sent_no_secret_and_nothing_of_an_allocation_around_us() -> None:
+    kept = client_environment(
+        {
+            "PATH": "/bin", "HOME": "/h", "SLURM_CONF": "/c", "SLURM_JOB_ID": "7", "HF_TOKEN": "x", "AWS_SECRET": "y",
+            "SBATCH_ACCOUNT": "a", "SBATCH_EXPORT": "ALL", "PGPASSWORD": "z", "LC_ALL": "C",
+        }
+    )  # fmt: skip
+    assert kept == {
+        "PATH": "/bin", "HOME": "/h", "SLURM_CONF": "/c", "SBATCH_ACCOUNT": "a", "LC_ALL": "C", "SLURM_BITSTR_LEN": "0",
+    }  # fmt: skip

@@ -1,0 +1,88 @@
+"""A job that Slurm starts again waits for an attempt that may still live on another node."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.paths import RunPaths
+from labwright.processes import identity
+from labwright.sidecar import slurm
+from labwright.sidecar.slurm import is_to_run
+
+ELSEWHERE = {"pid": 1, "start_time": 1, "boot_id": "another machine", "host": "another"}
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPaths:
+    monkeypatch.setattr(slurm, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "_SILENCE_SECONDS", 0.3)
+    return RunPaths(tmp_path)
+
+
+def claim(paths: RunPaths, attempt: int, owner: dict[str, Any]) -> None:
+    Path(paths.claim(attempt)).write_text(json.dumps(owner))
+
+
+def ended(paths: RunPaths, attempt: int, reason: str) -> None:
+    Path(paths.exit).write_text(json.dumps({"attempt": attempt, "reason": reason}))
+
+
+def test_the_first_attempt_waits_for_nobody(paths: RunPaths) -> None:
+    assert is_to_run(paths, "run-x", 1)
+
+
+def test_an_attempt_that_never_began_is_not_waited_for(paths: RunPaths) -> None:
+    assert is_to_run(paths, "run-x", 2)
+
+
+def test_after_an_interrupted_attempt_there_is_something_to_do(paths: RunPaths) -> None:
+    claim(paths, 1, ELSEWHERE)
+    ended(paths, 1, "terminated")
+    assert is_to_run(paths, "run-x", 2)
+
+
+def test_after_one_that_ended_by_itself_there_is_not(paths: RunPaths) -> None:
+    claim(paths, 1, ELSEWHERE)
+    ended(paths, 1, "exit_code")
+    assert not is_to_run(paths, "run-x", 2)
+
+
+def test_the_end_of_an_older_attempt_says_nothing_of_the_last(paths: RunPaths) -> None:
+    claim(paths, 1, ELSEWHERE)
+    claim(paths, 2, {**identity(os.getpid()).to_dict(), "start_time": 1})
+    ended(paths, 1, "terminated")
+    assert is_to_run(paths, "run-x", 3), "its process is dead, here"
+
+
+def test_one_that_shows_no_life_is_given_up(paths: RunPaths) -> None:
+    claim(paths, 1, ELSEWHERE)
+    Path(paths.heartbeat).touch()
+    began = time.monotonic()
+    assert is_to_run(paths, "run-x", 2)
+    assert time.monotonic() - began >= 0.3
+
+
+def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths) -> None:
+    claim(paths, 1, ELSEWHERE)
+    beats = 0
+
+    def live() -> None:
+        nonlocal beats
+        for beats in range(1, 21):
+            os.close(os.open(paths.heartbeat, os.O_CREAT | os.O_WRONLY))
+            os.utime(paths.heartbeat, (beats, time.time() + beats))
+            time.sleep(0.05)
+        ended(paths, 1, "")
+
+    former = threading.Thread(target=live)
+    former.start()
+    assert not is_to_run(paths, "run-x", 2)
+    former.join()
+    assert beats == 20

@@ -1,0 +1,163 @@
+"""What a run asks of Slurm: its fields, the srun in its command, the defaults; and what it may not ask."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute.slurm.batch import batches_of
+from labwright.compute.slurm.resources import (
+    SlurmDefaults,
+    check_extra,
+    load_defaults,
+    sbatch_options,
+    signal_before_limit,
+)
+from labwright.compute.slurm.srun import refuse_nested, srun_sizes
+from labwright.domain.errors import Invalid
+from labwright.domain.run import Run
+from labwright.sidecar.slurm import attempt_of, environment_on_node, facts_of
+
+NO_DEFAULTS = SlurmDefaults()
+
+
+def run(number: int = 0, **facts: Any) -> Run:
+    base = {"name": "x", "command": "true", "workdir": "/w", "created_at": "t", "created_by": "me"}
+    return Run(**{"id": f"run-{number:010d}", "run_dir": f"/runs/{number}", **base, **facts})
+
+
+def options(defaults: SlurmDefaults = NO_DEFAULTS, **facts: Any) -> set[str]:
+    return set(sbatch_options(run(**facts), defaults))
+
+
+def test_the_fields_of_a_run_become_options() -> None:
+    asked = {"partition": "gpu", "account": "lab", "qos": "high", "constraint": "a100", "extra": ["--exclusive"]}
+    assert options(gpus=2, cpus=4, memory_mb=512, time_limit_seconds=61, slurm=asked) == {
+        "--gres=gpu:2", "--cpus-per-task=4", "--mem=512M", "--time=2", "--ntasks=1", "--partition=gpu", "--account=lab",
+        "--qos=high", "--constraint=a100", "--exclusive",
+    }  # fmt: skip
+
+
+def test_several_nodes_have_one_task_each() -> None:
+    assert options(nodes=2, gpus=1) == {"--nodes=2", "--ntasks-per-node=1", "--gres=gpu:1"}
+
+
+def test_gres_as_written_wins_over_a_number_of_gpus() -> None:
+    assert "--gres=gpu:a100:3" in options(gpus=1, slurm={"gres": "gpu:a100:3"})
+
+
+def test_defaults_give_way_to_srun_and_both_to_the_run() -> None:
+    defaults = SlurmDefaults(partition="main", account="lab", gres="gpu:1", extra=("--nice=5",))
+    command = "srun -p debug -n4 --gpus-per-task=1 python train.py"
+    assert options(defaults, command=command) == {
+        "--partition=debug", "--account=lab", "--ntasks=4", "--gpus-per-task=1", "--nice=5",
+    }  # fmt: skip
+    assert options(defaults, command=command, gpus=2, slurm={"partition": "big"}) == {
+        "--partition=big", "--account=lab", "--ntasks=4", "--gres=gpu:2", "--nice=5",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "sizes"),
+    [
+        (
+            "srun -N2 -n 8 --gres=gpu:2 --mem=4G python t.py -n 9",
+            {"nodes": "2", "ntasks": "8", "gres": "gpu:2", "mem": "4G"},
+        ),
+        ("cd x && FOO=1 srun --ntasks 2 ./a; srun -n4 ./b", {"ntasks": "4"}),
+        ("/usr/bin/srun -c 3 --pty bash", {"cpus-per-task": "3"}),
+        ("srun \\\n  --nodes=2 \\\n  ./a", {"nodes": "2"}),
+        ("echo srun -n 4", {}),
+        ("python train.py # srun -n 9", {}),
+        ("srun python -n 4", {}),
+        ("echo 'an open quote\nsrun -n 2 ./a", {"ntasks": "2"}),
+    ],
+)
+def test_an_srun_in_the_command_is_heard(command: str, sizes: dict[str, str]) -> None:
+    assert srun_sizes(command) == sizes
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sbatch x.sh",
+        "cd a; /usr/bin/sbatch --wrap x",
+        "id=$(sbatch --parsable a)",
+        "if true; then sbatch x; fi",
+        "A=1 exec sbatch x",
+        "salloc -N1 bash",
+    ],
+)
+def test_a_nested_sbatch_is_refused(command: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        refuse_nested(command)
+    assert "slurm" in caught.value.hint
+
+
+@pytest.mark.parametrize("command", ["echo sbatch", "python sbatch.py", "./sbatch_all.sh", "grep 'sbatch x' log"])
+def test_the_word_alone_is_no_sbatch(command: str) -> None:
+    refuse_nested(command)
+
+
+@pytest.mark.parametrize(
+    "item", ["x.sh", "", "--job-name=x", "-Jx", "--output=x", "-o/dev/null", "--array=1-3", "--export=ALL", "--wrap=x",
+             "--signal=KILL@10", "--signal=NOSUCH@1", "--signal", "-p debug"]
+)  # fmt: skip
+def test_options_that_are_none_or_ours_are_refused(item: str) -> None:
+    with pytest.raises(Invalid):
+        check_extra([item])
+
+
+def test_other_options_are_taken() -> None:
+    check_extra(["--exclusive", "--mail-type=END", "-pdebug", "--comment=two words", "--no-requeue"])
+
+
+def test_a_warning_goes_to_the_sidecar_and_is_known_to_it() -> None:
+    assert "--signal=B:USR1@120" in options(slurm={"extra": ["--signal=USR1@120"]})
+    assert signal_before_limit(["--nice", "--signal=B:SIGUSR2@60"]) == signal.SIGUSR2
+
+
+def test_equal_requests_share_arrays_of_what_slurm_bears() -> None:
+    alike = [run(number) for number in range(7)]
+    found = list(batches_of([*alike, run(8, cpus=2)], NO_DEFAULTS, 3))
+    assert [len(batch.runs) for batch in found] == [3, 3, 1, 1]
+    assert [batch.is_array for batch in found] == [True, True, False, False]
+    assert found[0].job_ids("5") == {alike[0].id: "5_0", alike[1].id: "5_1", alike[2].id: "5_2"}
+    assert (found[2].name, found[2].job_ids("6")) == (alike[6].id, {alike[6].id: "6"})
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "labwright.toml").write_text(text)
+    return tmp_path
+
+
+def test_defaults_come_from_the_table(tmp_path: Path) -> None:
+    found = load_defaults(write(tmp_path, '[slurm]\npartition = "gpu"\nextra = ["--exclusive"]\nquery_seconds = 10\n'))
+    assert (found.partition, found.extra, found.query_seconds) == ("gpu", ("--exclusive",), 10)
+    assert load_defaults(tmp_path / "nowhere") == SlurmDefaults()
+
+
+@pytest.mark.parametrize(
+    "line", ["partion = 'x'", "partition = 3", "extra = 'x'", "extra = ['x.sh']", "query_seconds = 0"]
+)
+def test_a_mistake_in_the_table_is_told(tmp_path: Path, line: str) -> None:
+    with pytest.raises(Invalid):
+        load_defaults(write(tmp_path, f"[slurm]\n{line}\n"))
+
+
+def test_a_job_sees_its_own_allocation_and_not_the_one_around_the_server() -> None:
+    stored = {"PATH": "/p", "SLURM_JOB_ID": "1", "SLURM_CONF": "/c", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    inherited = {"PATH": "/node", "SLURM_JOB_ID": "9", "CUDA_VISIBLE_DEVICES": "2", "TMPDIR": "/scratch/9", "HOST": "n"}
+    assert environment_on_node(stored, inherited) == {
+        "PATH": "/p", "SLURM_CONF": "/c", "SLURM_JOB_ID": "9", "CUDA_VISIBLE_DEVICES": "2", "TMPDIR": "/scratch/9",
+    }  # fmt: skip
+
+
+def test_a_restarted_job_is_the_next_attempt() -> None:
+    assert attempt_of({"attempt": 1}, {}) == 1
+    assert attempt_of({"attempt": 2}, {"SLURM_RESTART_COUNT": "2"}) == 4
+    task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3", "SLURMD_NODENAME": "n1"}
+    assert facts_of(task) == {"slurm_job_id": "10_3", "node": "n1"}
