@@ -349,11 +349,12 @@ def test_a_run_that_goes_on_from_a_checkpoint_does_not_repeat_its_history(tmp_pa
 def test_the_machine_is_sampled(tmp_path: Path) -> None:
     file = MetricFile(str(tmp_path), "system", 1)
     source = SystemSource(file, time.time(), 0.01, str(tmp_path), lambda: {os.getpid()})
-    end = time.monotonic() + 0.1
-    while time.monotonic() < end:
+    began, used = time.monotonic(), time.process_time() + 0.1
+    while time.process_time() < used:
         math.sqrt(2)
+    share = 100 * 0.1 / (time.monotonic() - began)  # a busy machine lets us have less than a whole core
     source.look()
     file.flush()
     ((_, numbers),) = points(read(file.path))
-    assert 10 < numbers["system/cpu_percent"] < 400
+    assert share / 3 < numbers["system/cpu_percent"] < 400
     assert numbers["system/memory_mb"] > 5 and numbers["system/disk_free_gb"] > 0

@@ -24,6 +24,7 @@ def gpus(
     """Run a command that sees N simulated GPUs.
 
     For example: labwright sim gpus 4 -- bash, and there: labwright up -d
+
     The simulated driver is there as long as the command runs.
     """
     raise typer.Exit(run_with_gpus(count, command[1:] if command[0] == "--" else command))
@@ -38,6 +39,7 @@ def slurm(
     """A Slurm cluster on this machine, in a folder of its own.
 
     For example: labwright sim slurm -- bash, and there: labwright up -d
+
     Without a command it prints the variable to set, and stays up until Ctrl-C.
     """
     argv = command or []

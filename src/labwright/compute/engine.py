@@ -32,8 +32,8 @@ from labwright.store import runs, sweeps
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-_NEWEST = 100
 _AT_ONCE = 2000  # launches in one go, where nothing else limits them
+_NEWEST = 100
 
 
 class Engine:

@@ -53,10 +53,10 @@ def main(arguments: list[str]) -> None:
         Supervisor(rest[0], {}).supervise()
     elif verb == "adopt":
         adopt(rest[0])
-    elif verb == "external":
-        watch_external(rest[0])
     elif verb == "slurm":
         sys.exit(run_on_node(rest[0]))
+    elif verb == "external":
+        watch_external(rest[0])
     else:
         sys.exit(f"unknown verb {verb!r}: run, adopt, external, prefork or slurm")
 
