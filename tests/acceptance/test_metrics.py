@@ -267,3 +267,22 @@ def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: C
     found = wait_until(lambda: server.get(f"/runs/{run['id']}/metrics")["series"], "the late points")
     assert found[0]["count"] == 10
     wait_until(lambda: not list((server.project / ".labwright" / "unread-metrics").iterdir()), "the note to go")
+
+
+def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")
+    folder = Path(server.wait_for_status(run["id"], "running")["run_dir"], "metrics")
+    folder.mkdir(exist_ok=True)
+    file = folder / "sdk-1-x.jsonl"
+
+    def lines(key: str, count: int) -> str:
+        return "".join(f'{{"s": {step}, "t": 1.0, "m": {{"{key}": 1.0}}}}\n' for step in range(count))
+
+    file.write_text(lines("first", 50))
+    wait_until(lambda: "first" in server.run(run["id"])["summary"], "the first points")
+    with file.open("r+") as same:  # the same file, longer than it was
+        same.truncate(0)
+        same.write(lines("later", 80))
+    wait_until(lambda: server.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
+    assert server.get(f"/runs/{run['id']}/metrics?keys=later")["series"][0]["count"] == 80
+    assert "written anew" in str(server.get(f"/events?run_id={run['id']}&limit=1000"))

@@ -551,3 +551,11 @@ def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(se
     run = server.wait_for_end(server.submit("python3 many.py")["id"])
     assert "zz/val_loss" in run["summary"] and len(run["summary"]) == 200
     assert run["summary_left_out"] == 101
+
+
+def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_otherwise(server: LiveServer) -> None:
+    (server.project / "named.py").write_text("import labwright\nlabwright.init(name='mine')\nlabwright.log({'a': 1.0})")
+    assert server.wait_for_end(server.submit("python3 named.py")["id"])["name"] == "mine"
+    run = server.wait_for_end(server.submit("python3 named.py", name="theirs")["id"])
+    assert run["name"] == "theirs"
+    assert server.output(run["id"]).count("name='mine' has no effect: the run is called 'theirs'") == 1

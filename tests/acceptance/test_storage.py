@@ -345,6 +345,23 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
+def test_a_job_that_dies_of_a_full_disk_says_so(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    run = server.submit("cat /dev/zero; exit 1")  # its output is the file itself: that is where it meets the end
+    ended = wait_until(lambda: _freed_when_full(server, run["id"], small_disk), "its end")
+    assert ended["status"] == "failed" and "disk of its output was full" in ended["error"]
+
+
+def _freed_when_full(server: LiveServer, run_id: str, disk: Path) -> dict[str, Any] | None:
+    """Its end cannot be recorded before there is room again."""
+    output = Path(server.run(run_id)["run_dir"] or disk, "output.log")
+    if output.is_file() and os.statvfs(disk).f_bavail == 0:
+        time.sleep(1.5)
+        output.unlink()
+    run = server.run(run_id)
+    return run if run["status"] == "failed" else None
+
+
 def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     done = server.wait_for_end(server.submit("exit 3")["id"])

@@ -13,6 +13,7 @@ import queue
 import sqlite3
 import threading
 import time
+import zlib
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,7 @@ from labwright.domain.configurations import config_hash
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Hint
 from labwright.domain.metric import Points, as_number, as_step
-from labwright.domain.run import Run
+from labwright.domain.run import Run, name_from
 from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import alerts, metrics, runs
 from labwright.store.database import Transaction
@@ -39,9 +40,11 @@ log = logging.getLogger(__name__)
 MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
+_MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
 MAX_SCRIPT_ALERTS = 20  # open at a time
+_NAME_LENGTH = 200
 _MAX_COUNT = 1 << 40
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
@@ -134,16 +137,19 @@ class MetricIngest:
             except NotFound:
                 return False  # deleted meanwhile
             row = tx.execute(METRICS["file"], run_id=run_id, name=name).fetchone()
-            position, source, attempt = row or (0, _source_of(name), run.attempt)
-            if os.path.getsize(path) < position:
-                runs.notice(tx, run, "system", f"{name} was cut short; it is read from its beginning.")
+            position, source, attempt, mark = row or (0, _source_of(name), run.attempt, None)
+            if os.path.getsize(path) < position or mark not in (None, _mark_before(path, position)):
+                words = (
+                    f"{name} was cut short or written anew; it is read from its beginning, and what is gone is lost."
+                )
+                runs.notice(tx, run, "system", words)
                 position = 0
             lines, end = complete_lines(path, position, _BATCH_BYTES)
             if position == 0 and lines:
                 attempt = _attempt_in(lines[0], attempt)
             Batch(tx, run, source, attempt).take(lines)
             facts = {"run_id": run_id, "name": name, "position": end, "source": source, "attempt": attempt}
-            tx.execute(METRICS["set_file"], **facts)
+            tx.execute(METRICS["set_file"], **facts, mark=_mark_before(path, end))
             metrics.save_summary(tx, run_id)
         return end > position and os.path.getsize(path) > end
 
@@ -151,6 +157,13 @@ class MetricIngest:
 def _source_of(name: str) -> str:
     """`sdk-123-x.jsonl` comes from the source `sdk`."""
     return name.removesuffix(".jsonl").split("-")[0]
+
+
+def _mark_before(path: str, position: int) -> int:
+    """Of the bytes just read: if they are others the next time, the file has been written anew."""
+    with open(path, "rb") as file:
+        file.seek(max(0, position - _MARKED_BYTES))
+        return zlib.crc32(file.read(min(position, _MARKED_BYTES)))
 
 
 def _attempt_in(line: bytes, otherwise: int) -> int:
@@ -199,6 +212,8 @@ class Batch:
             self._refused.add("(a line)", "it is not an object")
         elif "m" in entry:
             self._take_numbers(entry)
+        elif "source" in entry:
+            self._take_name(entry.get("name"))
         else:
             for kind, handle in _OTHER.items():
                 if isinstance(entry.get(kind), dict):
@@ -220,6 +235,13 @@ class Batch:
             points.steps.append(step)
             points.times.append(moment)
             points.values.append(number)
+
+    def _take_name(self, name: Any) -> None:
+        """`init(name=…)` names a run that has no name of its own."""
+        current = runs.get(self._tx.connection, self._run.id)
+        wanted = str(name or "")[:_NAME_LENGTH].strip()
+        if wanted and not current.sweep_id and current.name == name_from(current.command):
+            self._run = runs.change(self._tx, current, current.evolve(name=wanted), _by(current))
 
     def _take_alert(self, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
         title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]

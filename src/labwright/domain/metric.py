@@ -21,6 +21,7 @@ CHUNK_POINTS = 2048
 SMALL_POINTS = 256
 BUCKET_POINTS = 32
 _MAX_STEP = 2**62
+_FEW = 4  # so few numbers do not get smaller, and trying takes longer than all else
 Number = TypeVar("Number", "array[int]", "array[float]")
 
 
@@ -114,6 +115,8 @@ def unpack_steps(data: bytes, count: int) -> Sequence[int]:
 
 def _pack_times(times: array[float]) -> bytes:
     """Milliseconds between neighbours compress well; a clock that jumped falls back to plain numbers."""
+    if len(times) <= _FEW:
+        return b"r" + _little(times)
     milliseconds = [int(time * 1000) for time in times]
     gaps = [b - a for a, b in pairwise(milliseconds)]
     if all(0 <= gap < 2**32 for gap in gaps):
@@ -122,8 +125,8 @@ def _pack_times(times: array[float]) -> bytes:
 
 
 def unpack_times(data: bytes) -> array[float]:
-    plain = zlib.decompress(data[1:])
-    if data[:1] == b"p":
+    plain = data[1:] if data[:1] == b"r" else zlib.decompress(data[1:])
+    if data[:1] in (b"p", b"r"):
         times = array("d")
         times.frombytes(plain)
         return _native(times)
@@ -170,6 +173,8 @@ def _native(values: Number) -> Number:
 
 
 def _squeeze(data: bytes) -> bytes:
+    if len(data) <= _FEW * 8:
+        return b"r" + data
     small = zlib.compress(data, 1)
     return b"z" + small if len(small) < len(data) * 0.9 else b"r" + data
 

@@ -41,6 +41,7 @@ MOVES: dict[RunStatus, frozenset[RunStatus]] = {
 TERMINAL = _ENDS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
+_NAME_LENGTH = 60  # of a name made from a command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,3 +180,9 @@ def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]
             common = _ENCODER.encode(shared)[:-1]
         text = f"{common},{_ENCODER.encode(variant)[1:]}"
         yield RunRecord(variant["id"], variant["name"], variant["status"], base.sweep_id, text)
+
+
+def name_from(command: str) -> str:
+    """What a run is called that nobody gave a name."""
+    line = command.strip().splitlines()[0]
+    return line if len(line) <= _NAME_LENGTH else f"{line[: _NAME_LENGTH - 1]}…"

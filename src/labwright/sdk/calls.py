@@ -126,6 +126,11 @@ def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:
 def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> Place | None:
     inside = places.inside_run(os.environ)
     if inside is not None:
+        name = about.get("name")
+        if name and inside.is_named and name != inside.name:
+            say_once(f"name={name!r} has no effect: the run is called {inside.name!r} already")
+        elif name and not inside.is_named:
+            inside.name = name
         return inside
     project = places.find_project(os.getcwd())
     name = str(about.get("name") or places.script_name())[:200]

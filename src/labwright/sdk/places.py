@@ -33,12 +33,14 @@ class Place:
         self.attempt = 1
         self.params: dict[str, Any] = {}
         self.wake = ""
+        self.is_named = False  # by somebody; else it is called by its command
 
     def read_spec(self) -> None:
         """What the server wrote for the run; without it logging works all the same."""
         try:
             spec = _read_json(f"{self.run_dir}/spec.json")
             self.name = spec["run"].get("name") or self.name
+            self.is_named = not spec["run"]["command"].strip().startswith(self.name.rstrip("…"))
             self.attempt = int(spec["run"].get("attempt") or 1)
             self.params = dict(spec["run"].get("params") or {})
             self.wake = str(spec["sidecar"].get("wake") or "")

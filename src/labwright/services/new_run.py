@@ -22,10 +22,9 @@ from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
 from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
-from labwright.domain.run import GpuwrapConfig, Run
+from labwright.domain.run import GpuwrapConfig, Run, name_from
 from labwright.files import read_json, write_json
 
-_NAME_LENGTH = 60
 _PICKS_CARDS = re.compile(
     r"(?:^|[;&|(])\s*(?:export\s+|env\s+)?(?:[A-Za-z_]\w*=\S*\s+)*CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
     re.MULTILINE,
@@ -93,7 +92,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
     run = Run(
         id=new_id(RUN),
-        name=wanted.name or _name_from(wanted.command),
+        name=wanted.name or name_from(wanted.command),
         command=wanted.command,
         workdir=str(workdir),
         created_at=now(),
@@ -136,11 +135,6 @@ def _check_workdir(lab: Lab, text: str | None) -> Path:
     if not os.access(workdir, os.R_OK | os.X_OK):
         raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
     return workdir.resolve()
-
-
-def _name_from(command: str) -> str:
-    line = command.strip().splitlines()[0]
-    return line if len(line) <= _NAME_LENGTH else f"{line[: _NAME_LENGTH - 1]}…"
 
 
 def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict[str, str]]:

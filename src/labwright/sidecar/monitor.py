@@ -81,6 +81,7 @@ class Monitor:
     def watch_process(self) -> None:
         """Until a process that is not ours has ended; whoever wants to stop it sends it a signal."""
         assert self._process is not None
+        self._beat()  # also where it has ended already: nobody else need be sent
         while self._process.is_alive:
             self._tick()
             time.sleep(_TICK_SECONDS)

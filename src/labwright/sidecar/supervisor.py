@@ -43,6 +43,7 @@ _MONITOR_LAST_LOOK_SECONDS = 60.0
 _MONITOR_LAST_LOOKS = 3
 _TERM_SPREAD_SECONDS = 0.5
 _MONITOR_PAUSE_SECONDS = 0.5  # before a dead monitor is replaced, so that one that cannot live does not burn a core
+_FULL_DISK_BYTES = 64 << 10
 
 
 class Supervisor:
@@ -64,6 +65,7 @@ class Supervisor:
         self._monitor_at = 0.0
         self._monitor_failed = False
         self._was_watched = False
+        self._disk_was_full = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
         self._owed_output = b""
@@ -95,6 +97,7 @@ class Supervisor:
             if refusal:
                 return self._ended(**refusal)
             self._wait_for_job()
+            self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
             self._end_leftovers()
             self._close_monitor()
             facts = self._exit_facts()
@@ -426,7 +429,13 @@ class Supervisor:
             facts: dict[str, Any] = {"exit_code": 128 + number, "signal": number, "error": _signal_words(number)}
         else:
             facts = _exit_code_facts(os.WEXITSTATUS(status))
+        if facts["error"] and self._disk_was_full:
+            facts["error"] += "; the disk of its output was full, so what it printed last had no room"
         return {**facts, **self._status_facts(facts["exit_code"])}
+
+    def _is_disk_full(self) -> bool:
+        disk = os.statvfs(self.paths.dir)
+        return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
 
     def _notice_termination(self, status: int) -> None:
         """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""

@@ -63,8 +63,12 @@ def append(tx: Transaction, series: Series, points: Points) -> None:
     known = series.statistics
     follows = known.last_step is None or points.steps[0] > known.last_step
     series.ascending = series.ascending and follows and points.is_ascending
+    is_new = known.count == 0
     known.add(points)
-    _store(tx, series.id, points)
+    if is_new:  # nothing to look for; a run may begin with a hundred thousand of them
+        _write_chunks(tx, series.id, points)
+    else:
+        _store(tx, series.id, points)
     tx.execute(
         METRICS["update_series"],
         id=series.id,
@@ -88,9 +92,13 @@ def _store(tx: Transaction, series_id: int, points: Points) -> None:
         points.extend(added)
         _write(tx, series_id, points.part(0, CHUNK_POINTS), replace=row[0])
         points = points.part(CHUNK_POINTS, len(points))
+    _write_chunks(tx, series_id, points)
+    _merge_small(tx, series_id)
+
+
+def _write_chunks(tx: Transaction, series_id: int, points: Points) -> None:
     for start in range(0, len(points), CHUNK_POINTS):
         _write(tx, series_id, points.part(start, start + CHUNK_POINTS))
-    _merge_small(tx, series_id)
 
 
 def _write(tx: Transaction, series_id: int, points: Points, replace: int | None = None) -> None:

@@ -1,13 +1,13 @@
 -- name: file
-SELECT position, source, attempt FROM metric_files WHERE run_id = :run_id AND name = :name;
+SELECT position, source, attempt, mark FROM metric_files WHERE run_id = :run_id AND name = :name;
 
 -- name: files_of_run
 SELECT name, position FROM metric_files WHERE run_id = :run_id;
 
 -- name: set_file
-INSERT INTO metric_files (run_id, name, position, source, attempt)
-VALUES (:run_id, :name, :position, :source, :attempt)
-ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position;
+INSERT INTO metric_files (run_id, name, position, source, attempt, mark)
+VALUES (:run_id, :name, :position, :source, :attempt, :mark)
+ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position, mark = excluded.mark;
 
 -- name: find_series
 SELECT id, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
