@@ -20,6 +20,9 @@ from labwright.store import runs
 
 _CLAIM_PATIENCE_SECONDS = 10.0
 _HEARTBEAT_PATIENCE_SECONDS = 10.0
+_IN_DOUBT = (
+    "Its sidecar was killed as the command was to begin; whether it did is not known. See its output before a rerun."
+)
 _LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
 
 
@@ -54,7 +57,7 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     elif processes_of_run(run.id):
         _keep_watched(lab, current)
     else:
-        _lose(lab, run.id, _LAST_WORDS if current.started_at else "Its sidecar was killed before the command began.")
+        _lose(lab, run.id, _LAST_WORDS if current.started_at else _IN_DOUBT)
 
 
 def _keep_watched(lab: Lab, run: Run) -> None:
