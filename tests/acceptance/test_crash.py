@@ -168,11 +168,12 @@ def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
 
     from labwright.compute.launchers.local import SIDECAR
 
-    run = server.submit("echo once; sleep 0.3")
+    run = server.submit("echo once; until [ -e go ]; do sleep 0.02; done")
     server.wait_for_status(run["id"], "running")
     run_dir = server.state / "runs" / run["id"]
     for _ in range(3):
         subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)], check=True, timeout=20)
+    (server.project / "go").touch()
     assert server.wait_for_end(run["id"])["status"] == "finished"
     assert server.output(run["id"]) == "once\n"
 
