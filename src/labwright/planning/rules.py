@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from labwright.domain.plan_document import PlanSections
@@ -90,8 +91,6 @@ def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> Goa
     approach = "\n".join(step.description for step in sections.approach)
     rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
     metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
-    from dataclasses import replace
-
     reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
     entry = scan.entry_point(reading.script or "")
     variations = tuple(_row(entry, row.name, row.values, row.rationale) for row in sections.parameters)
