@@ -77,9 +77,7 @@ def _enter_tmux(run: Json) -> None:
 
 def _follow_and_type(screen: Screen, client: LabClient, run: Json) -> None:
     note("No tmux window here: showing the output; typed lines go to the run. Ctrl-C leaves, the run goes on.")
-    fifo = RunPaths(run["run_dir"]).stdin
-    if os.path.exists(fifo):
-        threading.Thread(target=_pass_lines_on, args=(fifo,), daemon=True).start()
+    threading.Thread(target=_pass_lines_on, args=(RunPaths(run["run_dir"]).stdin,), daemon=True).start()
     begin = client.logs(run["id"], offset=-_REPLAYED_BYTES, limit=1)["offset"]
     try:
         print_until_end(screen, client, run["id"], begin)
@@ -89,7 +87,9 @@ def _follow_and_type(screen: Screen, client: LabClient, run: Json) -> None:
 
 
 def _pass_lines_on(fifo: str) -> None:
-    """Opened both ways: opening must not wait for a reader."""
+    """The run offers its input a moment after its start. Opened both ways: opening must not wait for a reader."""
+    while not os.path.exists(fifo):
+        time.sleep(_LOOK_SECONDS)
     with open(os.open(fifo, os.O_RDWR | os.O_CLOEXEC), "w", buffering=1) as job:
         for line in sys.stdin:
             job.write(line)
