@@ -55,9 +55,7 @@ def _row(tier: Json) -> list[Cell]:
 def _spent(sums: Json) -> str:
     if not sums["calls"]:
         return "nothing so far"
-    unpriced = (
-        f", and {counted(sums['unpriced_calls'], 'call')} without a known price" if sums["unpriced_calls"] else ""
-    )
+    unpriced = f", {sums['unpriced_calls']} of them without a known price" if sums["unpriced_calls"] else ""
     tokens = f"{sums['tokens_in']:,} tokens in ({sums['cache_read']:,} from a cache), {sums['tokens_out']:,} out"
     return f"${sums['cost_usd']:.2f} in {counted(sums['calls'], 'call')}{unpriced}: {tokens}"
 

@@ -31,6 +31,8 @@ _CONNECT_SECONDS = 10.0
 _NO_KEY = "none-needed"  # the SDKs want one, also for a server that does not
 _LONGEST_ANSWER = 16_000  # where a provider wants a number and nobody gave one
 _MOST_WORDS = 300
+# An answer that just stops was cut: it must not pass for a whole one.
+_OPENAI = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
 # Servers other than OpenAI's own know the older name of the limit, and not all know strict schemas.
 _COMPATIBLE = OpenAIModelProfile(
     openai_chat_supports_max_completion_tokens=False, openai_supports_strict_tool_definition=False
@@ -100,11 +102,12 @@ def _model(target: Target, key: str, client: httpx2.AsyncClient) -> Model:
         anthropic = AnthropicProvider(api_key=key, base_url=endpoint.base_url, http_client=client)
         return AnthropicModel(target.model, provider=anthropic)
     if endpoint == KNOWN["openai"]:
-        return OpenAIChatModel(target.model, provider=OpenAIProvider(api_key=key, http_client=client))
+        own = OpenAIProvider(api_key=key, base_url=endpoint.base_url, http_client=client)
+        return OpenAIChatModel(target.model, provider=own, profile=_OPENAI)
     compatible = OpenAICompatibleProvider(
         endpoint.name, base_url=endpoint.base_url, api_key=key, http_client=client, profile=_COMPATIBLE
     )
-    return OpenAIChatModel(target.model, provider=compatible)
+    return OpenAIChatModel(target.model, provider=compatible, profile=_OPENAI)
 
 
 def _settings(target: Target, request: ChatRequest, patience: Patience, max_tokens: int) -> ModelSettings:
