@@ -16,6 +16,7 @@ from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.llm.models import Models
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -30,6 +31,7 @@ from labwright.server.routes import (
     maintenance,
     meta,
     metrics,
+    models,
     notifications,
     plans,
     runs,
@@ -58,6 +60,8 @@ def make_api(lab: Lab) -> FastAPI:
     engine = Engine(lab)
     keeper = SweepKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
+    language_models = Models(lab.paths, lab.settings)
+    lab.local.withhold(language_models.key_variables)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -82,10 +86,10 @@ def make_api(lab: Lab) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
-    app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
+    app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
     for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
         app.include_router(module.router)
-    for module in (notifications, events, maintenance):
+    for module in (notifications, events, maintenance, models):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
