@@ -38,9 +38,12 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
         "from a goal to a workspace that may run; generated code runs contained, and no server is needed",
     ),
-    "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
+    "agent": (
+        GROUND | {"workspace", "llm", "planning", "store", "compute", "services"},
+        "conversations and what happens in them: calls the same verbs as every other way in",
+    ),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "llm"},
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "llm", "agent"},
         "HTTP only, and what is set up at start",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),

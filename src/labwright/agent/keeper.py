@@ -10,7 +10,8 @@ import asyncio
 import logging
 import threading
 
-from labwright.agent.runner import Chats, Turn
+from labwright.agent.chats import Chats
+from labwright.agent.runner import Turn
 from labwright.agent.waiting import wake
 from labwright.compute.lab import Lab
 from labwright.domain.event import Event, EventType

@@ -35,6 +35,12 @@ class TurnLog:
         """Of the whole conversation, without the parts of answers."""
         return sessions.whole_pieces(self.lab.db.reader(), self.session_id)
 
+    def has_loose_text(self) -> bool:
+        """Whether the log ends in parts of an answer that never became whole."""
+        session = self.session
+        last = sessions.pieces_after(self.lab.db.reader(), self.session_id, session.last_seq - 1, 1)
+        return bool(last) and last[0].kind in (PieceKind.TEXT, PieceKind.THINKING)
+
     def write(self, *pieces: NewPiece, **facts: Any) -> Session:
         """In one transaction, with what else changes of the session."""
         with self.lab.db.transaction() as tx:

@@ -98,9 +98,7 @@ class Session:
                 f"Session {self.id} waits for an answer of a person.",
                 hint="Answer it (`labwright approvals`), or stop the session.",
             )
-        return replace(
-            self, status=SessionStatus.WORKING, turn=self.turn + 1, updated_at=at, mode=mode or self.mode
-        )
+        return replace(self, status=SessionStatus.WORKING, turn=self.turn + 1, updated_at=at, mode=mode or self.mode)
 
     def evolve(self, **facts: Any) -> Session:
         return replace(self, **facts)

@@ -12,6 +12,8 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from labwright.agent.chats import ProjectChats
+from labwright.agent.keeper import SessionKeeper
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
@@ -24,17 +26,20 @@ from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
     alerts,
+    approvals,
     cluster,
     dashboard,
     events,
     logs,
     maintenance,
+    memories,
     meta,
     metrics,
     models,
     notifications,
     plans,
     runs,
+    sessions,
     sweeps,
 )
 from labwright.server.stream import Hub
@@ -62,6 +67,7 @@ def make_api(lab: Lab) -> FastAPI:
     couriers = Couriers(lab, load_channels(lab.paths))
     language_models = Models(lab.paths, lab.settings)
     lab.local.withhold(language_models.key_variables)
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -70,8 +76,10 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
+        await anyio.to_thread.run_sync(session_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(session_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
@@ -89,7 +97,7 @@ def make_api(lab: Lab) -> FastAPI:
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
     for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
         app.include_router(module.router)
-    for module in (notifications, events, maintenance, models):
+    for module in (sessions, approvals, memories, notifications, events, maintenance, models):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")

@@ -21,7 +21,9 @@ def like(lab: Lab, command: str, params: Params) -> dict[str, Any] | None:
     Nothing if the very same configuration has finished since: then it is known to work.
     """
     wanted = params_of(command, params)
-    near = [run for run in _runs(lab, RunStatus.FAILED, command) if are_near(wanted, params_of(run.command, run.params))]
+    near = [
+        run for run in _runs(lab, RunStatus.FAILED, command) if are_near(wanted, params_of(run.command, run.params))
+    ]
     if not near or _finished_since(lab, command, wanted, near[0]):
         return None
     kinds = [(run, _signature(lab, run)) for run in near[:_READ]]

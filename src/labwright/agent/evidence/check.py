@@ -13,7 +13,7 @@ from typing import Any
 
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
-from labwright.agent.evidence.numbers import CITATION, ID, Written, blanked, moments, numbers
+from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
 
 
 class Fault(StrEnum):
@@ -73,7 +73,7 @@ def check(text: str, known: Known) -> list[Mark]:
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
     """A row of a table is one, and so is a line of a list."""
     start = 0
-    for found in _SENTENCE_END.finditer(blanked(text, _CODE)):
+    for found in _SENTENCE_END.finditer(_CODE.sub(lambda code: "x" * len(code.group(0)), text)):
         yield start, text[start : found.start()]
         start = found.end()
     yield start, text[start:]
@@ -184,8 +184,7 @@ class _Sentence:
 
     def _is_in_quoted_code(self, written: Written) -> bool:
         return any(
-            start <= written.start < end and self._is_quoted(code.strip("`").strip())
-            for start, end, code in self._code
+            start <= written.start < end and self._is_quoted(code.strip("`").strip()) for start, end, code in self._code
         )
 
     def _is_quoted(self, words: str) -> bool:

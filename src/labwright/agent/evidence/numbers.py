@@ -23,7 +23,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MOMENT = re.compile(
-    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b|\b\d{1,2}:\d{2}(?::\d{2})?\b"
+    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b"
+    r"|\b\d{1,2}:\d{2}(?::\d{2})?\b"
 )
 ID = re.compile(r"\b(?:run|sweep|plan|alert|chat|ask|note)-[0-9a-z]{10}\b")
 CITATION = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
@@ -33,7 +34,7 @@ _NAMES = re.compile(
 )
 _PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT})?", re.IGNORECASE)
 _STRUCTURE = re.compile(
-    r"^\s*(?:[-*]\s+)?(?:#+\s*)?\(?\d+[.)](?=\s)|^\s*#+\s+\d+\b"
+    r"^\s*(?:[-*]\s+)?(?:#+\s*)?\(?\d+[.)](?=\s|$)|^\s*#+\s+\d+\b"
     r"|\b(?:step|option|section|part|phase|question|example|figure|table|item|line|stage|point|choice|version|python|cuda"
     r"|torch|pytorch|v)\s+\d+(?:\.\d+)*|\b\d+(?:st|nd|rd|th)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -76,10 +77,14 @@ def numbers(text: str) -> Iterator[Written]:
     plain = blanked(text, CITATION, ID, _MOMENT, _STRUCTURE)
     plain = _NAMES.sub(lambda m: m.group(0) if _PLAIN_NUMBER.fullmatch(m.group(0)) else _blank(m.group(0)), plain)
     for found in _NUMBER.finditer(plain):
-        if found["after"] and not (found["after"] == "-" and not plain[found.end() : found.end() + 1].isalpha()):
-            if not found["after"] == "/":
-                continue  # the beginning of a name: 3x3, 5-fold
-        yield _written(text, found)
+        if not _begins_a_name(plain, found):
+            yield _written(text, found)
+
+
+def _begins_a_name(text: str, found: re.Match[str]) -> bool:
+    """3x3, 5-fold; but not 3/4 or 3-4."""
+    follows = found["after"]
+    return bool(follows) and follows != "/" and (follows != "-" or text[found.end() : found.end() + 1].isalpha())
 
 
 def _written(text: str, found: re.Match[str]) -> Written:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from labwright.compute.lab import Lab
 from labwright.agent.evidence.evidence import Seen
+from labwright.compute.lab import Lab
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, SweepStatus
@@ -59,10 +59,14 @@ def _difference(lab: Lab, first: Sequence[str], second: Sequence[str], key: str,
     """Of two runs, or of the means of two groups: the second against the first."""
     one, other = _group(lab, first, key, use), _group(lab, second, key, use)
     a, b = one.values["mean"], other.values["mean"]
-    values = {"first": a, "second": b, "difference": b - a}
+    values = {"of_first": a, "of_second": b, "difference": b - a}
     if a:
         values |= {"percent": (b - a) / abs(a) * 100, "ratio": b / a}
-    values |= {f"std_{which}": seen.values["std"] for which, seen in (("first", one), ("second", other)) if "std" in seen.values}
+    values |= {
+        f"std_{which}": seen.values["std"]
+        for which, seen in (("first", one), ("second", other))
+        if "std" in seen.values
+    }
     first_leads = _GOALS[goal] * a <= _GOALS[goal] * b
     order = (*first, *second) if first_leads else (*second, *first)
     settled = one.settled and other.settled
@@ -211,5 +215,3 @@ def _only_numbers(facts: Mapping[str, Any]) -> Iterator[tuple[str, float | int]]
     for name, value in facts.items():
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             yield name, value
-
-

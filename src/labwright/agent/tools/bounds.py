@@ -1,4 +1,4 @@
-"""No result above a set size, whatever a tool found: lists lose their ends, long texts their middles, and it is said."""
+"""No result above a set size: lists lose their ends, long texts their middles, and it is said."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def _clipped(value: Any, length: int) -> Any:
 
 def _shorter(value: Any, limit: int) -> Any:
     if isinstance(value, dict):
-        kept = {key: _shorter(item, limit) for key, item in list(value.items())[: max(limit, 20)]}
-        return kept
+        return {key: _shorter(item, limit) for key, item in list(value.items())[: max(limit, 20)]}
     if isinstance(value, list) and len(value) > limit:
         return [*(_shorter(item, limit) for item in value[:limit]), f"… {len(value) - limit} more"]
     return [_shorter(item, limit) for item in value] if isinstance(value, list) else value

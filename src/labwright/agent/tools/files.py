@@ -19,7 +19,9 @@ _MOST_BYTES = 2 << 20
 _FILES = 300
 _HITS = 60
 _SCANNED = 5000
-_SECRET = re.compile(r"(?i)(^|[._-])(env|secrets?|credentials?|tokens?|passwords?)([._-]|$)|\.(pem|key|p12|pfx)$|^id_(rsa|ed25519)")
+_SECRET = re.compile(
+    r"(?i)(^|[._-])(env|secrets?|credentials?|tokens?|passwords?)([._-]|$)|\.(pem|key|p12|pfx)$|^id_(rsa|ed25519)"
+)
 _SKIPPED = {"__pycache__", "node_modules", "wandb", "mlruns"}
 
 

@@ -31,7 +31,9 @@ def compare(deed: Deed, runs_or_names: list[str], key: str, use: str = "last", g
     if not 1 < len(found) <= _MOST:
         raise Invalid(f"Name between 2 and {_MOST} different runs.")
     direction = goal or goal_of(key)
-    each = [{"run_id": run.id, "name": run.name, **_with_evidence(deed, "metric", run_id=run.id, key=key)} for run in found]
+    each = [
+        {"run_id": run.id, "name": run.name, **_with_evidence(deed, "metric", run_id=run.id, key=key)} for run in found
+    ]
     ids = [run.id for run in found]
     ranking = _with_evidence(deed, "ranking", run_ids=ids, key=key, use=use, goal=direction)
     groups = _groups(deed, found, key, use)

@@ -20,7 +20,9 @@ _IN_FULL = (
 )
 
 
-def list_runs(deed: Deed, status: list[str] | None = None, sweep: str | None = None, q: str | None = None, limit: int = 20) -> Json:
+def list_runs(
+    deed: Deed, status: list[str] | None = None, sweep: str | None = None, q: str | None = None, limit: int = 20
+) -> Json:
     filters = {name: value for name, value in (("status", status), ("sweep_id", sweep), ("q", q)) if value}
     wanted = stored.Filter(**{**filters, "status": tuple(status or ())})  # type: ignore[arg-type]
     found, more = stored.page(deed.lab.db.reader(), wanted, limit, None)
@@ -115,7 +117,13 @@ TOOLS = (
             "limit": whole("how many to show", 1, 100),
         },
     ),
-    Tool(name="show_run", description="One run in full, with its metrics' names.", do=show_run, takes={"run": _RUN}, needs=("run",)),
+    Tool(
+        name="show_run",
+        description="One run in full, with its metrics' names.",
+        do=show_run,
+        takes={"run": _RUN},
+        needs=("run",),
+    ),
     Tool(
         name="start_run",
         description=(

@@ -39,9 +39,7 @@ def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | No
 
 
 def _configuration(deed: Deed, sweep: str, config_hash: str, metric: Json) -> str:
-    return deed.cite(
-        "configuration", sweep_id=sweep, config_hash=config_hash, key=metric["key"], goal=metric["goal"]
-    )
+    return deed.cite("configuration", sweep_id=sweep, config_hash=config_hash, key=metric["key"], goal=metric["goal"])
 
 
 def start_sweep(
