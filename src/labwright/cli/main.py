@@ -54,6 +54,12 @@ SECTIONS: dict[str, _Entries] = {
     "Plans": {
         "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
     },
+    "Conversation": {
+        "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
+        "sessions": ("sessions", "sessions", "List conversations, show or stop one."),
+        "approvals": ("approvals", "approvals", "What an agent asks you for, and your answer."),
+        "memories": ("memories", "memories", "What every conversation is told."),
+    },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
