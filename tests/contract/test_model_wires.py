@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ from labwright.llm import (
     faults,
 )
 from labwright.llm.chat import Reply, whole
+from labwright.llm.models import Models
+from labwright.paths import ProjectPaths
+from labwright.settings import Settings
 from tests.support.model_server import ModelServer, Turn, model_server
 from tests.support.models import KEY, provider
 
@@ -247,3 +251,23 @@ def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
     with model_server(wire) as server:
         assert asyncio.run(three(server)) >= 0.2  # not a speed: turns come a tenth of a second apart, and no closer
     assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("turn", "words", "fix"),
+    [
+        (HELLO, "answers, 120 tokens", ""),
+        (Turn(status=401, error={"error": {"message": f"bad {KEY}"}}), "does not accept the key", "Make a new key"),
+        (Turn(status=404, error={"error": {"type": "not_found_error"}}), "no model of that name", "Check the name"),
+        (Turn(status=500), "cannot serve this now", "Try again later"),
+    ],
+)
+def test_a_check_is_one_small_question_that_says_what_is_wrong(
+    tmp_path: Path, wire: str, turn: Turn, words: str, fix: str
+) -> None:
+    with model_server(wire, turn) as server:
+        environ = {f"{wire.upper()}_BASE_URL": server.url, f"{wire.upper()}_API_KEY": KEY, "HOME": "/nonexistent"}
+        (checked,) = Models(ProjectPaths(tmp_path), Settings(model=f"{wire}:x"), environ).check()
+    assert len(server.asked) == 1 and server.asked[0].body["max_tokens"] == 16
+    assert words in checked.said and fix in checked.hint and checked.ok is (turn is HELLO)
+    assert KEY not in f"{checked}" and list(tmp_path.iterdir()) == []

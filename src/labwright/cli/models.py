@@ -9,6 +9,7 @@ from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import counted
 
 Json = dict[str, Any]
+_CHOOSE = "set LABWRIGHT_MODEL, for example to anthropic:claude-sonnet-5-5"
 
 
 def models(project: Project = None, as_json: AsJson = False) -> None:
@@ -21,12 +22,11 @@ def models(project: Project = None, as_json: AsJson = False) -> None:
     if found["configured"]:
         _tiers(screen, found["tiers"])
     else:
-        screen.say(f"No language model is configured: {found['offline']}.")
+        screen.say(f"No language model is configured; what answers are {found['offline']}.")
+        screen.say(f"To choose one: {_CHOOSE}, then labwright down and labwright up -d.")
     screen.facts([("spent", _spent(found["spent"])), ("a session", _limits(found["session_limits"]))])
     if found["configured"]:
         screen.next("Ask each one small question: labwright doctor")
-    else:
-        screen.next("Choose one: LABWRIGHT_MODEL=anthropic:claude-sonnet-5-5, then labwright down, labwright up -d")
 
 
 def _tiers(screen: Screen, tiers: list[Json]) -> None:

@@ -146,7 +146,7 @@ def _question(request: Request[Any]) -> str:
 
     lines = [f"# Step: {request.node}", ""]
     for name, value in request.given.items():
-        text = value if isinstance(value, str) else to_json(value, indent=1, serialize_unknown=True).decode()
+        text = value if isinstance(value, str) else to_json(value, serialize_unknown=True).decode()
         shown = text if len(text) <= _MOST_FACTS else f"{text[:_MOST_FACTS]}\n… ({len(text)} characters in all)"
         lines += [f"## {name}", "", shown or "(none)", ""]
     if request.feedback:

@@ -47,6 +47,7 @@ class Models:
         self._environ = environ
         self._provider = self._make_provider(Patience.from_settings(settings)) if self._choice else None
         self.book = Book(paths.spending)
+        self._has_state = paths.state.is_dir()  # looking alone makes no folder
 
     def _make_provider(self, patience: Patience) -> ProviderChat:
         return ProviderChat(
@@ -110,7 +111,7 @@ class Models:
         """Ask each model one small question, soon given up. Blocks."""
         patience = Patience(silence_seconds=_CHECK_SECONDS, answer_seconds=_CHECK_SECONDS, retries=0)
         provider = self._make_provider(patience)
-        chat = MeteredChat(provider, self.ledger("doctor"), provider.cost)
+        chat = MeteredChat(provider, self.ledger("doctor"), provider.cost) if self._has_state else provider
         tiers = {target.name: tier for tier, target in self._choice.items()}
 
         async def ask_all() -> list[Checked]:
