@@ -1,6 +1,7 @@
 """Providers of language models as the wire shows them: real HTTP in Anthropic's and OpenAI's formats, told what to say.
 
-A turn says how one request is answered; requests beyond the last turn get that one again.
+A turn says how one request is answered, or finds out from the request; those beyond the last turn get that one again.
+A server under test is sent here by `LABWRIGHT_MODEL=openai:x` and `OPENAI_BASE_URL`, or the same of Anthropic.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ class Asked:
     body: Json
 
 
+Script = Turn | Callable[[Asked], Turn]
+
+
 class ModelServer:
     """One fake provider."""
 
-    def __init__(self, events: Callable[[Turn], list[str]], turns: list[Turn]) -> None:
+    def __init__(self, events: Callable[[Turn], list[str]], turns: list[Script]) -> None:
         self.asked: list[Asked] = []
         self.over = threading.Event()
         self._events = events
@@ -62,7 +66,8 @@ class ModelServer:
     def take(self, asked: Asked) -> Turn:
         with self._lock:
             self.asked.append(asked)
-            return self._turns[min(len(self.asked), len(self._turns)) - 1]
+            turn = self._turns[min(len(self.asked), len(self._turns)) - 1]
+        return turn if isinstance(turn, Turn) else turn(asked)
 
     def close(self) -> None:
         self.over.set()
@@ -191,7 +196,7 @@ _EVENTS = {"anthropic": _anthropic_events, "openai": _openai_events}
 
 
 @contextmanager
-def model_server(wire: str, *turns: Turn) -> Iterator[ModelServer]:
+def model_server(wire: str, *turns: Script) -> Iterator[ModelServer]:
     made = ModelServer(_EVENTS[wire], list(turns) or [Turn(text=("Hello",))])
     try:
         yield made

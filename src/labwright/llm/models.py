@@ -94,15 +94,16 @@ class Models:
     def _tier_view(self, tier: Tier, target: Target) -> dict[str, Any]:
         try:
             key = find_key(target.endpoint, self._environ)
-            usable, words = True, f"from {key.source}" if key else "none needed"
+            usable, words, hint = True, f"from {key.source}" if key else "none needed", ""
         except ModelFault as fault:
-            usable, words = False, fault.message
+            usable, words, hint = False, fault.message, fault.hint
         return {
             "tier": tier,
             "model": target.name,
             "address": target.endpoint.base_url,
             "key": words,
             "usable": usable,
+            "hint": hint,
             "priced": is_priced(target),
             "spent": _sums(self.book.of_model(target.name)),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -33,7 +32,7 @@ class ProviderChat:
     ) -> None:
         self._choice = choice
         self._patience = patience
-        self._paces: dict[str, Pace] = defaultdict(lambda: Pace(per_minute))  # by address
+        self._paces = {target.endpoint.base_url: Pace(per_minute) for target in choice.values()}
         self._max_tokens = max_tokens
         self._environ = environ
 

@@ -28,6 +28,7 @@ from labwright.llm.sdk_messages import calls_of, messages, parameters, piece_of,
 _CONNECT_SECONDS = 10.0
 _NO_KEY = "none-needed"  # the SDKs want one, also for a server that does not
 _MOST_WORDS = 300
+_SHORTEST_KEY = 8
 _FAULTS: list[tuple[type[Exception], type[faults.ModelFault]]] = [
     (exceptions.ModelRateLimitError, faults.RateLimited),
     (exceptions.ModelQuotaExceededError, faults.QuotaUsedUp),
@@ -111,7 +112,12 @@ def _in_our_words(target: Target, key: str) -> Iterator[None]:
         if kind is faults.KeyRefused:
             said = ""  # some providers repeat the key here
         wait = getattr(error, "retry_after", None) or 0.0
-        raise kind(model=target.name, said=said.replace(key, "…") if key else said, wait_seconds=wait) from None
+        raise kind(model=target.name, said=_without(key, said), wait_seconds=wait) from None
+
+
+def _without(key: str, words: str) -> str:
+    """Some providers repeat it. A word of few letters is no key, and may stand in any sentence."""
+    return words.replace(key, "…") if len(key) >= _SHORTEST_KEY else words
 
 
 def _said(error: Exception) -> str:
@@ -119,5 +125,9 @@ def _said(error: Exception) -> str:
     body = getattr(error, "body", None)
     while isinstance(body, dict):
         body = body.get("message") or body.get("error")
-    words = " ".join((str(body or error) or type(error).__name__).split())
+    first: BaseException = error
+    while isinstance(error, exceptions.ModelConnectionError) and first.__cause__:
+        first = first.__cause__  # the SDK says no more than that there was one
+    text = str(body or first) or type(first).__name__
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"
