@@ -216,6 +216,15 @@ def test_an_event_that_is_no_json_ends_the_answer_with_an_error(wire: str) -> No
         ask(server, wire)
 
 
+def test_a_fault_that_is_told_inside_of_the_answer_counts_like_any_other(wire: str) -> None:
+    with model_server(wire, Turn(fails=True), HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+    broken = Turn(text=("one",), fails=True)
+    with model_server(wire, broken) as server, pytest.raises(faults.AnswerCut, match="Overloaded"):
+        ask(server, wire)
+    assert len(server.asked) == 1
+
+
 def test_a_provider_that_falls_silent_is_given_up(wire: str) -> None:
     with model_server(wire, Turn(text=("one", "two"), hang_after=0)) as server, pytest.raises(faults.Unreachable):
         ask(server, wire, silence=0.2, retries=1)

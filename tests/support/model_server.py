@@ -34,6 +34,7 @@ class Turn:
     hang_after: int | None = None  # after so many events say no more, until the test ends
     drip_seconds: float = 0.0  # between two bytes
     garble: bool = False  # an event that is no JSON
+    fails: bool = False  # an event that tells of an overload, after all else
 
 
 @dataclass
@@ -161,6 +162,8 @@ def _anthropic_events(turn: Turn) -> list[str]:
         found.append(event("content_block_stop", index=index))
     if turn.garble:
         found.append("event: content_block_delta\ndata: {not json\n\n")
+    if turn.fails:
+        return [*found, event("error", error={"type": "overloaded_error", "message": "Overloaded"})]
     stop = turn.stop or ("tool_use" if turn.calls else "end_turn")
     found.append(
         event("message_delta", delta={"stop_reason": stop, "stop_sequence": None}, usage={"output_tokens": tokens_out})
@@ -185,6 +188,9 @@ def _openai_events(turn: Turn) -> list[str]:
         found.append(event({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}))
     if turn.garble:
         found.append("data: {not json\n\n")
+    if turn.fails:
+        error = {"type": "server_error", "code": "server_error", "message": "Overloaded"}
+        return [*found, f"data: {json.dumps({'error': error})}\n\n"]
     found.append(event({}, turn.stop or ("tool_calls" if turn.calls else "stop")))
     tokens_in, tokens_out = turn.tokens
     usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}

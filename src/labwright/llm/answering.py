@@ -97,8 +97,9 @@ class _Typed(Generic[Value]):
         if self._wrapped:
             definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
             schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE], **definitions}
-        description = " ".join((wanted.__doc__ or "").split()) or "The answer."
-        self.tools = (ToolSpec(name=TOOL, description=description, schema=schema),)
+        own = isinstance(wanted, type) and wanted.__module__ != "builtins"
+        description = " ".join((wanted.__doc__ or "").split()) if own else ""
+        self.tools = (ToolSpec(name=TOOL, description=description or "The answer.", schema=schema),)
 
     def read(self, reply: Reply) -> Value:
         from pydantic import ValidationError

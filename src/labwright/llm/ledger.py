@@ -114,7 +114,7 @@ class Book:
     def _catch_up(self) -> None:
         lines, self._offset = all_lines(str(self._path), self._offset)
         for line in lines:
-            with contextlib.suppress(ValueError, KeyError):  # cut short by a kill
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # cut short by a kill
                 self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:

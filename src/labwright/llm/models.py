@@ -112,7 +112,8 @@ class Models:
         """Ask each model one small question, soon given up. Blocks."""
         patience = Patience(silence_seconds=_CHECK_SECONDS, answer_seconds=_CHECK_SECONDS, retries=0)
         provider = self._make_provider(patience)
-        chat = MeteredChat(provider, self.ledger("doctor"), provider.cost) if self._has_state else provider
+        ledger = Ledger(self.book, "doctor", Limits())
+        chat = MeteredChat(provider, ledger, provider.cost) if self._has_state else provider
         tiers = {target.name: tier for tier, target in self._choice.items()}
 
         async def ask_all() -> list[Checked]:

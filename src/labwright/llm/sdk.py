@@ -90,6 +90,7 @@ def _trust() -> ssl.SSLContext:
 
 def load(wire: Wire) -> ModuleType:
     """Blocks for seconds the first time."""
+    _trust()
     return import_module(f"labwright.llm.sdk_{wire}")
 
 
