@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +25,11 @@ from labwright.llm import (
     faults,
 )
 from labwright.llm.chat import Reply, whole
+from labwright.llm.models import Models
+from labwright.paths import ProjectPaths
+from labwright.settings import Settings
 from tests.support.model_server import ModelServer, Turn, model_server
-from tests.support.models import KEY, provider
+from tests.support.models import KEY, endpoint, provider
 
 pytestmark = pytest.mark.parametrize("wire", ["anthropic", "openai"])
 LOOK = ToolSpec(
@@ -64,6 +68,19 @@ def test_a_tier_is_asked_by_its_own_model_and_the_key_goes_in_the_header_alone(w
     (asked,) = server.asked
     assert (asked.body["model"], asked.body["max_tokens"]) == ("heavy-model", 77)
     assert asked.headers["authorization"] == f"Bearer {KEY}" and KEY not in str(asked.body)
+
+
+def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_know(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ChatRequest(system="", messages=QUESTION.messages, tools=(LOOK,), max_tokens=77)
+    with model_server(wire) as server:
+        chat = provider(server, wire)
+        asyncio.run(whole(chat, request))
+        monkeypatch.setattr("labwright.llm.sdk_openai.KNOWN", {"openai": endpoint(server, wire)})
+        asyncio.run(whole(chat, request))
+    other, own = (asked.body for asked in server.asked)
+    assert other["max_tokens"] == 77 and own["max_completion_tokens" if wire == "openai" else "max_tokens"] == 77
 
 
 def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:
@@ -127,7 +144,7 @@ def test_a_fault_of_the_server_is_tried_again(wire: str, status: int) -> None:
 
 
 def test_after_its_retries_it_gives_up_and_repeats_no_secret_of_the_error(wire: str) -> None:
-    broken = Turn(status=500, error={"error": {"message": f"boom\n{KEY}"}})
+    broken = Turn(status=500, error={"error": {"message": f"boom\n\x1b{KEY}"}})
     with model_server(wire, broken) as server, pytest.raises(faults.Overloaded, match="boom …") as fault:
         ask(server, wire, retries=1)
     assert len(server.asked) == 2 and KEY not in str(fault.value)
@@ -199,6 +216,15 @@ def test_an_event_that_is_no_json_ends_the_answer_with_an_error(wire: str) -> No
         ask(server, wire)
 
 
+def test_a_fault_that_is_told_inside_of_the_answer_counts_like_any_other(wire: str) -> None:
+    with model_server(wire, Turn(fails=True), HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+    broken = Turn(text=("one",), fails=True)
+    with model_server(wire, broken) as server, pytest.raises(faults.AnswerCut, match="Overloaded"):
+        ask(server, wire)
+    assert len(server.asked) == 1
+
+
 def test_a_provider_that_falls_silent_is_given_up(wire: str) -> None:
     with model_server(wire, Turn(text=("one", "two"), hang_after=0)) as server, pytest.raises(faults.Unreachable):
         ask(server, wire, silence=0.2, retries=1)
@@ -228,12 +254,25 @@ def test_closing_the_stream_hangs_up_at_once(wire: str) -> None:
         assert asyncio.run(asyncio.wait_for(first_words(server), 10)) == "one "
 
 
+def test_cancelling_whoever_reads_hangs_up_too(wire: str) -> None:
+    async def cancelled(server: ModelServer) -> None:
+        task = asyncio.create_task(whole(provider(server, wire), QUESTION))
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with model_server(wire, Turn(text=("one ", "two"), hang_after=0)) as server:
+        asyncio.run(asyncio.wait_for(cancelled(server), 10))
+
+
 def test_nobody_there_is_told_with_what_to_check(wire: str) -> None:
     with model_server(wire) as server:
         pass
     with pytest.raises(faults.Unreachable) as fault:
         ask(server, wire, retries=0)
-    assert "labwright doctor" in fault.value.hint
+    assert "labwright models" in fault.value.hint
 
 
 def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
@@ -247,3 +286,23 @@ def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
     with model_server(wire) as server:
         assert asyncio.run(three(server)) >= 0.2  # not a speed: turns come a tenth of a second apart, and no closer
     assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("turn", "words", "fix"),
+    [
+        (HELLO, "answers, 120 tokens", ""),
+        (Turn(status=401, error={"error": {"message": f"bad {KEY}"}}), "does not accept the key", "Make a new key"),
+        (Turn(status=404, error={"error": {"type": "not_found_error"}}), "no model of that name", "Check the name"),
+        (Turn(status=500), "cannot serve this now", "Try again later"),
+    ],
+)
+def test_a_check_is_one_small_question_that_says_what_is_wrong(
+    tmp_path: Path, wire: str, turn: Turn, words: str, fix: str
+) -> None:
+    with model_server(wire, turn) as server:
+        environ = {f"{wire.upper()}_BASE_URL": server.url, f"{wire.upper()}_API_KEY": KEY, "HOME": "/nonexistent"}
+        (checked,) = Models(ProjectPaths(tmp_path), Settings(model=f"{wire}:x"), environ).check()
+    assert len(server.asked) == 1 and server.asked[0].body["max_tokens"] == 16
+    assert words in checked.said and fix in checked.hint and checked.ok is (turn is HELLO)
+    assert KEY not in f"{checked}" and list(tmp_path.iterdir()) == []

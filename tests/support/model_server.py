@@ -1,6 +1,7 @@
 """Providers of language models as the wire shows them: real HTTP in Anthropic's and OpenAI's formats, told what to say.
 
-A turn says how one request is answered; requests beyond the last turn get that one again.
+A turn says how one request is answered, or finds out from the request; those beyond the last turn get that one again.
+A server under test is sent here by `LABWRIGHT_MODEL=openai:x` and `OPENAI_BASE_URL`, or the same of Anthropic.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Turn:
     hang_after: int | None = None  # after so many events say no more, until the test ends
     drip_seconds: float = 0.0  # between two bytes
     garble: bool = False  # an event that is no JSON
+    fails: bool = False  # an event that tells of an overload, after all else
 
 
 @dataclass
@@ -42,10 +44,13 @@ class Asked:
     body: Json
 
 
+Script = Turn | Callable[[Asked], Turn]
+
+
 class ModelServer:
     """One fake provider."""
 
-    def __init__(self, events: Callable[[Turn], list[str]], turns: list[Turn]) -> None:
+    def __init__(self, events: Callable[[Turn], list[str]], turns: list[Script]) -> None:
         self.asked: list[Asked] = []
         self.over = threading.Event()
         self._events = events
@@ -62,7 +67,8 @@ class ModelServer:
     def take(self, asked: Asked) -> Turn:
         with self._lock:
             self.asked.append(asked)
-            return self._turns[min(len(self.asked), len(self._turns)) - 1]
+            turn = self._turns[min(len(self.asked), len(self._turns)) - 1]
+        return turn if isinstance(turn, Turn) else turn(asked)
 
     def close(self) -> None:
         self.over.set()
@@ -156,6 +162,8 @@ def _anthropic_events(turn: Turn) -> list[str]:
         found.append(event("content_block_stop", index=index))
     if turn.garble:
         found.append("event: content_block_delta\ndata: {not json\n\n")
+    if turn.fails:
+        return [*found, event("error", error={"type": "overloaded_error", "message": "Overloaded"})]
     stop = turn.stop or ("tool_use" if turn.calls else "end_turn")
     found.append(
         event("message_delta", delta={"stop_reason": stop, "stop_sequence": None}, usage={"output_tokens": tokens_out})
@@ -180,6 +188,9 @@ def _openai_events(turn: Turn) -> list[str]:
         found.append(event({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}))
     if turn.garble:
         found.append("data: {not json\n\n")
+    if turn.fails:
+        error = {"type": "server_error", "code": "server_error", "message": "Overloaded"}
+        return [*found, f"data: {json.dumps({'error': error})}\n\n"]
     found.append(event({}, turn.stop or ("tool_calls" if turn.calls else "stop")))
     tokens_in, tokens_out = turn.tokens
     usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
@@ -191,7 +202,7 @@ _EVENTS = {"anthropic": _anthropic_events, "openai": _openai_events}
 
 
 @contextmanager
-def model_server(wire: str, *turns: Turn) -> Iterator[ModelServer]:
+def model_server(wire: str, *turns: Script) -> Iterator[ModelServer]:
     made = ModelServer(_EVENTS[wire], list(turns) or [Turn(text=("Hello",))])
     try:
         yield made

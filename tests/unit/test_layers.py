@@ -110,3 +110,13 @@ def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> N
             if used - ({"pynvml"} if path.name == "gpuwrap_detect.py" else set()):
                 wrong.append(f"{path.relative_to(ROOT)}: {used}")
     assert not wrong
+
+
+def test_only_the_model_layer_knows_an_sdk_of_models() -> None:
+    foreign = {"pydantic_ai", "anthropic", "openai", "httpx2", "genai_prices"}
+    users = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
+    }
+    assert users and all(user.startswith("llm/") for user in users)

@@ -9,6 +9,7 @@ from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import counted
 
 Json = dict[str, Any]
+_CHOOSE = "set LABWRIGHT_MODEL, for example to anthropic:claude-sonnet-5-5"
 
 
 def models(project: Project = None, as_json: AsJson = False) -> None:
@@ -21,12 +22,18 @@ def models(project: Project = None, as_json: AsJson = False) -> None:
     if found["configured"]:
         _tiers(screen, found["tiers"])
     else:
-        screen.say(f"No language model is configured: {found['offline']}.")
-    screen.facts([("spent", _spent(found["spent"])), ("a session", _limits(found["session_limits"]))])
+        screen.say(f"No language model is configured; what answers are {found['offline']}.")
+        screen.say(f"To choose one: {_CHOOSE}, then labwright down and labwright up -d.")
+    screen.say("")
+    screen.facts(
+        [
+            ("spent", _spent(found["spent"])),
+            ("tokens", _tokens(found["spent"])),
+            ("a session", _limits(found["session_limits"])),
+        ]
+    )
     if found["configured"]:
         screen.next("Ask each one small question: labwright doctor")
-    else:
-        screen.next("Choose one: LABWRIGHT_MODEL=anthropic:claude-sonnet-5-5, then labwright down, labwright up -d")
 
 
 def _tiers(screen: Screen, tiers: list[Json]) -> None:
@@ -39,6 +46,8 @@ def _tiers(screen: Screen, tiers: list[Json]) -> None:
         Column(title="spent", right=True),
     ]
     screen.table(columns, [_row(tier) for tier in tiers])
+    for hint in dict.fromkeys(tier["hint"] for tier in tiers if tier["hint"]):
+        screen.say((f"fix: {hint}", "dim"))
 
 
 def _row(tier: Json) -> list[Cell]:
@@ -56,14 +65,19 @@ def _spent(sums: Json) -> str:
     if not sums["calls"]:
         return "nothing so far"
     unpriced = f", {sums['unpriced_calls']} of them without a known price" if sums["unpriced_calls"] else ""
-    tokens = f"{sums['tokens_in']:,} tokens in ({sums['cache_read']:,} from a cache), {sums['tokens_out']:,} out"
-    return f"${sums['cost_usd']:.2f} in {counted(sums['calls'], 'call')}{unpriced}: {tokens}"
+    return f"${sums['cost_usd']:.2f} in {counted(sums['calls'], 'call')}{unpriced}"
+
+
+def _tokens(sums: Json) -> str:
+    if not sums["calls"]:
+        return ""
+    return f"{sums['tokens_in']:,} in ({sums['cache_read']:,} from a cache), {sums['tokens_out']:,} out"
 
 
 def _limits(limits: Json) -> str:
     """Of one session, before it pauses and asks."""
     parts = [
-        *([f"${limits['usd']:g} where prices are known"] if limits["usd"] else []),
+        *([f"${limits['usd']:g}"] if limits["usd"] else []),
         *([f"{limits['tokens']:,} tokens"] if limits["tokens"] else []),
     ]
     return f"pauses and asks at {' or '.join(parts)}" if parts else "has no limit"

@@ -97,8 +97,9 @@ class _Typed(Generic[Value]):
         if self._wrapped:
             definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
             schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE], **definitions}
-        description = " ".join((wanted.__doc__ or "").split()) or "The answer."
-        self.tools = (ToolSpec(name=TOOL, description=description, schema=schema),)
+        own = isinstance(wanted, type) and wanted.__module__ != "builtins"
+        description = " ".join((wanted.__doc__ or "").split()) if own else ""
+        self.tools = (ToolSpec(name=TOOL, description=description or "The answer.", schema=schema),)
 
     def read(self, reply: Reply) -> Value:
         from pydantic import ValidationError
@@ -146,7 +147,7 @@ def _question(request: Request[Any]) -> str:
 
     lines = [f"# Step: {request.node}", ""]
     for name, value in request.given.items():
-        text = value if isinstance(value, str) else to_json(value, indent=1, serialize_unknown=True).decode()
+        text = value if isinstance(value, str) else to_json(value, serialize_unknown=True).decode()
         shown = text if len(text) <= _MOST_FACTS else f"{text[:_MOST_FACTS]}\n… ({len(text)} characters in all)"
         lines += [f"## {name}", "", shown or "(none)", ""]
     if request.feedback:

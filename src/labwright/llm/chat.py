@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -100,7 +101,8 @@ class Reply:
 
 
 async def whole(model: ChatModel, request: ChatRequest) -> Reply:
-    pieces = [piece async for piece in model.stream(request)]
+    async with aclosing(model.stream(request)) as stream:
+        pieces = [piece async for piece in stream]
     return Reply(
         text="".join(piece.text for piece in pieces if isinstance(piece, TextPiece)),
         calls=tuple(piece.call for piece in pieces if isinstance(piece, CallPiece)),

@@ -31,7 +31,7 @@ class Unreachable(ModelFault):
     """The language model cannot be reached."""
 
     passing = True
-    hint = "Check the network and the provider's status page; labwright doctor asks it one question."
+    hint = "Check the network, the address that labwright models --json shows, and the provider's status page."
 
 
 class Overloaded(ModelFault):

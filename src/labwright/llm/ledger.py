@@ -5,6 +5,7 @@ One line a call, appended and synced: a kill forgets no line that was written, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -75,66 +76,58 @@ class Spent:
 
 
 class Book:
-    """The spending of a project, by session and by model."""
+    """The spending of a project, by session and by model. Several processes may write it: each reads what is new."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._read = False
+        self._offset = 0  # read so far
         self._sessions: dict[str, Spent] = defaultdict(Spent)
         self._models: dict[str, Spent] = defaultdict(Spent)
         self._total = Spent()
 
     def total(self) -> Spent:
         with self._lock:
-            self._read_once()
+            self._catch_up()
             return self._total
 
     def of_session(self, session_id: str) -> Spent:
         with self._lock:
-            self._read_once()
+            self._catch_up()
             return self._sessions[session_id]
 
     def of_model(self, name: str) -> Spent:
         with self._lock:
-            self._read_once()
+            self._catch_up()
             return self._models[name]
 
     def write(self, line: dict[str, Any]) -> None:
         text = json.dumps({"time": now(), **line}, ensure_ascii=False)
         with self._lock:
-            self._read_once()
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                os.write(fd, f"{self._gap()}{text}\n".encode())
+                os.write(fd, f"{_gap(fd)}{text}\n".encode())
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            self._take(line)
 
-    def _gap(self) -> str:
-        """A line that a kill cut short ends here, so that the next one is whole."""
-        with open(self._path, "rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return ""
-            file.seek(-1, os.SEEK_END)
-            return "" if file.read(1) == b"\n" else "\n"
-
-    def _read_once(self) -> None:
-        if self._read:
-            return
-        for line in all_lines(str(self._path))[0]:
-            try:
+    def _catch_up(self) -> None:
+        lines, self._offset = all_lines(str(self._path), self._offset)
+        for line in lines:
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # cut short by a kill
                 self._take(json.loads(line))
-            except (ValueError, KeyError):  # cut short by a kill
-                continue
-        self._read = True
 
     def _take(self, line: dict[str, Any]) -> None:
         self._sessions[line["session"]].take(line)
         self._total.take(line)
         if "model" in line:
             self._models[line["model"]].take(line)
+
+
+def _gap(fd: int) -> str:
+    """A line that a kill cut short ends here, so that the next one is whole."""
+    size = os.fstat(fd).st_size
+    return "\n" if size and os.pread(fd, 1, size - 1) != b"\n" else ""
 
 
 class Ledger:

@@ -47,6 +47,7 @@ class Models:
         self._environ = environ
         self._provider = self._make_provider(Patience.from_settings(settings)) if self._choice else None
         self.book = Book(paths.spending)
+        self._has_state = paths.state.is_dir()  # looking alone makes no folder
 
     def _make_provider(self, patience: Patience) -> ProviderChat:
         return ProviderChat(
@@ -93,15 +94,16 @@ class Models:
     def _tier_view(self, tier: Tier, target: Target) -> dict[str, Any]:
         try:
             key = find_key(target.endpoint, self._environ)
-            usable, words = True, f"from {key.source}" if key else "none needed"
+            usable, words, hint = True, f"from {key.source}" if key else "none needed", ""
         except ModelFault as fault:
-            usable, words = False, fault.message
+            usable, words, hint = False, fault.message, fault.hint
         return {
             "tier": tier,
             "model": target.name,
             "address": target.endpoint.base_url,
             "key": words,
             "usable": usable,
+            "hint": hint,
             "priced": is_priced(target),
             "spent": _sums(self.book.of_model(target.name)),
         }
@@ -110,7 +112,8 @@ class Models:
         """Ask each model one small question, soon given up. Blocks."""
         patience = Patience(silence_seconds=_CHECK_SECONDS, answer_seconds=_CHECK_SECONDS, retries=0)
         provider = self._make_provider(patience)
-        chat = MeteredChat(provider, self.ledger("doctor"), provider.cost)
+        ledger = Ledger(self.book, "doctor", Limits())
+        chat = MeteredChat(provider, ledger, provider.cost) if self._has_state else provider
         tiers = {target.name: tier for tier, target in self._choice.items()}
 
         async def ask_all() -> list[Checked]:

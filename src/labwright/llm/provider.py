@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,6 +12,7 @@ from types import ModuleType
 
 from labwright.llm.chat import ChatPiece, ChatRequest, EndPiece
 from labwright.llm.choice import Choice, Target
+from labwright.llm.endpoints import Wire
 from labwright.llm.faults import AnswerCut, ModelFault, RateLimited
 from labwright.llm.keys import find_key
 from labwright.llm.model import Tier, Usage
@@ -32,7 +32,7 @@ class ProviderChat:
     ) -> None:
         self._choice = choice
         self._patience = patience
-        self._paces: dict[str, Pace] = defaultdict(lambda: Pace(per_minute))  # by address
+        self._paces = {target.endpoint.base_url: Pace(per_minute) for target in choice.values()}
         self._max_tokens = max_tokens
         self._environ = environ
 
@@ -70,7 +70,7 @@ class ProviderChat:
 
     async def _try(self, target: Target, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         key = find_key(target.endpoint, self._environ)
-        sdk = await asyncio.to_thread(_load_sdk)
+        sdk = await asyncio.to_thread(_load_sdk, target.endpoint.wire)
         asked = sdk.pieces(target, key.value if key else "", request, self._patience, self._max_tokens)
         async with aclosing(asked) as pieces:
             async for piece in pieces:
@@ -81,5 +81,7 @@ def _priced(end: EndPiece, target: Target) -> EndPiece:
     return replace(end, usage=replace(end.usage, cost_usd=cost_of(target, end.usage)))
 
 
-def _load_sdk() -> ModuleType:
-    return import_module("labwright.llm.sdk")
+def _load_sdk(wire: Wire) -> ModuleType:
+    sdk = import_module("labwright.llm.sdk")
+    sdk.load(wire)
+    return sdk

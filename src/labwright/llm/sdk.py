@@ -1,4 +1,7 @@
-"""The only import of a language model's SDK, with `sdk_messages.py`. It takes seconds: loaded when a model is asked."""
+"""One question to a model by its SDK, and every fault in our own words.
+
+`sdk*.py` are the only imports of a language model's SDK. They take seconds, so they are loaded when a model is asked.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,25 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Iterator
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 import httpx2
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.models import Model
-from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 
 from labwright.llm import faults
 from labwright.llm.chat import ChatPiece, ChatRequest, EndPiece
 from labwright.llm.choice import Target
-from labwright.llm.endpoints import KNOWN, Wire
+from labwright.llm.endpoints import Wire
 from labwright.llm.patience import Patience
 from labwright.llm.sdk_messages import calls_of, messages, parameters, piece_of, usage_of, why_of
 
 _CONNECT_SECONDS = 10.0
 _NO_KEY = "none-needed"  # the SDKs want one, also for a server that does not
-_LONGEST_ANSWER = 16_000  # where a provider wants a number and nobody gave one
 _MOST_WORDS = 300
-# An answer that just stops was cut: it must not pass for a whole one.
-_OPENAI = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-# Servers other than OpenAI's own know the older name of the limit, and not all know strict schemas.
-_COMPATIBLE = OpenAIModelProfile(
-    openai_chat_supports_max_completion_tokens=False, openai_supports_strict_tool_definition=False
-)
+_SHORTEST_KEY = 8
 _FAULTS: list[tuple[type[Exception], type[faults.ModelFault]]] = [
     (exceptions.ModelRateLimitError, faults.RateLimited),
     (exceptions.ModelQuotaExceededError, faults.QuotaUsedUp),
@@ -62,13 +54,14 @@ async def pieces(
     target: Target, key: str, request: ChatRequest, patience: Patience, max_tokens: int
 ) -> AsyncGenerator[ChatPiece, None]:
     """One try. A connection of its own, so that closing the iterator ends the call at once, in any event loop."""
+    sdk = load(target.endpoint.wire)
     with _in_our_words(target, key):
         async with (
             _client(patience) as client,
             model_request_stream(
-                _model(target, key, client),
+                sdk.make_model(target, key or _NO_KEY, client),
                 messages(request),
-                model_settings=_settings(target, request, patience, max_tokens),
+                model_settings=_settings(sdk, request, patience, max_tokens),
                 model_request_parameters=parameters(request),
                 instrument=False,
             ) as stream,
@@ -95,36 +88,19 @@ def _trust() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _model(target: Target, key: str, client: httpx2.AsyncClient) -> Model:
-    endpoint = target.endpoint
-    key = key or _NO_KEY
-    if endpoint.wire is Wire.ANTHROPIC:
-        anthropic = AnthropicProvider(api_key=key, base_url=endpoint.base_url, http_client=client)
-        return AnthropicModel(target.model, provider=anthropic)
-    if endpoint == KNOWN["openai"]:
-        own = OpenAIProvider(api_key=key, base_url=endpoint.base_url, http_client=client)
-        return OpenAIChatModel(target.model, provider=own, profile=_OPENAI)
-    compatible = OpenAICompatibleProvider(
-        endpoint.name, base_url=endpoint.base_url, api_key=key, http_client=client, profile=_COMPATIBLE
-    )
-    return OpenAIChatModel(target.model, provider=compatible, profile=_OPENAI)
+def load(wire: Wire) -> ModuleType:
+    """Blocks for seconds the first time."""
+    _trust()
+    return import_module(f"labwright.llm.sdk_{wire}")
 
 
-def _settings(target: Target, request: ChatRequest, patience: Patience, max_tokens: int) -> ModelSettings:
+def _settings(sdk: ModuleType, request: ChatRequest, patience: Patience, max_tokens: int) -> ModelSettings | None:
     # Trying again is our own business: the SDK's would multiply with it.
-    common = ModelSettings(timeout=patience.silence_seconds, request_timeout=patience.answer_seconds, max_retries=0)
-    is_anthropic = target.endpoint.wire is Wire.ANTHROPIC
-    if longest := request.max_tokens or max_tokens or (_LONGEST_ANSWER if is_anthropic else 0):
-        common["max_tokens"] = longest
-    if request.must_call:
-        return common  # asked once: writing it into a cache would cost more than it saves
-    if not is_anthropic:
-        common["cache"] = True
-        return common
-    cached = AnthropicModelSettings(
-        anthropic_cache_instructions=True, anthropic_cache_tool_definitions=True, anthropic_cache_messages=True
-    )
-    return merge_model_settings(common, cached) or common
+    found = ModelSettings(timeout=patience.silence_seconds, request_timeout=patience.answer_seconds, max_retries=0)
+    if longest := request.max_tokens or max_tokens or sdk.LONGEST_ANSWER:
+        found["max_tokens"] = longest
+    # What is asked only once would cost more to write into a cache than it saves.
+    return found if request.must_call else merge_model_settings(found, sdk.CACHED)
 
 
 @contextlib.contextmanager
@@ -137,7 +113,12 @@ def _in_our_words(target: Target, key: str) -> Iterator[None]:
         if kind is faults.KeyRefused:
             said = ""  # some providers repeat the key here
         wait = getattr(error, "retry_after", None) or 0.0
-        raise kind(model=target.name, said=said.replace(key, "…") if key else said, wait_seconds=wait) from None
+        raise kind(model=target.name, said=_without(key, said), wait_seconds=wait) from None
+
+
+def _without(key: str, words: str) -> str:
+    """Some providers repeat it. A word of few letters is no key, and may stand in any sentence."""
+    return words.replace(key, "…") if len(key) >= _SHORTEST_KEY else words
 
 
 def _said(error: Exception) -> str:
@@ -145,5 +126,9 @@ def _said(error: Exception) -> str:
     body = getattr(error, "body", None)
     while isinstance(body, dict):
         body = body.get("message") or body.get("error")
-    words = " ".join((str(body or error) or type(error).__name__).split())
+    first: BaseException = error
+    while isinstance(error, exceptions.ModelConnectionError) and first.__cause__:
+        first = first.__cause__  # the SDK says no more than that there was one
+    text = str(body or first) or type(first).__name__
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"

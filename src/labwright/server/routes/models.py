@@ -29,6 +29,7 @@ class TierOut(BaseModel):
     address: str
     key: str  # where it was found, or what is wrong with it
     usable: bool
+    hint: str  # how to mend it
     priced: bool
     spent: SpentOut
 
