@@ -31,6 +31,18 @@ PERSON_ONLY = {
     ("POST", "/backup"),
     ("POST", "/runs/import"),
     ("POST", "/notifications/test"),
+    ("POST", "/chat"),
+    ("GET", "/sessions"),
+    ("POST", "/sessions"),
+    ("GET", "/sessions/{session_id}"),
+    ("PATCH", "/sessions/{session_id}"),
+    ("DELETE", "/sessions/{session_id}"),
+    ("POST", "/sessions/{session_id}/stop"),
+    ("GET", "/sessions/{session_id}/pieces"),
+    ("GET", "/approvals"),
+    ("POST", "/approvals/{approval_id}/respond"),
+    ("PATCH", "/memories/{memory_id}"),
+    ("DELETE", "/memories/{memory_id}"),
 }
 OF_A_RUN = {
     ("GET", "/runs/{run_id}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from labwright.agent.turn_log import TurnLog
@@ -24,6 +24,10 @@ class Answer:
     model: str
     usage: Usage
     why: str
+
+    def rename_calls(self, prefix: str) -> None:
+        """Ids of our own, never twice in a session: an approval is for one call, whatever a provider calls another."""
+        self.calls = [replace(call, id=f"{prefix}_{place}") for place, call in enumerate(self.calls)]
 
     def to_dict(self, marks: list[dict[str, Any]]) -> dict[str, Any]:
         return {

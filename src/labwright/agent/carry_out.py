@@ -28,7 +28,7 @@ class Done:
 def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece]) -> Done:
     """What goes wrong is an answer too. `NeedsApproval` and `Waits` are the turn's business."""
     session = log.session
-    approval = _answered(own, call.id)
+    approval = _answered(own, call)
     if approval and approval["status"] == ApprovalStatus.DENIED:
         words = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
         return Done(pieces=(_result(log, call, words, ok=False, writes=False),), evidence=session.evidence)
@@ -68,10 +68,15 @@ def _result(log: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, w
     return PieceKind.RESULT, {"call_id": call.id, "name": call.name, "ok": ok, "writes": writes and ok, "text": text}
 
 
-def _answered(own: Sequence[Piece], call_id: str) -> dict[str, Any] | None:
-    asked = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call_id]
-    found = asked[-1] if asked else None
+def _answered(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:
+    """For exactly this call: what was approved is what is done."""
+    asked = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call.id]
+    found = asked[-1] if asked and asked[-1]["action"] == action_of(call) else None
     return found if found and found["status"] in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED) else None
+
+
+def action_of(call: ToolCall) -> dict[str, Any]:
+    return {"tool": call.name, "arguments": call.arguments}
 
 
 def _person(words: str) -> Actor:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from labwright.agent.answer import Answer, Pen
-from labwright.agent.carry_out import carry_out
+from labwright.agent.carry_out import action_of, carry_out
 from labwright.agent.chats import Chats
 from labwright.agent.evidence.review import review
 from labwright.agent.history import messages, open_call
@@ -68,7 +68,7 @@ class Turn:
         own = of_turn(pieces, self._log.turn)
         if found := open_call(own):
             return await self._carry_out(*found, own)
-        rounds = sum(piece.kind is PieceKind.MESSAGE for piece in own)
+        rounds = _rounds(own)
         if rounds >= self._lab.settings.agent_max_rounds:
             self._log.end(EndReason.ROUNDS, rounds=rounds)
             return False
@@ -84,6 +84,7 @@ class Turn:
             answer = await self._answer(request)
         except BudgetReached as reached:
             return self._budget(reached, own)
+        answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
         marks = await asyncio.to_thread(review, self._lab, answer.text, pieces)
         written = (PieceKind.MESSAGE, answer.to_dict([mark.to_dict() for mark in marks]))
         if answer.calls:
@@ -118,8 +119,7 @@ class Turn:
         try:
             done = await asyncio.to_thread(carry_out, self._log, self._mode.tools, call, place, own)
         except NeedsApproval as asked:
-            action = {"tool": call.name, "arguments": call.arguments}
-            self._log.ask(str(asked), call_id=call.id, action=action)
+            self._log.ask(str(asked), call_id=call.id, action=action_of(call))
             return False
         except Waits as waits:
             result = {
@@ -133,6 +133,10 @@ class Turn:
             return False
         self._log.write(*done.pieces, evidence=done.evidence)
         return True
+
+
+def _rounds(own: Sequence[Piece]) -> int:
+    return sum(piece.kind is PieceKind.MESSAGE for piece in own)
 
 
 def _decision(own: Sequence[Piece], call_id: str) -> ApprovalStatus | None:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.server.models import Id, In, Name, Text
 
-Said = Annotated[Text, Field(min_length=1, max_length=200_000)]
-Note = Annotated[Text, Field(min_length=1, max_length=4000)]
+Said = Annotated[Text, Field(max_length=200_000, pattern=r"\S")]  # not only spaces
+Note = Annotated[Text, Field(max_length=4000, pattern=r"\S")]
 
 
 class SessionIn(In):
