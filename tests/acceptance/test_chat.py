@@ -68,16 +68,8 @@ def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> 
         lab.wait_for_end(run_id)
     first = chat(lab, "what is running?")
     session = first[0]["session_id"]
-    answers = {
-        question: chat(lab, question, session)
-        for question in (
-            "why did bad fail?",
-            "compare good and poor by loss",
-            "metrics of good",
-            "logs of bad",
-            "hello",
-        )
-    }
+    questions = ("why did bad fail?", "compare good and poor by loss", "metrics of good", "logs of bad", "hello")
+    answers = {question: chat(lab, question, session) for question in questions}
     assert "ValueError: no such layer 12" in text_of(answers["why did bad fail?"])
     assert made["good"] in text_of(answers["compare good and poor by loss"]).splitlines()[0]
     assert "0.3333" in text_of(answers["metrics of good"])
@@ -131,9 +123,10 @@ def test_sessions_are_made_changed_listed_and_deleted(lab: LiveServer) -> None:
     assert lab.call("POST", "/chat", {"message": "hi", "session_id": made["id"]}).status == 404
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "wild"}, {"message": 1}]
-)
+BAD = [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "wild"}, {"message": 1}]
+
+
+@pytest.mark.parametrize("body", BAD)
 def test_a_bad_message_is_refused_and_changes_nothing(lab: LiveServer, body: Json) -> None:
     before = len(lab.get("/sessions"))
     answer = lab.call("POST", "/chat", body)
@@ -200,7 +193,7 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
     with model_server("openai", answer) as provider:
         server = with_model(make_server, provider)
         run = server.post("/runs", {"command": "true", "name": "base", "auto_start": True})
-        server.post(f"/runs/{run['id']}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.25}]})
+        server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.25}]})
         wait_until(lambda: server.run(run["id"])["summary"].get("loss"), "the metric")
         server.wait_for_end(run["id"])
         pieces = chat(server, "How good is @base?")
@@ -257,7 +250,7 @@ def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveSe
         return Turn(calls=(("wait_for", json.dumps({"run_ids": ["slow"]})),))
 
     with model_server("openai", answer) as provider:
-        server = with_model(make_server, provider)
+        server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
         run = server.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow")
         session = chat(server, "Tell me when it is done")[0]["session_id"]
         server.wait_for_status(run["id"], "running")
