@@ -200,7 +200,7 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
     assert pieces[0]["data"]["mentions"][0]["id"] == run["id"]
     assert "thinking" in {piece["kind"] for piece in pieces}
     (mark,) = [piece for piece in pieces if piece["kind"] == "message"][-1]["data"]["marks"]
-    assert (mark["text"], mark["fault"]) == ("0.75", "no_source")
+    assert (mark["text"], mark["fault"]) == ("0.75", "mismatch")
 
 
 def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:

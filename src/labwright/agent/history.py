@@ -94,12 +94,13 @@ def _shortened(told: list[Message], most: int) -> list[Message]:
 
 
 def _summary(turns: Sequence[Sequence[Piece]], most: int) -> str:
-    """Newest last; where even that is too much, the oldest turns keep their ids only."""
+    """Newest last; where even that is too much, the oldest turns keep their decisions and ids only."""
     lines = [_gist(turn) for turn in turns]
     for place, turn in enumerate(turns):
         if sum(map(len, lines)) <= most:
             break
-        lines[place] = f"- {_ids(turn)}" if _ids(turn) else ""
+        kept = [*_decisions(turn), *([_ids(turn)] if _ids(turn) else [])]
+        lines[place] = f"- {'; '.join(kept)}" if kept else ""
     body = "\n".join(line for line in lines if line)
     return f"[Labwright] Earlier in this conversation, shortened:\n{body}"
 
