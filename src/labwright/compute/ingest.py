@@ -90,6 +90,11 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
     )
 
 
+def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
+    """Told again when it starts; it is for whoever finds the job without its supervisor."""
+    return run
+
+
 def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
     return begin_attempt(tx, run, event["attempt"], "requeued by Slurm")
 
@@ -131,6 +136,7 @@ def _foreign_use(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
     "waiting": _waiting,
+    "leased": _leased,
     "started": _started,
     "warning": _warning,
     "alert": _alert,

@@ -141,6 +141,7 @@ class Supervisor:
                     return {"status": "failed", "reason": outcome.reason, "error": outcome.message}
                 if not isinstance(outcome, Busy):
                     self._lease = outcome.lease
+                    self.record.event("leased", gpu_uuids=list(outcome.lease.uuids), wake=False)
                     self._note_warnings(outcome.warnings)
                     return None
                 if outcome.reason != said:
