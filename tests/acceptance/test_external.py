@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -22,7 +23,9 @@ def start(server: LiveServer, code: str) -> subprocess.Popen[bytes]:
     script.write_text(HEAD + code)
     python = sys._base_executable  # type: ignore[attr-defined]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(server.project / ".labwright" / "pythonpath")}
-    return subprocess.Popen([python, "-s", str(script)], cwd=server.project, env=environment, stderr=subprocess.DEVNULL)
+    return ended_with_the_test(
+        subprocess.Popen([python, "-s", str(script)], cwd=server.project, env=environment, stderr=subprocess.DEVNULL)
+    )
 
 
 def run_of(server: LiveServer) -> dict[str, Any]:
