@@ -64,10 +64,21 @@ def _known(request: Request, error: Exception) -> JSONResponse:
 
 def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    broken = next((fault for fault in error.errors() if fault["type"] == "json_invalid"), None)
+    if broken:
+        return answer(_no_json(str(error.body), broken))
     faults = [(_place(fault["loc"]), fault["msg"]) for fault in error.errors()[:5]]
     words = "; ".join(f"{'.'.join(map(str, place)) or 'body'}: {said}" for place, said in faults)
     field = faults[0][0] if faults else ()
     return answer(errors.Invalid(words, hint="The fields and their types are in /docs.", field=field))
+
+
+def _no_json(text: str, fault: dict[str, Any]) -> errors.Invalid:
+    position = fault["loc"][-1]
+    before = text[:position]
+    line, column = before.count("\n") + 1, position - before.rfind("\n")
+    words = f"The body is not JSON: {fault['ctx']['error']} at line {line}, column {column}."
+    return errors.Invalid(words, hint="Send one JSON object; its fields are in /docs.")
 
 
 def _place(location: tuple[Any, ...]) -> tuple[str | int, ...]:
