@@ -60,9 +60,9 @@ class Screen:
         if self.is_terminal and not self.as_json:
             print(self.painted((text, "dim")), flush=True)
 
-    def output(self, text: str) -> None:
+    def output(self, words: str | bytes) -> None:
         """A run's own words, as they are."""
-        sys.stdout.buffer.write(text.encode(errors="replace"))
+        sys.stdout.buffer.write(words if isinstance(words, bytes) else words.encode(errors="replace"))
         sys.stdout.buffer.flush()
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:

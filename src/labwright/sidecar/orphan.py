@@ -29,7 +29,11 @@ def _write_started(record: RunRecord) -> dict[str, Any] | None:
     if not began:
         return None
     eldest = min(began, key=lambda pid: (began[pid], pid))
-    facts = {"time": _epoch_of(began[eldest]), "job": identity(eldest).to_dict(), "gpu_uuids": _leased(record)}
+    facts: dict[str, Any] = {
+        "time": _epoch_of(began[eldest]),
+        "job": identity(eldest).to_dict(),
+        "gpu_uuids": _leased(record),
+    }
     record.event("started", **facts)
     return facts
 
