@@ -243,6 +243,8 @@ def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
     run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "Loss is NaN", "choices": ["ignore", "stop"]})
     assert "Loss is NaN" in labwright(lab, "alerts").stdout
+    shown = labwright(lab, "alerts", "show", alert["id"][:-2]).stdout
+    assert "Loss is NaN" in shown and run in shown and "ignore, stop" in shown
     refused = labwright(lab, "alerts", "answer", alert["id"], "maybe")
     assert (refused.returncode, "ignore, stop" in refused.stderr) == (1, True)
     assert answer(lab, "alerts", "answer", alert["id"], "stop", "--json")["status"] == "resolved"

@@ -8,7 +8,7 @@ import typer
 
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, one_line
+from labwright.cli.words import ago, clock_time, one_line
 from labwright.client.lab import LabClient
 from labwright.domain.alert import AlertStatus, Severity
 from labwright.domain.errors import Invalid, NotFound
@@ -16,6 +16,8 @@ from labwright.domain.ids import ALERT, is_id
 
 Json = dict[str, Any]
 _STYLES = {Severity.INFO: "blue", Severity.WARNING: "amber", Severity.CRITICAL: "red"}
+
+AlertRef = Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id or its beginning.")]
 
 alerts = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -37,7 +39,7 @@ def list_alerts(
         screen.say("No alerts." if resolved_too else "No open alerts.")
     else:
         _table(screen, found)
-        screen.next("Answer one: labwright alerts answer ALERT CHOICE")
+        screen.next("One of them whole: labwright alerts show ALERT · answer: labwright alerts answer ALERT CHOICE")
 
 
 def _table(screen: Screen, found: list[Json]) -> None:
@@ -59,9 +61,41 @@ def _row(alert: Json) -> list[Cell]:
     return [alert["id"], severity, about, (ago(alert["created_at"]), "dim"), answer, alert["message"]]
 
 
+@alerts.command("show")
+def show(alert: AlertRef, project: Project = None, as_json: AsJson = False) -> None:
+    """One alert in full."""
+    screen, client = Screen(as_json=as_json), connect(project)
+    found = client.alert(_id_of(client, alert))
+    if as_json:
+        screen.json(found)
+        return
+    screen.facts(
+        [
+            ("alert", (found["id"], "bold")),
+            ("severity", (found["severity"], _STYLES[Severity(found["severity"])])),
+            ("run", found["run_id"] or ""),
+            ("sweep", found["sweep_id"] or ""),
+            ("rule", found["rule"]),
+            ("raised", f"{clock_time(found['created_at'])}  ({ago(found['created_at'])})"),
+            ("choices", ", ".join(found["choices"])),
+            ("answer", _answer_words(found)),
+        ]
+    )
+    screen.heading("Message")
+    screen.prose(found["message"])
+    if found["status"] == AlertStatus.PENDING and found["choices"]:
+        screen.next(f"Answer it: labwright alerts answer {found['id']} {found['choices'][0]}")
+
+
+def _answer_words(alert: Json) -> str:
+    if not alert["answer"]:
+        return "none yet" if alert["choices"] else ""
+    return f"{alert['answer']}, by {alert['answered_by']}, {ago(alert['answered_at'])}"
+
+
 @alerts.command("answer")
 def answer(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id or its beginning.")],
+    alert: AlertRef,
     choice: Annotated[
         str, typer.Argument(metavar="CHOICE", help="One of its choices; `stop` and `rerun` do what they say.")
     ],

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,13 @@ class Screen:
         """A run's own words, as they are."""
         sys.stdout.buffer.write(words if isinstance(words, bytes) else words.encode(errors="replace"))
         sys.stdout.buffer.flush()
+
+    def prose(self, text: str) -> None:
+        """Sentences: on a terminal they break between words."""
+        for line in text.splitlines():
+            shown = one_line(line)
+            folded = textwrap.wrap(shown, self.columns, break_long_words=False) if self.is_terminal else [shown]
+            print("\n".join(folded), flush=True)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
         cells = [[(one_line(text), style) for text, style in map(_split, row)] for row in rows]

@@ -188,6 +188,9 @@ class LabClient:
     def alerts(self, status: str | None) -> list[Json]:
         return list(self._all("/alerts", status=status))
 
+    def alert(self, alert_id: str) -> Json:
+        return self._get(f"/alerts/{alert_id}")
+
     def answer_alert(self, alert_id: str, choice: str) -> Json:
         return self._post(f"/alerts/{alert_id}/respond", {"choice": choice})
 

@@ -87,6 +87,7 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
         pid=event["job"]["pid"],
         node=event.get("node") or event["job"]["host"],
         slurm_job_id=event.get("slurm_job_id") or run.slurm_job_id,
+        slurm_partition=event.get("slurm_partition") or run.slurm_partition,
     )
 
 
