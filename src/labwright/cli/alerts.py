@@ -17,6 +17,8 @@ from labwright.domain.ids import ALERT, is_id
 Json = dict[str, Any]
 _STYLES = {Severity.INFO: "blue", Severity.WARNING: "amber", Severity.CRITICAL: "red"}
 
+_WIDE = 110
+
 AlertRef = Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id or its beginning.")]
 
 alerts = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -43,22 +45,25 @@ def list_alerts(
 
 
 def _table(screen: Screen, found: list[Json]) -> None:
+    """A narrow terminal has room for what happened, not for what to answer: that is in `show`."""
+    with_choices = not screen.is_terminal or screen.columns >= _WIDE
     columns = [
         Column(title="alert"),
         Column(title="severity"),
         Column(title="about"),
         Column(title="raised", right=True),
-        Column(title="choices", shrinks=True),
+        *([Column(title="choices", shrinks=True)] if with_choices else []),
         Column(title="message", shrinks=True),
     ]
-    screen.table(columns, [_row(alert) for alert in found])
+    screen.table(columns, [_row(alert, with_choices) for alert in found])
 
 
-def _row(alert: Json) -> list[Cell]:
+def _row(alert: Json, with_choices: bool) -> list[Cell]:
     severity = (alert["severity"], _STYLES[Severity(alert["severity"])])
     answer = f"answered: {alert['answer']}" if alert["answer"] else " / ".join(alert["choices"])
     about = alert["run_id"] or alert["sweep_id"]
-    return [alert["id"], severity, about, (ago(alert["created_at"]), "dim"), answer, alert["message"]]
+    raised = (ago(alert["created_at"]), "dim")
+    return [alert["id"], severity, about, raised, *([answer] if with_choices else []), alert["message"]]
 
 
 @alerts.command("show")

@@ -200,10 +200,16 @@ def _from_slurm(wanted: NewRun) -> GpuPlan:
     warnings = []
     if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
         warnings.append("gpuwrap is off for this run: on Slurm the cards of a job are its own while it runs.")
-    gres = str((wanted.slurm or {}).get("gres") or "")
+    gres = _asked_gres(wanted.slurm or {})
     if wanted.gpus and gres and count_gpus(gres) != wanted.gpus:
-        warnings.append(f"gpus is {wanted.gpus}, and slurm.gres {gres} counts: the job asks for that.")
+        warnings.append(f"gpus is {wanted.gpus}, but gres={gres} counts: that is what Slurm is asked for.")
     return GpuPlan(gpus=wanted.gpus or 0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
+
+
+def _asked_gres(slurm: dict[str, Any]) -> str:
+    """Of its own field, or among the further options, which come last and win."""
+    further = [str(item).removeprefix("--gres=") for item in slurm.get("extra", ()) if str(item).startswith("--gres=")]
+    return further[-1] if further else str(slurm.get("gres") or "")
 
 
 def _without_gpus(wanted: NewRun) -> GpuPlan:
