@@ -60,7 +60,7 @@ class Screen:
     def next(self, text: str) -> None:
         """The next useful command, for people only."""
         if self.is_terminal and not self.as_json:
-            for line in folded(text, self.columns):
+            for line in _commands_in_lines(text, self.columns):
                 print(self.painted((line, "dim")), flush=True)
 
     def output(self, words: str | bytes) -> None:
@@ -137,6 +137,17 @@ class Screen:
 def folded(text: str, room: int) -> list[str]:
     """Lines that break between words; a word that is too long stays whole, since somebody may want to copy it."""
     return textwrap.wrap(text, max(_NARROWEST, room), break_long_words=False, break_on_hyphens=False) or [text]
+
+
+def _commands_in_lines(text: str, room: int) -> list[str]:
+    """Commands that `·` parts, as many in a line as fit; none is broken, since people copy them."""
+    lines: list[str] = []
+    for part in text.split(" · "):
+        if lines and width(f"{lines[-1]} · {part}") <= room:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return lines
 
 
 def fitted(natural: Sequence[int], shrinks: Sequence[bool], room: int | None) -> list[int]:

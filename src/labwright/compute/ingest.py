@@ -163,9 +163,9 @@ def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
 
 
 def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
-    if not MOVES[run.status]:
-        return run
     to = RunStatus(facts["status"])
+    if run.status is to or not MOVES[run.status]:  # told already; a later event may have brought us here again
+        return run
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
         to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
     ended = end_run(
