@@ -91,6 +91,9 @@ class LabClient:
     def logs(self, run_id: str, *, offset: int, limit: int) -> Json:
         return self._get(f"/runs/{run_id}/logs", offset=offset, limit=limit)
 
+    def raw_logs(self, run_id: str, *, offset: int, limit: int) -> bytes:
+        return self._answer("GET", f"/runs/{run_id}/logs/raw", offset=offset, limit=limit).body
+
     def grep_logs(self, run_id: str, text: str) -> Json:
         return self._get(f"/runs/{run_id}/logs", grep=text)
 
@@ -184,6 +187,9 @@ class LabClient:
 
     def alerts(self, status: str | None) -> list[Json]:
         return list(self._all("/alerts", status=status))
+
+    def alert(self, alert_id: str) -> Json:
+        return self._get(f"/alerts/{alert_id}")
 
     def answer_alert(self, alert_id: str, choice: str) -> Json:
         return self._post(f"/alerts/{alert_id}/respond", {"choice": choice})
