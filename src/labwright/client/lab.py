@@ -182,6 +182,9 @@ class LabClient:
     def delete_plan(self, plan_id: str) -> None:
         self.connection.request("DELETE", f"/plans/{plan_id}")
 
+    def render_skill(self, name: str, variables: dict[str, str]) -> Json:
+        return self._post(f"/prompt-skills/{quote(name, safe='')}/render", {"variables": variables})
+
     def alerts(self, status: str | None) -> list[Json]:
         return list(self._all("/alerts", status=status))
 
