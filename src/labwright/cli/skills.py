@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,8 +11,9 @@ from labwright.cli.options import AsJson, Project, connect, project_folder
 from labwright.cli.screen import Cell, Column, Screen, warn
 from labwright.domain.errors import Invalid
 from labwright.paths import ProjectPaths
-from labwright.skills.install import Editor, Installed, Outcome, install
+from labwright.skills.install import Editor, Installed, Outcome, install, installed_text, unanswered
 from labwright.skills.registry import Listed, SkillRegistry
+from labwright.skills.skill import Skill
 
 SkillName = Annotated[str, typer.Argument(metavar="SKILL", help="The skill's name.")]
 _STYLES = {Outcome.WRITTEN: "green", Outcome.UPDATED: "green", Outcome.UNCHANGED: "dim", Outcome.EDITED: "amber"}
@@ -108,14 +109,22 @@ def install_skills(
     _tell_of_edits(done)
 
 
-def _chosen(registry: SkillRegistry, names: list[str] | None) -> list[Any]:
-    """All that are named must be there; of all that are there, a broken one is told and passed over."""
+def _chosen(registry: SkillRegistry, names: list[str] | None) -> list[Skill]:
+    """All that are named must be fit; of all that are there, an unfit one is told and passed over."""
     if names:
-        return [registry.get(name) for name in names]
+        found = [registry.get(name) for name in names]
+        for skill in found:
+            installed_text(skill)  # before the first file is written
+        return found
+    fit = []
     for listed in registry.every():
         if listed.skill is None:
             warn(f"{listed.id} is left out: {listed.fault}")
-    return [listed.skill for listed in registry.every() if listed.skill]
+        elif unknown := unanswered(listed.skill):
+            warn(f"{listed.id} is left out: no command answers {', '.join(unknown)}.")
+        else:
+            fit.append(listed.skill)
+    return fit
 
 
 def _tell_of_edits(done: list[Installed]) -> None:

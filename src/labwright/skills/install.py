@@ -70,9 +70,13 @@ def install(skill: Skill, project: Path, editors: Iterable[Editor], *, overwrite
     return [_place(project / folder / f"{PREFIX}{skill.id}" / SKILL_FILE, text, overwrite) for folder in folders]
 
 
+def unanswered(skill: Skill) -> list[str]:
+    """Variables that somebody has to give: such a skill is no use as a file."""
+    return [name for name in skill.variables if name not in ASK]
+
+
 def installed_text(skill: Skill) -> str:
-    unknown = [name for name in skill.variables if name not in ASK]
-    if unknown:
+    if unknown := unanswered(skill):
         raise Invalid(
             f"The skill {skill.id} needs {{{{{unknown[0]}}}}}, which no command answers.",
             hint="Only skills whose variables Labwright itself fills in can be installed.",
