@@ -39,7 +39,7 @@ class Settings:
     notify_retry_seconds: float = 2.0  # before the second try of a notification; later ones wait longer
     metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
     system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
-    agent_token_hours: float = 12.0  # how long the token in a rendered skill, or of an MCP server, is valid
+    agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
     state_dir: str = ""  # local folder for the database when the project is on a network file system
 
 

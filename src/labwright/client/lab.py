@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,12 +23,13 @@ _SLOW_SECONDS = 60.0
 class LabClient:
     """One project's server. Follows it when it was started again elsewhere."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, token: Callable[[ProjectPaths], str] = read_token) -> None:
         self.paths = ProjectPaths(project)
+        self._token = token
         self.connection = self._connect()
 
     def _connect(self) -> Connection:
-        return Connection(locate(self.paths).url, read_token(self.paths))
+        return Connection(locate(self.paths).url, self._token(self.paths))
 
     def reconnect(self) -> None:
         self.connection.close()
@@ -135,8 +137,8 @@ class LabClient:
     def set_cluster(self, kind: str) -> Json:
         return self._post("/cluster", {"type": kind})
 
-    def sweeps(self) -> list[Json]:
-        return list(self._all("/sweeps"))
+    def sweeps(self, limit: int | None = None) -> list[Json]:
+        return self._newest("/sweeps", limit)
 
     def sweep(self, sweep_id: str) -> Json:
         return self._get(f"/sweeps/{quote(sweep_id, safe='')}")
@@ -159,9 +161,9 @@ class LabClient:
         with self.connection.stream(f"/sweeps/{sweep_id}/results/export", query, lambda: _SLOW_SECONDS) as lines:
             yield from lines
 
-    def plans(self, status: str | None = None, session_id: str | None = None) -> list[Json]:
+    def plans(self, status: str | None = None, session_id: str | None = None, limit: int | None = None) -> list[Json]:
         """Without their texts, newest first; by default all but the archived ones."""
-        return list(self._all("/plans", status=status, session_id=session_id))
+        return self._newest("/plans", limit, status=status, session_id=session_id)
 
     def plan(self, plan_id: str) -> Json:
         return self._get(f"/plans/{quote(plan_id, safe='')}")
@@ -185,8 +187,8 @@ class LabClient:
     def render_skill(self, name: str, variables: dict[str, str]) -> Json:
         return self._post(f"/prompt-skills/{quote(name, safe='')}/render", {"variables": variables})
 
-    def alerts(self, status: str | None) -> list[Json]:
-        return list(self._all("/alerts", status=status))
+    def alerts(self, status: str | None, limit: int | None = None) -> list[Json]:
+        return self._newest("/alerts", limit, status=status)
 
     def answer_alert(self, alert_id: str, choice: str) -> Json:
         return self._post(f"/alerts/{alert_id}/respond", {"choice": choice})
@@ -203,6 +205,10 @@ class LabClient:
 
     def backup(self) -> Json:
         return self._post("/backup")
+
+    def _newest(self, path: str, limit: int | None, **query: object) -> list[Json]:
+        """All of them without a limit."""
+        return list(islice(self._all(path, page=min(limit or _PAGE, _PAGE), **query), limit))
 
     def _all(self, path: str, page: int = _PAGE, **query: object) -> Iterator[Json]:
         cursor: str | None = None
