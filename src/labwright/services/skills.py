@@ -63,14 +63,14 @@ def replace(lab: Lab, skill_id: str, text: str, actor: Actor) -> View:
 def _save(lab: Lab, text: str, skill_id: str, actor: Actor) -> View:
     registry = _registry(lab)
     with lab.db.transaction() as tx:
-        tx.emit(Event(type=EventType.SKILL_SAVED, actor=str(actor), time=now(), data={"id": skill_id}))
+        tx.emit(Event(type=EventType.SKILL_SAVED, actor=str(actor), time=now(), data={"skill_id": skill_id}))
         saved = registry.save(text, skill_id)
     return _view(registry, saved)
 
 
 def delete(lab: Lab, skill_id: str, actor: Actor) -> None:
     with lab.skill_lock, lab.db.transaction() as tx:
-        tx.emit(Event(type=EventType.SKILL_DELETED, actor=str(actor), time=now(), data={"id": skill_id}))
+        tx.emit(Event(type=EventType.SKILL_DELETED, actor=str(actor), time=now(), data={"skill_id": skill_id}))
         _registry(lab).delete(skill_id)
 
 
