@@ -132,7 +132,9 @@ def test_every_route_names_its_scopes(lab: LiveServer) -> None:
 
 
 def call_as(lab: LiveServer, scope: Scope, method: str, path: str) -> Answer:
-    return lab.call(method, filled(path), {} if method in ("POST", "PATCH", "PUT") else None, token=token_of(lab, scope))
+    return lab.call(
+        method, filled(path), {} if method in ("POST", "PATCH", "PUT") else None, token=token_of(lab, scope)
+    )
 
 
 def test_a_viewer_reads_and_never_writes(lab: LiveServer) -> None:

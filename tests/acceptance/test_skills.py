@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from labwright.domain.actor import Scope
+from labwright.sim.gpus import SimulatedGpus
 from labwright.skills import SkillRegistry
 from labwright.tokens import mint, verify
 from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
 
 NAMES = ["agent-mode", "plan-mode"]
 GOAL = {"goal": "Find the best learning rate."}
@@ -171,6 +173,30 @@ def test_a_missing_and_an_unknown_variable_are_errors(lab: LiveServer) -> None:
 def test_a_value_is_not_rendered_again(lab: LiveServer) -> None:
     text = render(lab, "plan-mode", goal="Use {{auth_token}} and {{nothing}}.")
     assert "Use {{auth_token}} and {{nothing}}." in text
+
+
+def test_the_context_tells_how_things_stand(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    """On a machine with two cards: counts, active and failed runs, sweeps with their best, alerts, plans, the cards."""
+    cards = SimulatedGpus.create(tmp_path / "sim", 2)
+    lab = make_server(**cards.environment(os.environ)).start()
+    body = {"name": "grid", "base_command": 'printf \'{"step": 1, "acc": %s}\\n\' {lr}', "parameters": {"lr": [1, 2]}}
+    sweep = lab.post("/sweeps", {**body, "metric": {"key": "acc", "goal": "max"}, "auto_start": True})
+    wait_until(lambda: lab.get(f"/sweeps/{sweep['id']}")["best"], "the sweep to have a best")
+    wait_until(lambda: lab.get(f"/sweeps/{sweep['id']}")["status"] == "completed", "the sweep to end")
+    failed = lab.submit("echo 'ValueError: no such data'; exit 7", name="broken")
+    lab.wait_for_end(failed["id"])
+    active = lab.submit("sleep 300", name="long one")
+    lab.wait_for_status(active["id"], "running")
+    plan = lab.post("/plans", {"title": "Next steps", "goal": "g", "raw_markdown": "x"})
+    text = render(lab, "plan-mode")
+    assert "runs: 1 running, 2 finished, 1 failed\n" in text
+    assert re.search(rf'{active["id"]} running since 2\S+, name "long one"', text)
+    assert re.search(rf'{failed["id"]} failed at 2\S+, name "broken", reason "exit_code', text)
+    assert re.search(rf'{sweep["id"]} grid completed, name "grid", 2 of 2 finished, 0 failed, best acc 2 ', text)
+    assert re.search(rf"alert-\w+ critical about {failed['id']}, message ", text)
+    assert f'@{plan["id"]} draft, title "Next steps"' in text
+    assert "type local_gpu, status healthy" in text
+    assert re.search(rf"gpu \d .*, held by {active['id']}\n", text)
 
 
 def test_the_token_stands_in_a_file_and_is_an_agents(lab: LiveServer) -> None:

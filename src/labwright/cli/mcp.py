@@ -22,15 +22,15 @@ def mcp(
 ) -> None:
     """The assistant starts this itself; see docs/how-to/use-with-editors.md. What it does, it does as an agent."""
     folder = project_folder(project)
+    if not http and sys.stdin.isatty():
+        note("Waiting for an assistant on standard input; Ctrl-C ends it.")
+        note("It is added, for example, by: claude mcp add labwright -- labwright mcp")
     from labwright.mcp.serve import serve_http, serve_stdio  # heavy: not for --help
 
     if http:
         serve_http(folder, port, _tell_address)
-        return
-    if sys.stdin.isatty():
-        note("Waiting for an assistant on standard input; Ctrl-C ends it.")
-        note("It is added, for example, by: claude mcp add labwright -- labwright mcp")
-    serve_stdio(folder)
+    else:
+        serve_stdio(folder)
 
 
 def _tell_address(address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ _WELCOME = frozenset({TokenScope.PERSON, TokenScope.AGENT})
 
 
 def serve_stdio(project: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C would wait for a thread that waits for a line
     anyio.run(make_server(project).run_stdio_async)
 
 

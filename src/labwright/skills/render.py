@@ -27,7 +27,7 @@ def rendered(body: str, values: Mapping[str, str]) -> str:
     if missing:
         raise Invalid(
             f"There is no value for {', '.join(f'{{{{{name}}}}}' for name in missing)}.",
-            hint="Send it in `variables`.",
+            hint="Give it: in `variables` over HTTP, with --set NAME=VALUE on the command line.",
             field=("variables", missing[0]),
         )
     return _SLOT.sub(lambda slot: values[slot[1]], body)
