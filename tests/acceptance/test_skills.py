@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -301,6 +305,47 @@ def test_an_override_is_used_and_survives_a_crash(lab: LiveServer) -> None:
     assert render(lab, "plan-mode", goal="x") == "Ours: x\n"
     assert lab.call("DELETE", "/prompt-skills/plan-mode").status == 204
     assert render(lab, "plan-mode").startswith("You plan")
+
+
+def test_a_kill_in_the_middle_of_saving_leaves_a_whole_skill(lab: LiveServer) -> None:
+    texts = [own_skill("torn", f"{letter * 150_000}")["text"] for letter in "ab"]
+    stop = threading.Event()
+
+    def keep_saving() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            for text in itertools.cycle(texts):
+                if stop.is_set():
+                    return
+                lab.call("PUT", "/prompt-skills/torn", {"text": text})
+
+    saving = threading.Thread(target=keep_saving)
+    saving.start()
+    wait_until(lambda: (lab.state / "skills" / "torn" / "SKILL.md").exists(), "a first version")
+    lab.kill()
+    stop.set()
+    saving.join()
+    lab.start()
+    assert lab.get("/prompt-skills/torn")["text"] in texts
+    lab.call("DELETE", "/prompt-skills/torn")
+
+
+def labwright(lab: LiveServer, *words: str) -> Any:
+    command = [str(Path(sys.executable).with_name("labwright")), *words, "--json"]
+    done = subprocess.run(command, cwd=lab.project, capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout or done.stderr)
+
+
+def test_the_commands_say_the_same_as_the_server(lab: LiveServer) -> None:
+    assert labwright(lab, "skills", "list") == lab.get("/prompt-skills")
+    assert labwright(lab, "skills", "show", "agent-mode") == lab.get("/prompt-skills/agent-mode")
+    assert labwright(lab, "skills", "render", "plan-mode", "--set", "goal=a=b")["text"].count("\na=b\n") == 1
+    assert "{{goal}}" in labwright(lab, "skills", "render", "plan-mode")["error"]["message"]
+    assert labwright(lab, "url") == {"url": lab.url}
+    kept = labwright(lab, "token", "--scope", "agent", "--header-file")
+    header = Path(kept["header_file"])
+    assert header.stat().st_mode & 0o777 == 0o600
+    actor = verify(lab.token, header.read_text().strip().removeprefix("X-Auth-Token: "))
+    assert actor and actor.scope is Scope.AGENT
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", "a%2fb", "..%2f..%2fetc", "A", "a%00b", "a" * 65])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from labwright.files import write_whole
@@ -21,5 +22,6 @@ def keep_header(folder: Path, name: str, token: str) -> Path:
 
 def _forget_expired(folder: Path) -> None:
     for path in folder.glob("*.header"):
-        if has_expired(path.read_text().strip().removeprefix(_FIELD)):
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # somebody else was faster
+            if has_expired(path.read_text().strip().removeprefix(_FIELD)):
+                path.unlink()
