@@ -299,9 +299,8 @@ def test_a_person_adds_changes_and_deletes_skills(lab: LiveServer) -> None:
     assert told[-3:] == ["skill.saved", "skill.saved", "skill.deleted"]
 
 
-def test_an_override_is_used_and_survives_a_crash(lab: LiveServer) -> None:
+def test_an_override_is_used_until_it_is_deleted(lab: LiveServer) -> None:
     lab.call("PUT", "/prompt-skills/plan-mode", own_skill("plan-mode", "Ours: {{goal}}", "goal"))
-    lab.restart()
     assert render(lab, "plan-mode", goal="x") == "Ours: x\n"
     assert lab.call("DELETE", "/prompt-skills/plan-mode").status == 204
     assert render(lab, "plan-mode").startswith("You plan")
