@@ -83,6 +83,8 @@ class ProjectPaths:
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
+        self.skills = self.state / "skills"
+        self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
