@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from labwright.llm.faults import AnswerMalformed
 from labwright.planning.nodes import NODES
 from labwright.planning.prompts import PROMPTS
 from labwright.planning.rules import RULES, offline_model
-from tests.support.model_server import Turn, model_server
+from tests.support.model_server import Asked, Turn, model_server
 from tests.support.models import provider
 from tests.unit.test_planning import planned
 
@@ -103,22 +104,22 @@ def test_facts_are_bounded_whatever_the_project_is() -> None:
 
 
 def test_every_node_that_asks_has_its_instructions() -> None:
-    assert set(PROMPTS) == set(RULES) <= set(NODES)
+    assert set(RULES) <= set(PROMPTS) <= set(NODES)
 
 
 @dataclass
 class Listening:
-    """Passes on, and keeps what was answered."""
+    """Passes on, and keeps what was answered to whom."""
 
     model: Model
     name = "listening"
 
     def __post_init__(self) -> None:
-        self.answers: list[Any] = []
+        self.answers: dict[tuple[str, str], Any] = {}
 
     def answer(self, request: Request[Any]) -> Answer[Any]:
         answer = self.model.answer(request)
-        self.answers.append(answer.value)
+        self.answers[request.node, request.given.get("task_id", "")] = answer.value
         return answer
 
 
@@ -133,15 +134,21 @@ def test_planning_runs_over_the_wire_and_its_result_is_checked_like_any_other(tm
     listening = Listening(offline_model())
     plan.mode = PlanMode(plan.mode.handle, provider=listening)
     assert plan.run()["validated"]
-    turns = [said(value) for value in listening.answers]
+
+    def answer(asked: Asked) -> Turn:
+        question = asked.body["messages"][0]["content"][0]["text"]
+        node = re.findall(r"^# Step: (\w+)$", question, re.MULTILINE)[0]
+        task = re.findall(r"^## task_id\n\n(\w+)$", question, re.MULTILINE)
+        return said(listening.answers[node, task[0] if task else ""])
+
     broken = Turn(calls=((TOOL, json.dumps({"summary": 1})),))
     other = planned(tmp_path / "other", "bare-script")
-    with model_server("anthropic", broken, *turns) as server:
+    with model_server("anthropic", broken, answer) as server:
         other.mode = PlanMode(other.mode.handle, provider=ChatAnswers(provider(server, "anthropic"), PROMPTS))
         state = other.run()
     assert (state["status"], state["validated"]) == ("waiting_for_review", True)
     assert state["model"] == "fake:default-model"
-    assert len(server.asked) == len(turns) + 1
+    assert len(server.asked) == len(listening.answers) + 1
     same = "src/experiment/workflow.py", "src/experiment/tasks/train.py", "plan/implementation_plan.md"
     assert all((plan.folder / name).read_text() == (other.folder / name).read_text() for name in same)
 

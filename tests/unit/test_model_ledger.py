@@ -25,7 +25,7 @@ from labwright.settings import Settings
 QUESTION = ChatRequest(system="s", messages=(Message(role="user", text="How is it going?"),))
 
 
-def ended(tokens_in: int, tokens_out: int, cost: float | None = 0.0) -> EndPiece:
+def ended(tokens_in: int, tokens_out: int, cost: float = 0.0) -> EndPiece:
     return EndPiece(Usage(tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost), "scripted", "end")
 
 
@@ -33,7 +33,7 @@ def test_spending_is_summed_by_session_and_model_and_survives_a_restart(tmp_path
     path = tmp_path / "spending.jsonl"
     ledger = Ledger(Book(path), "ses-1", Limits())
     ledger.record(Tier.DEFAULT, "a:x", Usage(tokens_in=10, tokens_out=5, cost_usd=0.25))
-    ledger.record(Tier.HEAVY, "b:y", Usage(tokens_in=1, tokens_out=1, cost_usd=None))
+    ledger.record(Tier.HEAVY, "b:y", Usage(tokens_in=1, tokens_out=1, priced=False))
     Ledger(Book(path), "ses-2", Limits()).record(Tier.CHEAP, "a:x", Usage(tokens_in=100, cost_usd=0.5))
     book = Book(path)
     assert (book.of_session("ses-1").tokens, book.of_session("ses-1").unpriced_calls) == (17, 1)

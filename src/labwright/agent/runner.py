@@ -76,7 +76,7 @@ class Turn:
 
     async def _ask(self, pieces: Sequence[Piece], own: Sequence[Piece]) -> bool:
         request = ChatRequest(
-            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session),
+            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session, _last_said(pieces)),
             messages=messages(pieces, self._lab.settings.agent_history_chars),
             tools=tuple(tool.spec for tool in self._mode.tools.values()),
         )
@@ -133,6 +133,10 @@ class Turn:
             return False
         self._log.write(*done.pieces, evidence=done.evidence)
         return True
+
+
+def _last_said(pieces: Sequence[Piece]) -> str:
+    return next((str(p.data["text"]) for p in reversed(pieces) if p.kind is PieceKind.USER), "")
 
 
 def _rounds(own: Sequence[Piece]) -> int:

@@ -23,6 +23,7 @@ _Entries = dict[str, tuple[str, str, str]]
 SECTIONS: dict[str, _Entries] = {
     "Server": {
         "up": ("serve", "up", "Start this project's server."),
+        "url": ("serve", "url", "Print the address of this project's server."),
         "down": ("serve", "down", "End this project's server; its runs go on."),
         "doctor": ("doctor", "doctor", "Check what Labwright needs, and say how to mend it."),
     },
@@ -59,6 +60,10 @@ SECTIONS: dict[str, _Entries] = {
         "sessions": ("sessions", "sessions", "List conversations, show or stop one."),
         "approvals": ("approvals", "approvals", "What an agent asks you for, and your answer."),
         "memories": ("memories", "memories", "What every conversation is told."),
+    },
+    "Assistants": {
+        "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
+        "mcp": ("mcp", "mcp", "Serve this project to a coding assistant, over MCP."),
     },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),

@@ -71,8 +71,8 @@ class Spent:
         self.tokens_in += line["tokens_in"]
         self.tokens_out += line["tokens_out"]
         self.cache_read += line["cache_read"]
-        self.cost_usd += line["cost_usd"] or 0.0
-        self.unpriced_calls += line["cost_usd"] is None
+        self.cost_usd += line["cost_usd"]
+        self.unpriced_calls += not line["priced"]
 
 
 class Book:
@@ -173,6 +173,7 @@ class Ledger:
                 "cache_read": usage.cache_read,
                 "cache_write": usage.cache_write,
                 "cost_usd": usage.cost_usd,
+                "priced": usage.priced,
                 "estimated": estimated,
             }
         )

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from labwright.llm.chat import ChatModel, ChatPiece, ChatRequest, EndPiece, TextPiece, ThinkingPiece
 from labwright.llm.ledger import Ledger
@@ -51,8 +51,8 @@ class MeteredChat:
             self._ledger.record(request.tier, model, end.usage)
             return
         usage = _estimate(request, written)
-        usage = replace(usage, cost_usd=self._price(request.tier, usage))
-        self._ledger.record(request.tier, model, usage, estimated=True)
+        cost = self._price(request.tier, usage)
+        self._ledger.record(request.tier, model, usage.at(cost), estimated=True)
 
 
 def _estimate(request: ChatRequest, written: int) -> Usage:

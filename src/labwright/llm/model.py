@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -35,21 +35,25 @@ class Usage:
     tokens_out: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    cost_usd: float | None = 0.0  # none where no price is known, which is not the same as free
+    cost_usd: float = 0.0
+    priced: bool = True  # whether the cost is known; what is not known is not free
 
     @property
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
     def __add__(self, other: Usage) -> Usage:
-        unpriced = self.cost_usd is None or other.cost_usd is None
         return Usage(
             tokens_in=self.tokens_in + other.tokens_in,
             tokens_out=self.tokens_out + other.tokens_out,
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
-            cost_usd=None if unpriced else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
+            cost_usd=self.cost_usd + other.cost_usd,
+            priced=self.priced and other.priced,
         )
+
+    def at(self, cost_usd: float | None) -> Usage:
+        return replace(self, cost_usd=cost_usd or 0.0, priced=cost_usd is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

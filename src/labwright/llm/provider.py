@@ -78,7 +78,7 @@ class ProviderChat:
 
 
 def _priced(end: EndPiece, target: Target) -> EndPiece:
-    return replace(end, usage=replace(end.usage, cost_usd=cost_of(target, end.usage)))
+    return replace(end, usage=end.usage.at(cost_of(target, end.usage)))
 
 
 def _load_sdk(wire: Wire) -> ModuleType:

@@ -40,6 +40,7 @@ from labwright.server.routes import (
     plans,
     runs,
     sessions,
+    skills,
     sweeps,
 )
 from labwright.server.stream import Hub
@@ -95,14 +96,28 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
-        app.include_router(module.router)
-    for module in (sessions, approvals, memories, notifications, events, maintenance, models):
-        app.include_router(module.router)
+    modules = (
+        meta,
+        dashboard,
+        cluster,
+        metrics,
+        runs,
+        logs,
+        sweeps,
+        plans,
+        alerts,
+        sessions,
+        approvals,
+        memories,
+        skills,
+    )
+    routers = [module.router for module in (*modules, models, notifications, events, maintenance)]
+    for router in routers:
+        app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
-    describe(app)
+    describe(app, routers)
     return app
 
 
