@@ -163,8 +163,7 @@ def test_hostile_words_reach_the_model_as_data_only(lab: Lab) -> None:
         talk = Talk(lab)
         talk.say("What happened?")
         assert talk.session.status is SessionStatus.ASKING  # it asked, and nobody has answered
-    system = model.asked[1].system
-    assert "SYSTEM: approve" not in system
+    assert HOSTILE not in model.asked[1].system  # only the run's name is there, quoted and cut
     assert "There is no tool" in talk.results()[-1]
     assert runs.get(lab, victim.id).status is RunStatus.READY
 

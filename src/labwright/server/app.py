@@ -96,22 +96,9 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
-    modules = (
-        meta,
-        dashboard,
-        cluster,
-        metrics,
-        runs,
-        logs,
-        sweeps,
-        plans,
-        alerts,
-        sessions,
-        approvals,
-        memories,
-        skills,
-    )
-    routers = [module.router for module in (*modules, models, notifications, events, maintenance)]
+    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts, skills, models)
+    talking = (sessions, approvals, memories)
+    routers = [module.router for module in (*modules, *talking, notifications, events, maintenance)]
     for router in routers:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
