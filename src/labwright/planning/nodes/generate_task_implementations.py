@@ -1,0 +1,10 @@
+"""GenerateTaskImplementations: a module for each task."""
+
+from __future__ import annotations
+
+from labwright.planning.nodes.per_task import generate
+from labwright.planning.nodes.planning import Planning
+
+
+def generate_task_implementations(planning: Planning) -> str:
+    return generate(planning, "GenerateTaskImplementations", "src/experiment/tasks/{}.py")
