@@ -174,7 +174,7 @@ MUTATIONS = [
     ("forbidden_call", _T.format("choose_best"), "", "import sys\nsys.exit(0)\n"),
     ("forbidden_call", "tests/test_choose_best.py", "", "import os\nos._exit(0)\n"),
     ("import_effect", _T.format("choose_best"), "", "open('/tmp/x', 'w').close()\n"),
-    ("import_failed", _T.format("choose_best"), "", "import no_such_package\n"),
+    ("missing_package", _T.format("choose_best"), "", "import no_such_package\n"),
     ("import_failed", _W, "", "raise RuntimeError('no')\n"),
     ("no_symbol", _W, "def create_workflow", "def make_workflow"),
     ("not_a_workflow", _W, "return workflow", "return {}"),

@@ -10,9 +10,15 @@ from typing import Any
 _OUTPUT_LIMIT = 4000
 
 
-def load_command(python: str, source_root: str | os.PathLike[str], module: str, symbol: str) -> list[str]:
-    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`."""
-    return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol]
+def load_command(
+    python: str, source_root: str | os.PathLike[str], module: str, symbol: str, *, word_on_input: bool = False
+) -> list[str]:
+    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`.
+
+    With `word_on_input` the child reads one line, and its answer begins with that word.
+    """
+    word = ["-"] if word_on_input else []
+    return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol, *word]
 
 
 def load_in_child(

@@ -20,8 +20,11 @@ _MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round
 def why_stub(body: Any) -> str:
     """The reason to call it a stub; empty if it is none, or if nobody can tell."""
     function = _source_of(body)
-    if function is None:
-        return ""
+    return "" if function is None else why_stub_text(function)
+
+
+def why_stub_text(function: _Function) -> str:
+    """The same of a function that was read and never loaded."""
     statements = _without_docstring(function.body)
     if all(_does_nothing(statement) for statement in statements):
         return "its body is empty"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
+from labwright.planning.ir import PlanIR
 
 
 def check_entrypoint(subject: Subject) -> Iterator[Found]:
@@ -19,11 +20,11 @@ def check_entrypoint(subject: Subject) -> Iterator[Found]:
         return
     for finding in answer["contract"]["findings"]:
         yield Found(**{name: str(finding[name]) for name in ("code", "place", "message", "hint")})
-    yield from _as_planned(subject, answer["workflow"])
+    yield from as_planned(subject.ir, answer["workflow"])
 
 
-def _as_planned(subject: Subject, loaded: dict[str, Any]) -> Iterator[Found]:
-    workflow, hint = subject.ir.workflow, "Generate the code again, or change the IR."
+def as_planned(ir: PlanIR, loaded: dict[str, Any]) -> Iterator[Found]:
+    workflow, hint = ir.workflow, "Generate the code again, or change the IR."
     planned = {step.id: {n: i.source for n, i in step.inputs.items()} for step in workflow.steps}
     coded = {step["id"]: {name: _source(given) for name, given in step["inputs"].items()} for step in loaded["steps"]}
     if planned != coded:
@@ -31,7 +32,7 @@ def _as_planned(subject: Subject, loaded: dict[str, Any]) -> Iterator[Found]:
         yield Found(code="code_ir_mismatch", place=MODULE, message=words, hint=hint)
         return
     experiment = next(step["experiment"] for step in loaded["steps"] if step["id"] == workflow.grid.task)
-    wanted: dict[str, Any] = {"command": subject.ir.experiment.command, "size": workflow.grid.size}
+    wanted: dict[str, Any] = {"command": ir.experiment.command, "size": workflow.grid.size}
     wanted["grid"] = {parameter.name: list(parameter.values) for parameter in workflow.grid.parameters}
     for name, value in wanted.items():
         if experiment[name] != value:
