@@ -13,8 +13,8 @@ _ATTRIBUTES = {
     "__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "__bases__", "__base__", "__mro__",
     "mro", "__dict__", "__import__", "__loader__", "__spec__", "__traceback__", "tb_frame", "tb_next", "f_back",
     "f_locals", "f_globals", "f_builtins", "f_code", "gi_frame", "cr_frame", "ag_frame", "__getattribute__",
-    "__reduce__", "__reduce_ex__", "__wrapped__", "__self__", "__func__", "__context__", "__cause__", "__init_subclass__",
-    "__set_name__", "__del__",
+    "__reduce__", "__reduce_ex__", "__wrapped__", "__self__", "__func__", "__context__", "__cause__",
+    "__init_subclass__", "__set_name__", "__del__",
 }  # fmt: skip
 _NAMES = {"__builtins__", "__loader__", "__spec__", "__import__"}
 

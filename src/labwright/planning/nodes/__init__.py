@@ -12,10 +12,10 @@ from labwright.planning.nodes.generate_task_tests import generate_task_tests
 from labwright.planning.nodes.generate_workflow_skeleton import generate_workflow_skeleton
 from labwright.planning.nodes.human_review import human_review
 from labwright.planning.nodes.ingest_report import ingest_report
-from labwright.planning.nodes.planning import Node, Planning
+from labwright.planning.nodes.planning import ModelPolicy, Node, Planning
 from labwright.planning.nodes.validate_workspace import validate_workspace
 
-__all__ = ["NODES", "Node", "Planning"]
+__all__ = ["NODES", "ModelPolicy", "Node", "Planning"]
 
 NODES: dict[str, Node] = {
     "IngestReport": ingest_report,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from labwright.planning.nodes.per_task import generate
+from labwright.planning import templates
+from labwright.planning.nodes.per_task import BODY, generate
 from labwright.planning.nodes.planning import Planning
 
 
 def generate_task_implementations(planning: Planning) -> str:
-    return generate(planning, "GenerateTaskImplementations", "src/experiment/tasks/{}.py")
+    return generate(planning, "GenerateTaskImplementations", BODY, templates.task_module)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from labwright.planning.nodes.per_task import generate
+from labwright.planning import templates
+from labwright.planning.nodes.per_task import TEST, generate
 from labwright.planning.nodes.planning import Planning
 
 
 def generate_task_tests(planning: Planning) -> str:
-    return generate(planning, "GenerateTaskTests", "tests/test_{}.py")
+    return generate(planning, "GenerateTaskTests", TEST, templates.task_test)

@@ -1,4 +1,4 @@
-"""IngestReport: the request as it came, kept in `report/original.md`."""
+"""IngestReport: the request as it came, kept in `report/original.md`. Its hash is what the later nodes rest on."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from labwright.planning.nodes.planning import Planning
 
 
 def ingest_report(planning: Planning) -> str:
-    text = "\n\n".join(part for part in (planning.goal, planning.plan) if part)
-    return planning.keep("report/original.md", text)
+    parts = (planning.goal, planning.report, planning.plan)
+    return planning.keep("report/original.md", "\n\n".join(part for part in parts if part))

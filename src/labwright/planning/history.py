@@ -1,0 +1,72 @@
+"""What was done before in a project, as far as a new plan may build upon it. Whoever has the records fills it in."""
+
+from __future__ import annotations
+
+from labwright.planning.drafts import ExperimentDraft, Strict
+
+_CITED = 3  # of a kind: a plan is read by people
+_OVER = ("archived", "failed")
+
+
+class EarlierPlan(Strict):
+    id: str
+    title: str
+    status: str = "draft"
+    script: str = ""
+    parameters: tuple[str, ...] = ()  # flags, as the project calls them
+    metric: str = ""
+
+
+class EarlierRun(Strict):
+    id: str
+    command: str
+    status: str = "finished"
+    metrics: dict[str, float] = {}  # the last value of each
+
+
+class EarlierSweep(Strict):
+    id: str
+    name: str = ""
+    command: str = ""
+    status: str = "completed"
+    parameters: tuple[str, ...] = ()
+    runs: int = 0
+
+
+class History(Strict):
+    """Newest first."""
+
+    plans: tuple[EarlierPlan, ...] = ()
+    runs: tuple[EarlierRun, ...] = ()
+    sweeps: tuple[EarlierSweep, ...] = ()
+
+    def cited(self, draft: ExperimentDraft) -> ExperimentDraft:
+        """The draft with what it builds upon and which plans it overlaps: found by rules, so that every id is one."""
+        return draft.model_copy(update={"builds_on": self._builds_on(draft), "overlaps": self._overlaps(draft)})
+
+    def _builds_on(self, draft: ExperimentDraft) -> tuple[str, ...]:
+        flags = {parameter.flag for parameter in draft.parameters}
+        sweeps = [
+            f"sweep @{sweep.id} ({_listed(flags, sweep.parameters)}; {sweep.runs} runs)"
+            for sweep in self.sweeps
+            if draft.script in sweep.command.split() and flags & set(sweep.parameters)
+        ]
+        runs = [
+            f"run @{run.id} ({draft.metric} {run.metrics[draft.metric]:.6g})"
+            for run in self.runs
+            if run.status == "finished" and draft.script in run.command.split() and draft.metric in run.metrics
+        ]
+        return (*sweeps[:_CITED], *runs[:_CITED])
+
+    def _overlaps(self, draft: ExperimentDraft) -> tuple[str, ...]:
+        flags = {parameter.flag for parameter in draft.parameters}
+        found = [
+            f"plan @{plan.id} ({plan.title}; {plan.status}) varies {_listed(flags, plan.parameters)} too"
+            for plan in self.plans
+            if plan.script == draft.script and plan.status not in _OVER and flags & set(plan.parameters)
+        ]
+        return tuple(found[:_CITED])
+
+
+def _listed(flags: set[str], theirs: tuple[str, ...]) -> str:
+    return ", ".join(name for name in theirs if name in flags)
