@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labwright.planning.checks.script import start_of
 from labwright.planning.checks.subject import Found, Subject
 from labwright.planning.compile_ir import fits
 from labwright.planning.ir import WORKFLOW_FILE, task_file
 from labwright.planning.scan import EntryPoint
+from labwright.planning.scan.facts import SetBy
 
 
 def check_flags(subject: Subject) -> Iterator[Found]:
@@ -35,14 +37,21 @@ def _parameters(subject: Subject, entry: EntryPoint) -> Iterator[Found]:
 def _options(subject: Subject, entry: EntryPoint) -> Iterator[Found]:
     task = subject.ir.experiment
     known = {word for flag in entry.flags for word in (flag.option, flag.negative, *flag.aliases)}
-    after = [
-        *task.command.partition(entry.path)[2].split(),
-        *(word for pair in task.switches.values() for word in pair),
-    ]
-    for word in [word.partition("=")[0] for word in after if word.startswith("--")]:
-        if word not in known:
-            words = f"{entry.path} has no option {word}."
+    command = task.command.removeprefix(subject.scan.environment.activation)
+    before, _, after = command.partition(start_of(entry, subject.scan.environment))
+    given = [word for word in after.split() if _sets(word, entry)]
+    switches = [word for pair in task.switches.values() for words in pair for word in words.split()]
+    for word in [*before.split(), *given, *switches]:
+        name, equals, _ = word.partition("=")
+        if not {name, name + equals} & known:
+            words = f"{entry.path} has no option {name}."
             yield Found(code="no_such_flag", place=task_file(task.id), message=words, hint=_known(entry))
+
+
+def _sets(word: str, entry: EntryPoint) -> bool:
+    """Whether it is meant to set something: `--lr`, or `lr=` where the script takes overrides."""
+    overrides = any(flag.set_by is SetBy.OVERRIDE for flag in entry.flags)
+    return word.startswith("--") or (overrides and "=" in word)
 
 
 def _known(entry: EntryPoint) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from difflib import SequenceMatcher
+from posixpath import commonprefix
 
 from labwright.planning import templates
 from labwright.planning.checks.subject import TASKS, Found, Module, Subject
 
 _HINT = "Change the IR and generate the code again, or put the code back."
+_AROUND, _SHOWN = 30, 120
 
 
 def check_skeleton(subject: Subject) -> Iterator[Found]:
@@ -39,12 +40,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _first_difference(module: Module, text: str) -> str:
-    have, want = _lines(module.text), _lines(text)
-    for kind, i, j, k, m in SequenceMatcher(None, have, want, autojunk=False).get_opcodes():
-        if kind != "equal":
-            return f"it has `{_short(have[i:j])}`, the IR makes it `{_short(want[k:m])}`"
-    return "it differs"
-
-
-def _short(lines: list[str]) -> str:
-    return " ".join(line.strip() for line in lines)[:200] or "nothing"
+    have, want = (" ".join(line.strip() for line in _lines(source)) for source in (module.text, text))
+    begin = max(0, len(commonprefix([have, want])) - _AROUND)
+    return f"it has `… {have[begin : begin + _SHOWN]} …`, the IR makes it `… {want[begin : begin + _SHOWN]} …`"
