@@ -101,7 +101,11 @@ def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> Goa
         return reading
     asked = tuple(question for question in reading.questions if question.about not in ("vary", "values"))
     baseline = {variation.flag: _default(entry, variation.flag) for variation in variations}
-    return replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
+    # "3 lr × 2 seeds" counts values; it fixes none
+    fixed = {name: value for name, value in reading.fixed.items() if name not in baseline}
+    unread = read_goal(words, scan).unread if words.strip() else ()  # a plan's own sentences are no wishes
+    found = replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
+    return replace(found, fixed=fixed, unread=unread)
 
 
 def _row(entry: EntryPoint | None, name: str, values: tuple[str, ...], rationale: str) -> Variation:
