@@ -53,7 +53,7 @@ def read_answer(stdout: bytes, stderr: bytes, exit_code: int) -> dict[str, Any]:
         found = json.loads(stdout)
         if isinstance(found, dict) and isinstance(found.get("ok"), bool):
             return found
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     words = stderr.decode("utf-8", "replace")[-_OUTPUT_LIMIT:]
     message = f"the loading process ended with exit code {exit_code} and without an answer"

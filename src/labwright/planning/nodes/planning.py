@@ -14,6 +14,7 @@ from labwright.llm import Answer, Model, Request, Tier
 from labwright.llm.model import Value
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History
+from labwright.planning.rehearsal import Rehearse
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import NodeUsage, change_state, read_state
 from labwright.workspace import PlanWorkspaceHandle
@@ -33,6 +34,7 @@ class Planning:
     goal: str
     plan: str = ""  # the text of a saved plan to start from
     report: str = ""  # the text of a report that the goal is about
+    rehearse: Rehearse | None = None  # it takes a server
     history: History | None = None  # None: nobody can tell, as without a server
     model_policy: ModelPolicy = field(default_factory=dict)  # by node; others ask `model` for its most able tier
 

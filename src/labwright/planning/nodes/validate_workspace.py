@@ -1,4 +1,4 @@
-"""ValidateWorkspace: every check, and a few attempts at mending what a model wrote.
+"""ValidateWorkspace: every check, a few attempts at mending what a model wrote, and at last the rehearsal.
 
 A failure is a result: the workspace stays for review, and is not runnable.
 """
@@ -13,6 +13,7 @@ from labwright.planning.checks.subject import Found
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes.planning import Planning, as_yaml
 from labwright.planning.nodes.repair import repair
+from labwright.planning.rehearsal import rehearsed
 from labwright.planning.state import RepairDone, change_state, read_state
 from labwright.sandbox import Containment, containment
 from labwright.workspace import Digest
@@ -25,6 +26,7 @@ def validate_workspace(planning: Planning) -> str:
     digest, found = _checked(planning)
     while found and repair(planning, found):
         digest, found = _checked(planning)
+    found += _rehearsed(planning, digest, sound=not found)
     _write_report(planning, digest, found)
     change_state(planning.handle, validated=not found, validated_digest=digest.value)
     return digest.value
@@ -33,6 +35,15 @@ def validate_workspace(planning: Planning) -> str:
 def _checked(planning: Planning) -> tuple[Digest, list[Found]]:
     digest = current_digest(planning.handle, planning.scan)
     return digest, check_workspace(planning.handle, planning.scan, digest)
+
+
+def _rehearsed(planning: Planning, digest: Digest, *, sound: bool) -> list[Found]:
+    """Written down whatever it comes to; only a failure is a finding."""
+    tried = rehearsed(planning.rehearse, planning.handle, planning.scan, digest.value, sound=sound)
+    if tried.outcome != "failed":
+        return []
+    hint = "See validation/rehearsal.yaml for the last words of each run."
+    return [Found(code="rehearsal_failed", place="rehearsal", message=tried.reason, hint=hint)]
 
 
 def _write_report(planning: Planning, digest: Digest, found: list[Found]) -> None:
