@@ -35,12 +35,12 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
     "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
     "planning": (
-        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
-        "from a goal to a workspace that may run; generated code runs contained, and no server is needed",
+        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm", "store", "compute", "services"},
+        "from a goal to a workspace that may run, and its verbs; generated code runs contained, never in this process",
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "planning"},
         "HTTP only, and what is set up at start",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),

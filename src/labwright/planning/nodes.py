@@ -69,7 +69,15 @@ def draft_implementation_plan(planning: Planning) -> str:
     goal = "\n".join(part for part in (planning.goal, feedback) if part)
     draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal)
     _keep(planning, _DRAFT, _yaml(draft.model_dump(mode="json")))
-    return _keep(planning, "plan/implementation_plan.md", compose(sections_of(draft, planning.scan, planning.cluster)))
+    return _keep(planning, "plan/implementation_plan.md", _document(planning, draft))
+
+
+def _document(planning: Planning, draft: ExperimentDraft) -> str:
+    """A text that somebody wrote stays as it is, until they ask for another: what it says is checked, not mended."""
+    feedback = read_state(planning.handle).feedback
+    if planning.plan and not feedback.keys() & {"DraftReportDigest", "DraftImplementationPlan"}:
+        return planning.plan
+    return compose(sections_of(draft, planning.scan, planning.cluster))
 
 
 def compile_workflow_ir(planning: Planning) -> str:

@@ -24,7 +24,7 @@ def run_pipeline(planning: Planning, on_event: OnEvent | None = None) -> PlanSta
     """Do what is not done. Calling it again goes on: after a kill, an answer, a review, an edit."""
     if not planning.goal.strip() and not planning.plan.strip():
         raise Invalid("The goal is empty.", hint="Say what to vary, over which values, by which metric.")
-    store = Store(planning.handle.paths.dir / _STORE)
+    store = progress_store(planning.handle)
     _forget_what_may_have_changed(planning, store)
     return _outcome(planning.handle, run(_workflow(planning), store, concurrency=1, on_event=on_event))
 
@@ -81,15 +81,24 @@ def approve(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: str, by: str
 
 def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     """The next run begins at the node, with the reason as feedback."""
-    if node not in NODES:
-        raise Invalid(f"There is no node {node}.", hint=f"Choose: {', '.join(NODES)}.")
-    names = list(NODES)
-    with Store(handle.paths.dir / _STORE) as store:
-        for name in names[names.index(node) :]:
-            store.forget(name)
+    again_from(handle, node)
     feedback = {**read_state(handle).feedback, node: reason}
     facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False}
     change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
+
+
+def again_from(handle: PlanWorkspaceHandle, node: str) -> None:
+    """The next run does this node anew, and all that come after it."""
+    if node not in NODES:
+        raise Invalid(f"There is no node {node}.", hint=f"Choose: {', '.join(NODES)}.")
+    names = list(NODES)
+    with progress_store(handle) as store:
+        for name in names[names.index(node) :]:
+            store.forget(name)
+
+
+def progress_store(handle: PlanWorkspaceHandle) -> Store:
+    return Store(handle.paths.dir / _STORE)
 
 
 def withdraw(handle: PlanWorkspaceHandle, scan: ProjectScan) -> list[str]:

@@ -1,0 +1,56 @@
+"""What planning and executing tell while they go on: stored events, and the order to stop between two facts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.clock import now
+from labwright.domain.event import Event, EventType
+from labwright.planning.progress import STATUSES
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Stopping(BaseException):
+    """The server ends: what is under way is left as it is, and goes on at the next start."""
+
+
+def node_news(lab: Lab, plan_id: str, actor: Actor, stopping: threading.Event) -> Tell:
+    """For the engine's facts about nodes. Called between two of them, so it is also where a stop takes effect."""
+
+    def tell(fact: dict[str, Any]) -> None:
+        if stopping.is_set():
+            raise Stopping
+        if fact["fact"] in STATUSES and "step" in fact:
+            emit(lab, EventType.PLAN_NODE, actor, {"plan_id": plan_id, **_node_facts(fact)})
+
+    return tell
+
+
+def _node_facts(fact: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "node": fact["step"],
+        "status": STATUSES[fact["fact"]],
+        "seconds": fact.get("seconds"),
+        "message": fact.get("error", ""),
+        "tokens": fact.get("tokens", 0),
+        "cost": fact.get("cost", 0.0),
+    }
+
+
+def step_news(lab: Lab, plan_id: str, actor: Actor) -> Tell:
+    """For what RunMode tells of its steps."""
+
+    def tell(fact: dict[str, Any]) -> None:
+        emit(lab, EventType.PLAN_STEP, actor, {"plan_id": plan_id, **fact})
+
+    return tell
+
+
+def emit(lab: Lab, kind: EventType, actor: Actor, data: dict[str, Any]) -> None:
+    with lab.db.transaction() as tx:
+        tx.emit(Event(type=kind, actor=str(actor), time=now(), data=data))
