@@ -12,14 +12,17 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from pydantic import ValidationError
+
 from labwright.compute.lab import Lab
-from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning import compile_job, execute_job
 from labwright.planning.news import Stopping
 from labwright.planning.state import change_state
-from labwright.services import plans as verbs
+from labwright.planning.verbs import settle
+from labwright.services.plans import folder_of
 from labwright.store import plans
 
 log = logging.getLogger(__name__)
@@ -43,9 +46,16 @@ class PlanKeeper:
 
     def start(self) -> None:
         for plan in plans.every(self._lab.db.reader()):
+            self._settle(plan)
             self._touched.add(plan.id)
         self._news.set()
         self._thread.start()
+
+    def _settle(self, plan: Plan) -> None:
+        try:
+            settle(self._lab, plan)
+        except (Invalid, ValidationError) as error:
+            log.warning("the manifest of %s cannot be understood: %s", plan.id, error)
 
     def close(self) -> None:
         """What is under way ends at its next fact, or with the process: it goes on at the next start."""
@@ -119,7 +129,7 @@ class PlanKeeper:
         if work is execute_job.execute_plan:
             execute_job.finish(self._lab, plan.id, words)
             return
-        handle = verbs.folder_of(self._lab, plan.id)
+        handle = folder_of(self._lab, plan.id)
         compile_job.finish(self._lab, plan, change_state(handle, status="failed", error=words, ready_for_run=False))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from labwright.domain.plan_document import PlanSections
@@ -34,7 +34,7 @@ def digest(request: Request[ReportDigest]) -> ReportDigest:
         assumptions=_assumptions(reading),
         variables=tuple(variation.flag for variation in reading.variations),
         expected_outputs=_outputs(reading),
-        missing=tuple(AskedQuestion(about=q.about, text=q.text, suggestions=q.suggestions) for q in questions),
+        missing=tuple(AskedQuestion(**asdict(question)) for question in questions),
     )
 
 

@@ -108,6 +108,7 @@ class QuestionOut(BaseModel):
     about: str
     text: str
     suggestions: list[str]
+    subject: str = Field(description="the flag whose values are asked for; an answer need not name it again")
 
 
 class ApprovalOut(BaseModel):

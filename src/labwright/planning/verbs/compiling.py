@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.planning import pipeline
+from labwright.planning.drafts import AskedQuestion
 from labwright.planning.goal_check import check_goal
 from labwright.planning.plan_views import View, view
 from labwright.planning.request import ask, read_request, write_request
 from labwright.planning.scan import scan_project
+from labwright.planning.state import read_state
 from labwright.planning.verbs.editing import saved_text
 from labwright.planning.verbs.standing import at_rest, begin, check_node, only_a_person, request_of
 from labwright.services import plans
@@ -61,12 +64,20 @@ def compile_plan(lab: Lab, plan_id: str, wanted: Wanted, actor: Actor) -> View:
         ask(
             handle,
             text,
-            answers=wanted.answers,
+            answers=_read_with(read_state(handle).questions, wanted.answers),
             report=wanted.report,
             rehearsal=wanted.rehearsal,
             auto_approve=str(actor) if wanted.auto_approve else "",
         )
         return begin(lab, plan_id, actor)
+
+
+def _read_with(questions: Sequence[AskedQuestion], answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Answers to each question in turn mean what was asked about; fewer or more of them have to say what they mean."""
+    if len(questions) != len(answers):
+        return answers
+    pairs = zip(questions, answers, strict=True)
+    return tuple(words if asked.subject in words else f"{asked.subject} {words}" for asked, words in pairs)
 
 
 def _check(wanted: Wanted, actor: Actor) -> None:

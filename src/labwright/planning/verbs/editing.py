@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.actor import Actor
+from labwright.domain.actor import SYSTEM, Actor
 from labwright.domain.errors import Conflict
-from labwright.domain.plan import Plan
+from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.plan_views import View, view
 from labwright.planning.request import read_request
-from labwright.planning.state import change_state
+from labwright.planning.state import change_state, read_state
 from labwright.planning.verbs.standing import unapproved
 from labwright.services import plans
 from labwright.store import plans as stored
@@ -33,6 +33,15 @@ def withdraw_approval(lab: Lab, plan_id: str, reason: str, actor: Actor) -> None
     """After a change of the workspace, or of what it was approved with."""
     _void(plans.folder_of(lab, plan_id))
     plans.change(lab, plan_id, lambda plan: unapproved(plan, reason), actor)
+
+
+def settle(lab: Lab, plan: Plan) -> None:
+    """At start: a kill may have come between the plan's record and its manifest. Neither may say more than both do."""
+    if plan.compiling_by or plan.status not in (PlanStatus.DRAFT, PlanStatus.APPROVED):
+        return
+    ready = read_state(plans.folder_of(lab, plan.id)).ready_for_run
+    if ready != (plan.status is PlanStatus.APPROVED):
+        withdraw_approval(lab, plan.id, "the server was killed while it was changed", SYSTEM)
 
 
 def _void(handle: PlanWorkspaceHandle) -> None:
