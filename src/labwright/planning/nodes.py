@@ -66,7 +66,7 @@ def draft_report_digest(planning: Planning) -> str:
 
 def draft_implementation_plan(planning: Planning) -> str:
     feedback = read_state(planning.handle).feedback.get("DraftReportDigest", "")
-    goal = "\n".join(part for part in (planning.goal, feedback) if part)
+    goal = "\n".join(part for part in (feedback, planning.goal) if part)
     draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal)
     _keep(planning, _DRAFT, _yaml(draft.model_dump(mode="json")))
     return _keep(planning, "plan/implementation_plan.md", _document(planning, draft))

@@ -23,9 +23,9 @@ class CompileRequest(Strict):
     auto_approve: str = ""  # the person who wanted no review
 
     def words(self, handle: PlanWorkspaceHandle, goal: str) -> str:
-        """All that was said. The report comes last: what a person typed counts where a reader stops early."""
+        """All that was said, the newest first, since the rules take the first of two; a report last, since it is long."""
         report = handle.read(_REPORT).decode() if self.has_report else ""
-        return "\n\n".join(part for part in (goal, *self.answers, report) if part.strip())
+        return "\n\n".join(part for part in (*reversed(self.answers), goal, report) if part.strip())
 
     def source(self, handle: PlanWorkspaceHandle) -> str:
         """The saved document, as it was when it became the source."""

@@ -77,9 +77,9 @@ RULES: Mapping[str, Rule] = {
 
 
 def _reading(request: Request[Any]) -> GoalReading:
-    """Feedback is read like more words of the goal: it is all that rules can make of it."""
+    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
     scan: ProjectScan = request.given["scan"]
-    words = "\n".join(part for part in (request.given["goal"], request.feedback) if part)
+    words = "\n".join(part for part in (request.feedback, request.given["goal"]) if part)
     plan: str = request.given["plan"]
     if not plan:
         return read_goal(words, scan)
