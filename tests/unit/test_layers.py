@@ -36,7 +36,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
     "planning": (
         GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm", "store", "compute", "services"},
-        "from a goal to a workspace that may run, and its verbs; generated code runs contained, never in this process",
+        "from a goal to a workspace that may run, which needs no server; its verbs and RunMode call those of runs",
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (

@@ -89,7 +89,7 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "pin_gpus": not run.named_gpus,
         "workdir": str(_workdir(lab, run)),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
-        "metrics": _metric_options(lab),
+        "metrics": _metric_options(lab, run),
         "alerts": _alert_options(lab, run),
     }
 
@@ -100,11 +100,13 @@ def _alert_options(lab: Lab, run: Run) -> dict[str, Any]:
     return {**options, "builtin": {**options["builtin"], "stall": False}} if run.launcher == EXTERNAL else options
 
 
-def _metric_options(lab: Lab) -> dict[str, Any]:
+def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:
+    """A plan counts on the metrics that its script was seen to print, and many print `loss=0.2`."""
     said = project_rules(lab.paths.config).metrics
+    pairs = said.get("key_value", lab.settings.metrics_key_value)
     return {
         **said,
-        "key_value": said.get("key_value", lab.settings.metrics_key_value),
+        "key_value": pairs or run.plan_id is not None,
         "system_seconds": lab.settings.system_metrics_seconds,
         "claims": str(lab.paths.metric_claims),
     }

@@ -37,6 +37,12 @@ def project_python(scan: ProjectScan) -> str:
     return sys.executable
 
 
+def interpreter_folders(python: str) -> dict[str, str]:
+    """What a contained command has to see to start it, at its own place; `/usr` is there anyway."""
+    real = Path(os.path.realpath(python)).parent.parent
+    return {str(path): str(path) for path in {Path(python).parent.parent, real} if path != Path("/usr")}
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """Where a copy lies for code that runs contained, and how to run it."""
@@ -48,10 +54,8 @@ class Child:
         return f"/plan/{name}" if containment().kind == "bubblewrap" else str(self.folder / name)
 
     def _run(self, command: Sequence[str], **environment: str) -> Outcome:
-        real = Path(os.path.realpath(self.python)).parent.parent
-        prefixes = {str(path): str(path) for path in {Path(self.python).parent.parent, real} if path != Path("/usr")}
         fence = Fence(
-            read_only={str(self.folder): "/plan", **prefixes},
+            read_only={str(self.folder): "/plan", **interpreter_folders(self.python)},
             workdir="/",
             environment={"PYTHONPATH": self._place("package"), "PYTHONDONTWRITEBYTECODE": "1", **environment},
         )

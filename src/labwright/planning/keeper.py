@@ -90,11 +90,7 @@ class PlanKeeper:
         except NotFound:
             return
         work = _work_for(plan)
-        job = self._busy.get(plan_id)
-        if job is not None:
-            if job.work is not work:
-                job.stopping.set()  # it is not wanted any more; what is, begins when it has ended
-        elif work is not None and not self._closing.is_set():
+        if work is not None and plan_id not in self._busy and not self._closing.is_set():
             self._busy[plan_id] = _Job(self, plan_id, work)
             self._busy[plan_id].thread.start()
 
@@ -135,7 +131,6 @@ class PlanKeeper:
 
 class _Job:
     def __init__(self, keeper: PlanKeeper, plan_id: str, work: Work) -> None:
-        self.work = work
         self.stopping = threading.Event()
         self.thread = threading.Thread(
             target=keeper.do, args=(plan_id, work, self.stopping), name=f"plan {plan_id}", daemon=True

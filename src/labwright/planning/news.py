@@ -10,7 +10,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType
-from labwright.planning.progress import STATUSES
+from labwright.planning.progress import STATUSES, STEP_STATUSES
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -42,13 +42,27 @@ def _node_facts(fact: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def step_news(lab: Lab, plan_id: str, actor: Actor) -> Tell:
-    """For what RunMode tells of its steps."""
+def step_news(lab: Lab, plan_id: str, actor: Actor, on_launch: Callable[[], None]) -> Tell:
+    """For what RunMode tells of its steps; `on_launch` is called when one has started a sweep or a run."""
 
     def tell(fact: dict[str, Any]) -> None:
-        emit(lab, EventType.PLAN_STEP, actor, {"plan_id": plan_id, **fact})
+        if fact["fact"] in STEP_STATUSES and "step" in fact:
+            emit(lab, EventType.PLAN_STEP, actor, {"plan_id": plan_id, **_step_facts(fact)})
+        if fact["fact"] == "launched":
+            on_launch()
 
     return tell
+
+
+def _step_facts(fact: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": fact["step"],
+        "status": STEP_STATUSES[fact["fact"]],
+        "seconds": fact.get("seconds"),
+        "message": fact.get("error") or fact.get("reason") or "",
+        "sweep_id": fact.get("sweep_id"),
+        "run_id": fact.get("run_id"),
+    }
 
 
 def emit(lab: Lab, kind: EventType, actor: Actor, data: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Invalid
-from labwright.planning.progress import NodeProgress, progress_of
+from labwright.planning.progress import NodeProgress, progress_of, steps_of
 from labwright.planning.request import read_request
 from labwright.planning.state import PlanState, read_state
 from labwright.services import plans
@@ -38,6 +38,7 @@ def planning_view(handle: PlanWorkspaceHandle, compiling_by: str) -> View | None
         "node": _current(progress) if compiling_by else state.node,
         "digest": state.validated_digest,
         "progress": [node.to_dict() for node in progress],
+        "steps": steps_of(handle),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from labwright.planning.nodes import NODES
 from labwright.planning.pipeline import progress_store
+from labwright.workflow import Store
 from labwright.workspace import PlanWorkspaceHandle
 
 # a fact of the engine: the word for it here and in events
@@ -17,6 +18,9 @@ STATUSES = {
     "suspended": "suspended",
     "retrying": "retried",
 }
+
+
+STEP_STATUSES = {**STATUSES, "launched": "launched", "skipped": "skipped"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,23 @@ def progress_of(handle: PlanWorkspaceHandle) -> list[NodeProgress]:
         node = fact.get("step")
         if node in found:
             found[node] = _after(found[node], fact)
+    return list(found.values())
+
+
+def steps_of(handle: PlanWorkspaceHandle) -> list[dict[str, Any]]:
+    """Of an execution, each step that was reached, in the order they were."""
+    found: dict[str, dict[str, Any]] = {}
+    for fact in Store(handle.paths.execution).facts():
+        status = "finished" if fact["fact"] == "reused" else STEP_STATUSES.get(fact["fact"])
+        if status is None or "step" not in fact:
+            continue
+        message = fact.get("error") or fact.get("reason") or ""
+        found[fact["step"]] = {
+            "step": fact["step"],
+            "status": status,
+            "seconds": fact.get("seconds"),
+            "message": message,
+        }
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from labwright.domain.errors import Conflict, Invalid, NotFound, TooLarge
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, planning_view
 from labwright.planning.request import hash_of
+from labwright.planning.results.write import REPORT
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.planning.verbs import edit, withdraw_approval
@@ -25,7 +26,6 @@ from labwright.workspace.names import inside
 
 LONGEST_FILE = 1 << 20
 DOCUMENT = "plan/implementation_plan.md"
-REPORT = "results/report.md"
 _SHOWN = ("plan", "report", "ir", "src", "tests", "validation", "results")
 # Text that a person reviews and may mend. Not what only the server writes: reports, validation, results.
 _EDITABLE = re.compile(r"ir/(?:tasks/)?\w+\.yaml|src/experiment/(?:\w+/)*\w+\.py|tests/\w+\.py")

@@ -29,6 +29,7 @@ class Fence:
     """What a contained command sees. Folders keep their own paths unless a second one is given."""
 
     read_only: Mapping[str, str] = field(default_factory=dict)  # here: there
+    writable: Mapping[str, str] = field(default_factory=dict)  # likewise; beside scratch
     workdir: str = "/"
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,7 +58,8 @@ def bubblewrap_command(command: Sequence[str], fence: Fence, limits: Limits) -> 
         *("--perms", "1777", "--size", str(_SHARED_MEMORY), "--tmpfs", _SHM, "--remount-ro", "/dev"),
         *("--perms", "1777", "--size", str(limits.scratch_mb << 20), "--tmpfs", SCRATCH),
         *("--symlink", SCRATCH.lstrip("/"), _TMP),
-        *_mounts(fence.read_only),
+        *_mounts(fence.read_only, "--ro-bind"),
+        *_mounts(fence.writable, "--bind"),
         *("--remount-ro", "/", "--chdir", fence.workdir, "--"),
         *(_as_nobody() if is_root else ()),
         *_within(limits),
@@ -83,13 +85,13 @@ def _system_mounts() -> list[str]:
     return found + [part for path in _ETC if os.path.exists(path) for part in ("--ro-bind", path, path)]
 
 
-def _mounts(folders: Mapping[str, str]) -> list[str]:
+def _mounts(folders: Mapping[str, str], bind: str) -> list[str]:
     """Outer folders first, so that none hides an inner one, in parents that anybody may pass through."""
     mounts: list[str] = []
     for here, there in sorted(folders.items(), key=lambda item: item[1]):
         for parent in reversed(PurePosixPath(there).parents[:-1]):
             mounts += ["--perms", "0755", "--dir", str(parent)]
-        mounts += ["--ro-bind", here, there]
+        mounts += [bind, here, there]
     return mounts
 
 

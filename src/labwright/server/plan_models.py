@@ -125,6 +125,13 @@ class NodeOut(BaseModel):
     message: str
 
 
+class StepOut(BaseModel):
+    step: str
+    status: str = Field(description="started, finished, failed, suspended, retried or skipped")
+    seconds: float | None
+    message: str
+
+
 class PlanningOut(BaseModel):
     """How far planning is. Validated, approved and ready for a run are three different things."""
 
@@ -142,6 +149,7 @@ class PlanningOut(BaseModel):
     digest: str = Field(description="what was validated last")
     feedback: dict[str, str]
     progress: list[NodeOut]
+    steps: list[StepOut] = Field(description="of its execution, those that were reached")
 
 
 class PlanOut(PlanSummary):

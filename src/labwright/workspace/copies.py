@@ -75,9 +75,10 @@ def _copy(source: Path, target: Path, relative: str, wanted: str) -> None:
 
 
 def _make_read_only(folder: Path) -> None:
+    """Readable for any user, since contained code runs as one without rights; the folders around let nobody in."""
     for path, folders, names in os.walk(folder, topdown=False):
         for name in names:
-            os.chmod(os.path.join(path, name), 0o400)
+            os.chmod(os.path.join(path, name), 0o444)
         for name in folders:
-            os.chmod(os.path.join(path, name), 0o500)
-    folder.chmod(0o500)
+            os.chmod(os.path.join(path, name), 0o555)  # noqa: S103
+    folder.chmod(0o555)

@@ -7,22 +7,15 @@ from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
 from labwright.domain.plan import Plan, PlanStatus
-from labwright.domain.run import ACTIVE, RunStatus
-from labwright.domain.sweep import SweepStatus
-from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, view
+from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.state import PlanState, read_state
+from labwright.planning.stopping import stop_what_it_started
 from labwright.planning.verbs.editing import withdraw_approval
 from labwright.planning.verbs.standing import get, way_on
 from labwright.services import plans
-from labwright.services import runs as run_verbs
-from labwright.services import sweeps as sweep_verbs
 from labwright.store import plans as stored
-from labwright.store import runs, sweeps
-from labwright.workspace import what_changed
-
-_SHOWN_CHANGES = 5
 
 
 def execute(lab: Lab, plan_id: str, actor: Actor) -> View:
@@ -42,19 +35,12 @@ def _check_handoff(lab: Lab, plan: Plan, scan: ProjectScan, actor: Actor) -> Non
     state = read_state(handle)
     if plan.status not in (PlanStatus.APPROVED, PlanStatus.FAILED) or not state.ready_for_run or state.handoff is None:
         raise Conflict(f"Plan {plan.id} is {plan.status} and not ready to run.", hint=_what_first(plan, state))
-    changed = what_changed(handle.listing(state.handoff.digest), current_digest(handle, scan))
-    if changed:
-        words = _few(changed)
-        withdraw_approval(lab, plan.id, f"after the approval, {words}", actor)
-        raise Conflict(
-            f"Plan {plan.id} is not what was approved: {words}.",
-            hint=f"Have it checked, and review it again: labwright plan validate {plan.id}",
-        )
-
-
-def _few(changed: list[str]) -> str:
-    more = len(changed) - _SHOWN_CHANGES
-    return "; ".join([*changed[:_SHOWN_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+    try:
+        check_approved(handle, state.handoff, scan, begun=plan.status is PlanStatus.FAILED)
+    except Conflict as error:
+        withdraw_approval(lab, plan.id, error.message, actor)
+        error.hint = f"Have it checked, and review it again: labwright plan validate {plan.id}"
+        raise
 
 
 def _what_first(plan: Plan, state: PlanState) -> str:
@@ -76,16 +62,5 @@ def stop(lab: Lab, plan_id: str, actor: Actor) -> View:
         return plan.move(PlanStatus.FAILED, at=now(), reason=f"stopped by {actor}")
 
     made = plans.change(lab, plan_id, stopped, actor)
-    _stop_what_it_started(lab, plan_id, actor)
+    stop_what_it_started(lab, plan_id, actor)
     return view(lab, made)
-
-
-def _stop_what_it_started(lab: Lab, plan_id: str, actor: Actor) -> None:
-    reader = lab.db.reader()
-    for status in (SweepStatus.RUNNING, SweepStatus.PAUSED):
-        for sweep in sweeps.with_status(reader, status):
-            if sweep.plan_id == plan_id:
-                sweep_verbs.stop(lab, sweep.id, actor)
-    for run in runs.with_status(reader, RunStatus.READY, RunStatus.QUEUED, *ACTIVE):
-        if run.plan_id == plan_id:
-            run_verbs.stop(lab, run.id, actor)
