@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -40,8 +41,9 @@ def _workflow(planning: Planning) -> Workflow:
 
 
 def _body(node: Node, planning: Planning) -> Callable[..., str]:
-    def body(before: str) -> str:  # noqa: ARG001 - what the key of a node is made of
-        return node(planning)
+    def body(before: str) -> str:
+        """With what came before in it: a node may write the same as ever, and those after it still have to look."""
+        return hashlib.sha256(f"{before}\n{node(planning)}".encode()).hexdigest()
 
     # Outside of our package, the engine takes a node for its name: a new version of Labwright repeats no finished
     # node, and so overwrites nothing that a reviewer edited.

@@ -23,7 +23,7 @@ class CompileRequest(Strict):
     auto_approve: str = ""  # the person who wanted no review
 
     def words(self, handle: PlanWorkspaceHandle, goal: str) -> str:
-        """All that was said, the newest first, since the rules take the first of two; a report last, since it is long."""
+        """All that was said: the newest first, since rules take the first of two; a report last, since it is long."""
         report = handle.read(_REPORT).decode() if self.has_report else ""
         return "\n\n".join(part for part in (*reversed(self.answers), goal, report) if part.strip())
 
