@@ -344,7 +344,8 @@ def test_a_run_whose_node_is_gone_starts_again_elsewhere(
     ended = server.wait_for_end(run["id"], timeout=90)
     assert (ended["status"], ended["attempt"]) == ("finished", 2)
     assert ended["node"] != run["node"]
-    assert server.output(run["id"]) == "1\n2\n"
+    printed = server.output(run["id"]).splitlines()
+    assert [line for line in printed if "Killed" not in line] == ["1", "2"]  # of its sleep the shell may say so
 
 
 def test_a_run_whose_node_is_gone_and_that_may_not_start_again_is_lost(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -108,7 +109,7 @@ def main() -> None:
 
 
 def _say(value: Any) -> None:
-    print(json.dumps(value), flush=True)
+    os.write(1, json.dumps(value).encode() + b"\n")  # whole, whichever thread it comes from
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from labwright.llm import Model, Request
 from labwright.llm.model import Value
 from labwright.planning import templates
 from labwright.planning.checks import check_workspace
-from labwright.planning.checks.subject import MODULE, SOURCE_ROOT, SYMBOL
+from labwright.planning.checks.subject import MODULE, SOURCE_ROOT, SYMBOL, Found
 from labwright.planning.compile_ir import tasks_of, workflow_of
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.document import sections_of
 from labwright.planning.drafts import ExperimentDraft, ReportDigest
 from labwright.planning.ir import read_ir, read_workflow, write_task, write_workflow
+from labwright.planning.rehearsal import Rehearse, rehearsed
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import PlanRunHandoff, change_state, read_state
 from labwright.workflow import Suspended
@@ -41,6 +42,7 @@ class Planning:
     model: Model
     goal: str
     plan: str = ""  # the text of a saved plan to start from
+    rehearse: Rehearse | None = None  # it takes a server
 
     def ask(self, node: str, wanted: type[Value], **given: Any) -> Value:
         feedback = read_state(self.handle).feedback.get(node, "")
@@ -120,6 +122,9 @@ def validate_workspace(planning: Planning) -> str:
     """A failure is a result: the workspace stays for review, and is not runnable."""
     digest = current_digest(planning.handle, planning.scan)
     found = check_workspace(planning.handle, planning.scan, digest)
+    rehearsal = rehearsed(planning.rehearse, planning.handle, planning.scan, digest.value, sound=not found)
+    if rehearsal.outcome == "failed":
+        found.append(Found(code="rehearsal_failed", place="rehearsal", message=rehearsal.reason))
     report = {"digest": digest.value, "passed": not found, "findings": [finding.to_dict() for finding in found]}
     planning.handle.write("validation/report.yaml", _yaml(report).encode())
     lines = [f"- `{f.code}` {f.place}: {f.message} {f.hint}".rstrip() for f in found] or ["Nothing was found."]

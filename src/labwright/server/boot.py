@@ -12,7 +12,6 @@ import getpass
 import hashlib
 import json
 import logging
-import logging.handlers
 import os
 import signal
 import socket
@@ -49,6 +48,7 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
+from labwright.server.server_log import log_to_file
 from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database
@@ -73,7 +73,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
-        _log_to_file(paths)
+        log_to_file(paths)
     except OSError as error:
         raise _unusable(paths, error) from error
     for words in unknown_tables(project):
@@ -245,6 +245,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
         leftovers.remove(leftovers.secrets(lab, time.time()))
+        leftovers.remove_folders(leftovers.rehearsals(lab))
     except OSError as error:
         raise _unusable(paths, error) from error
     if not lab.token:
@@ -307,10 +308,3 @@ def _announce(lab: Lab, url: str) -> None:
         raise _unusable(lab.paths, error) from error
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
     log.info("listening on %s", url)
-
-
-def _log_to_file(paths: ProjectPaths) -> None:
-    handler = logging.handlers.RotatingFileHandler(paths.server_log, maxBytes=10 << 20, backupCount=3)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -10,17 +10,15 @@ from typing import Any, TypeVar
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
-from labwright.domain.event import Event
 from labwright.domain.ids import id_of
 from labwright.planning.run_mode.approved import check_approved
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import PlanRunHandoff
-from labwright.workflow import Sealed, Suspended
+from labwright.planning.waiting import wait_for
+from labwright.workflow import Sealed
 from labwright.workspace import PlanWorkspaceHandle
 
 Found = TypeVar("Found")
-_LOOK_SECONDS = 1.0  # for what no event told
-_GATHER_SECONDS = 0.05  # a busy server commits hundreds of times a second
 
 
 class StepFailed(Exception):
@@ -50,24 +48,6 @@ class Execution:
 
     def wait_for(self, look: Callable[[], Found | None]) -> Found:
         return wait_for(self.lab, look, self.stopping)
-
-
-def wait_for(lab: Lab, look: Callable[[], Found | None], stopping: threading.Event) -> Found:
-    """Until there is something to be seen; asked again after each commit. Suspends when it is told to stop."""
-    news = threading.Event()
-
-    def hear(_events: list[Event]) -> None:
-        news.set()
-
-    with lab.db.listening(hear):
-        while True:
-            news.clear()
-            found = look()
-            if found is not None:
-                return found
-            if stopping.wait(_GATHER_SECONDS):
-                raise Suspended("it was told to stop, and goes on when it is executed again")
-            news.wait(_LOOK_SECONDS)
 
 
 def plain(encoded: Any) -> Any:
