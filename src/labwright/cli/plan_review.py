@@ -15,7 +15,7 @@ from labwright.cli.plan_screen import plan_line, show_document, visible
 from labwright.cli.plan_standing import (
     lights,
     next_step,
-    rehearsal_words,
+    rehearsal_facts,
     show_failure,
     show_findings,
     show_standing,
@@ -106,26 +106,18 @@ def _facts(planning: Json, workspace: Json) -> list[tuple[str, Cell]]:
     validated, approved, ready = lights(planning)
     if workspace["changed_since_validation"]:
         validated = ("validated", ("no: it was changed since", "amber"))
-    rehearsal = rehearsal_words(workspace["rehearsal"])
     changed = "; ".join(workspace["changed_since_approval"])
     return [
         ("digest", workspace["digest"]),
         ("planned by", planning["model"]),
         validated,
-        ("rehearsal", rehearsal or ("none", "amber")),
-        *((name, value) for name, value in _prediction(workspace["rehearsal"])),
+        *rehearsal_facts(workspace["rehearsal"]),
         approved,
         ready,
         ("changed since", (one_line(changed), "amber")),
         ("stopped at", "" if planning["node"] in ("", "HumanReview") else planning["node"]),
         ("why", one_line(planning["error"])),
     ]
-
-
-def _prediction(rehearsal: Json | None) -> list[tuple[str, Cell]]:
-    """What the rehearsal says of the whole plan, one line each."""
-    told = (rehearsal or {}).get("prediction") or {}
-    return [(name.replace("_", " "), one_line(str(value))) for name, value in told.items() if value not in (None, "")]
 
 
 def _asks(screen: Screen, plan: Json, workspace: Json) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labwright.cli.screen import Cell, Screen
-from labwright.cli.words import counted, one_line, shorten
+from labwright.cli.words import counted, duration, one_line, shorten
 from labwright.client.lab import LabClient
 
 Json = dict[str, Any]
@@ -22,13 +22,19 @@ def show_standing(screen: Screen, client: LabClient, plan: Json) -> None:
     else:
         workspace = client.plan_workspace(plan["id"])
         screen.say((one_line(plan["title"]), "bold"))
-        screen.facts([("runs", runs_of(plan)), *lights(planning), *_tried(workspace)])
+        screen.facts(
+            [("runs", runs_of(plan)), *_tried(workspace), *lights(planning), ("digest", workspace["digest"][:8])]
+        )
         show_findings(screen, workspace["validation"])
     screen.say(f"✅ Plan saved — ID: @{plan['id']}")
     if planning["status"] == "needs_input":
         screen.say(next_step(plan))  # also where nobody watches: it is what the reader has to do
     else:
         screen.next(next_step(plan))
+
+
+def _tried(workspace: Json) -> list[tuple[str, Cell]]:
+    return rehearsal_facts(workspace["rehearsal"])[:3]
 
 
 def show_failure(screen: Screen, planning: Json) -> None:
@@ -67,17 +73,33 @@ def _approved(approval: Json | None) -> Cell:
     return f"{how} {approval['by']} · digest {approval['digest'][:8]}", "green"
 
 
-def _tried(workspace: Json) -> list[tuple[str, Cell]]:
-    return [("digest", workspace["digest"][:8]), ("rehearsal", rehearsal_words(workspace["rehearsal"]))]
-
-
-def rehearsal_words(rehearsal: Json | None) -> Cell:
+def rehearsal_facts(rehearsal: Json | None) -> list[tuple[str, Cell]]:
+    """Whether the experiment was tried small, and what that says of the whole of it."""
     if rehearsal is None:
-        return ""
+        return [("rehearsal", ("none", "amber"))]
     outcome = str(rehearsal["outcome"])
-    why = f": {one_line(str(rehearsal['reason']))}" if rehearsal.get("reason") else ""
+    why = f": {one_line(rehearsal['reason'])}" if rehearsal["reason"] else ""
     style = {"passed": "green", "failed": "red"}.get(outcome, "amber")
-    return f"{outcome.replace('_', ' ')}{why}", style
+    told = rehearsal["prediction"] or {}
+    return [
+        ("rehearsal", (f"{outcome.replace('_', ' ')}{why}", style)),
+        ("a run takes", _between(told.get("run_seconds"))),
+        ("all of it takes", _between(told.get("total_seconds")) and f"{_between(told['total_seconds'])}, {_how(told)}"),
+        ("memory", f"{told['memory_mb']:.0f} MB a run" if told.get("memory_mb") else ""),
+        ("as known from", one_line(told.get("basis", ""))),
+        ("not covered", "\n".join(map(one_line, rehearsal["notes"]))),
+    ]
+
+
+def _between(seconds: list[float] | None) -> str:
+    if seconds is None:
+        return ""
+    low, high = map(duration, seconds)
+    return f"about {low}" if low == high else f"{low} to {high}"
+
+
+def _how(told: Json) -> str:
+    return f"{counted(told['runs'], 'run')}, {told['at_a_time']} at a time"
 
 
 def show_findings(screen: Screen, validation: Json | None) -> None:

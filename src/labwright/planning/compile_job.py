@@ -13,9 +13,10 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_reader import read
-from labwright.planning.news import Tell, node_news
+from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.rehearsal import Rehearse, rehearse_on
 from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
@@ -29,9 +30,8 @@ _LONGEST_TITLE = 200
 
 def compile_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
     handle = plans.folder_of(lab, plan.id)
-    tell = node_news(lab, plan.id, Actor.of(plan.compiling_by), stopping)
     try:
-        state = _run(lab, plan, handle, tell)
+        state = _run(lab, plan, handle, stopping)
     except LabwrightError as error:
         words = f"{error.message} {error.hint}".strip()
         state = change_state(handle, status="failed", error=words, ready_for_run=False)
@@ -49,9 +49,11 @@ def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
     plans.change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
 
 
-def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, tell: Tell) -> PlanState:
-    request = read_request(handle) or CompileRequest()
-    planning = planning_of(lab, plan, handle, request)
+def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, stopping: threading.Event) -> PlanState:
+    request, actor = read_request(handle) or CompileRequest(), Actor.of(plan.compiling_by)
+    rehearse = rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping)
+    planning = _planning(lab, plan, handle, request, rehearse)
+    tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
     if request.auto_approve and state.status == "waiting_for_review" and state.validated:
@@ -60,7 +62,9 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, tell: Tell) -> PlanS
     return state
 
 
-def planning_of(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest) -> Planning:
+def _planning(
+    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, rehearse: Rehearse
+) -> Planning:
     return Planning(
         handle=handle,
         scan=scan_project(lab.paths.project),
@@ -68,6 +72,7 @@ def planning_of(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: Comp
         model=offline_model(),
         goal=request.words(handle, plan.goal),
         plan=request.source(handle),
+        rehearse=rehearse,
     )
 
 
