@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.errors import Conflict, LabwrightError, TooLarge
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.handed_in import MOST_REPORT_CHARACTERS, report_text
 from labwright.planning.pipeline import withdraw
-from labwright.planning.requests import MOST_REPORT_BYTES, report_text
 from labwright.planning.scan import scan_project
 from tests.support.plan_workspaces import planned
 
@@ -55,7 +55,7 @@ def test_five_megabytes_are_refused_in_words_and_leave_nothing(tmp_path: Path, p
     long = "polynomials are nice. " * 250_000
     plan = planned(tmp_path, "bare-script", GOAL, **({} if part == "goal" else {part: long}))
     plan.goal = long if part == "goal" else plan.goal
-    with pytest.raises(Invalid, match=f"The {part} has .* at most") as refused:
+    with pytest.raises(TooLarge, match=f"The {part} has .* at most") as refused:
         plan.run()
     assert refused.value.hint and not list(plan.folder.iterdir())
 
@@ -66,10 +66,10 @@ def test_reports_come_as_text_also_that_of_a_pdf() -> None:
         b"%PDF-1.7 ...": "pdftotext",
         b"\xff\xfe\x00": "UTF-8",
         b"a\0b": "text",
-        b"x" * (MOST_REPORT_BYTES + 1): "part",
+        b"x" * (MOST_REPORT_CHARACTERS + 1): "part",
     }
     for content, hint in refused.items():
-        with pytest.raises(Invalid) as error:
+        with pytest.raises(LabwrightError) as error:
             report_text(content)
         assert hint in error.value.hint
 

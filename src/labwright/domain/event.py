@@ -20,6 +20,8 @@ class EventType(StrEnum):
     PLAN_UPDATED = "plan.updated"
     PLAN_STATUS = "plan.status"
     PLAN_DELETED = "plan.deleted"
+    PLAN_NODE = "plan.node"
+    PLAN_STEP = "plan.step"
     ALERT_RAISED = "alert.raised"
     ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"

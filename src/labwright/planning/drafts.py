@@ -17,6 +17,7 @@ class AskedQuestion(Strict):
     about: str
     text: str
     suggestions: tuple[str, ...] = ()
+    subject: str = ""  # the flag whose values are asked for: an answer need not name it again
 
 
 class ReportDigest(Strict):

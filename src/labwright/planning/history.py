@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from labwright.planning.compile_ir import name_of
 from labwright.planning.drafts import ExperimentDraft, Strict
 
 _CITED = 3  # of a kind: a plan is read by people
@@ -45,11 +48,10 @@ class History(Strict):
         return draft.model_copy(update={"builds_on": self._builds_on(draft), "overlaps": self._overlaps(draft)})
 
     def _builds_on(self, draft: ExperimentDraft) -> tuple[str, ...]:
-        flags = {parameter.flag for parameter in draft.parameters}
         sweeps = [
-            f"sweep @{sweep.id} ({_listed(flags, sweep.parameters)}; {sweep.runs} runs)"
+            f"sweep @{sweep.id} ({_shared(draft, sweep.parameters)}; {sweep.runs} runs)"
             for sweep in self.sweeps
-            if draft.script in sweep.command.split() and flags & set(sweep.parameters)
+            if draft.script in sweep.command.split() and _shared(draft, sweep.parameters)
         ]
         runs = [
             f"run @{run.id} ({draft.metric} {run.metrics[draft.metric]:.6g})"
@@ -59,14 +61,20 @@ class History(Strict):
         return (*sweeps[:_CITED], *runs[:_CITED])
 
     def _overlaps(self, draft: ExperimentDraft) -> tuple[str, ...]:
-        flags = {parameter.flag for parameter in draft.parameters}
         found = [
-            f"plan @{plan.id} ({plan.title}; {plan.status}) varies {_listed(flags, plan.parameters)} too"
+            f"plan @{plan.id} ({_plain(plan.title)}; {plan.status}) varies {_shared(draft, plan.parameters)} too"
             for plan in self.plans
-            if plan.script == draft.script and plan.status not in _OVER and flags & set(plan.parameters)
+            if plan.script == draft.script and plan.status not in _OVER and _shared(draft, plan.parameters)
         ]
         return tuple(found[:_CITED])
 
 
-def _listed(flags: set[str], theirs: tuple[str, ...]) -> str:
-    return ", ".join(name for name in theirs if name in flags)
+def _plain(title: str) -> str:
+    """Somebody else's words inside a line of ours: nothing in them ends the line or its parts."""
+    return " ".join(re.sub(r"[^\w .,:/-]", " ", title).split())[:80]
+
+
+def _shared(draft: ExperimentDraft, theirs: tuple[str, ...]) -> str:
+    """The flags that both vary, however each spells them: a sweep knows `optimizer.lr` as `optimizer_lr`."""
+    known = {name_of(name) for name in theirs}
+    return ", ".join(parameter.flag for parameter in draft.parameters if name_of(parameter.flag) in known)

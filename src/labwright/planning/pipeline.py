@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,8 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.llm import Tier
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.handed_in import check_request
 from labwright.planning.nodes import NODES, Node, Planning
-from labwright.planning.requests import check_request
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.workflow import Output, RunResult, Store, Task, Workflow, run
@@ -27,7 +28,7 @@ def run_pipeline(planning: Planning, on_event: OnEvent | None = None) -> PlanSta
     """Do what is not done. Calling it again goes on: after a kill, an answer, a review, an edit."""
     check_request(planning.goal, planning.report, planning.plan)
     _check_policy(planning)
-    store = Store(planning.handle.paths.dir / _STORE)
+    store = progress_store(planning.handle)
     _forget_what_may_have_changed(planning, store)
     heard = _with_cost(planning.handle, on_event) if on_event else None
     return _outcome(planning.handle, run(_workflow(planning), store, concurrency=1, on_event=heard))
@@ -71,8 +72,9 @@ def _workflow(planning: Planning) -> Workflow:
 
 
 def _body(node: Node, planning: Planning) -> Callable[..., str]:
-    def body(before: str) -> str:  # noqa: ARG001 - what the key of a node is made of
-        return node(planning)
+    def body(before: str) -> str:
+        """With what came before in it: a node may write the same as ever, and those after it still have to look."""
+        return hashlib.sha256(f"{before}\n{node(planning)}".encode()).hexdigest()
 
     # Outside of our package, the engine takes a node for its name: a new version of Labwright repeats no finished
     # node, and so overwrites nothing that a reviewer edited.
@@ -112,22 +114,31 @@ def approve(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: str, by: str
 
 def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     """The next run begins at the node, with the reason as feedback."""
-    if node not in NODES:
-        raise Invalid(f"There is no node {node}.", hint=f"Choose: {', '.join(NODES)}.")
     if not reason.strip():
         raise Invalid("A rejection says why.", hint="The reason is what the node is given to do better.")
     state = read_state(handle)
     if len(state.rejections) >= MOST_REJECTIONS:
         hint = "Edit its files yourself, or begin a new plan with a clearer goal."
         raise Conflict(f"The plan was sent back {MOST_REJECTIONS} times; no further attempt is made.", hint=hint)
-    names = list(NODES)
-    with Store(handle.paths.dir / _STORE) as store:
-        for name in names[names.index(node) :]:
-            store.forget(name)
+    again_from(handle, node)
     sent_back = (*state.rejections, Rejection(node=node, reason=reason, at=now()))
     facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False, "rejections": sent_back}
     feedback = {**state.feedback, node: reason}
     change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
+
+
+def again_from(handle: PlanWorkspaceHandle, node: str) -> None:
+    """The next run does this node anew, and all that come after it."""
+    if node not in NODES:
+        raise Invalid(f"There is no node {node}.", hint=f"Choose: {', '.join(NODES)}.")
+    names = list(NODES)
+    with progress_store(handle) as store:
+        for name in names[names.index(node) :]:
+            store.forget(name)
+
+
+def progress_store(handle: PlanWorkspaceHandle) -> Store:
+    return Store(handle.paths.dir / _STORE)
 
 
 def withdraw(handle: PlanWorkspaceHandle, scan: ProjectScan) -> list[str]:

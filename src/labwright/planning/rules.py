@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from labwright.domain.plan_document import PlanSections
@@ -14,8 +14,8 @@ from labwright.planning import templates
 from labwright.planning.document import BUILD_ON
 from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
 from labwright.planning.goals import Goal, GoalReading, Question, Variation, read_goal
+from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
 from labwright.planning.plan_values import read_value
-from labwright.planning.requests import MOST_GOAL_CHARACTERS
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
 _MOST_QUESTIONS = 3
@@ -36,7 +36,7 @@ def digest(request: Request[ReportDigest]) -> ReportDigest:
         assumptions=_assumptions(request, reading),
         variables=tuple(variation.flag for variation in reading.variations),
         expected_outputs=_outputs(reading),
-        missing=tuple(AskedQuestion(about=q.about, text=q.text, suggestions=q.suggestions) for q in questions),
+        missing=tuple(AskedQuestion(**asdict(question)) for question in questions),
     )
 
 
@@ -79,10 +79,10 @@ RULES: Mapping[str, Rule] = {
 
 
 def _reading(request: Request[Any]) -> GoalReading:
-    """Feedback is read like more words of the goal: it is all that rules can make of it."""
+    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
     scan: ProjectScan = request.given["scan"]
     goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report that stands for the goal: its beginning
-    words = "\n".join(part for part in (goal, request.feedback) if part)
+    words = "\n".join(part for part in (request.feedback, goal) if part)
     plan: str = request.given["plan"]
     if not plan:
         return read_goal(words, scan)

@@ -12,9 +12,16 @@ from labwright.planning.state import read_state
 
 def draft_implementation_plan(planning: Planning) -> str:
     feedback = read_state(planning.handle).feedback.get("DraftReportDigest", "")
-    goal = "\n".join(part for part in (planning.request, feedback) if part)
+    goal = "\n".join(part for part in (feedback, planning.request) if part)
     draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal, cluster=planning.cluster)
     draft = (planning.history or History()).cited(draft)
     planning.keep_draft(draft)
-    sections = sections_of(draft, planning.scan, planning.cluster)
-    return planning.keep("plan/implementation_plan.md", compose(sections))
+    return planning.keep("plan/implementation_plan.md", _document(planning, draft))
+
+
+def _document(planning: Planning, draft: ExperimentDraft) -> str:
+    """A text that somebody wrote stays as it is, until they ask for another: what it says is checked, not mended."""
+    feedback = read_state(planning.handle).feedback
+    if planning.plan and not feedback.keys() & {"DraftReportDigest", "DraftImplementationPlan"}:
+        return planning.plan
+    return compose(sections_of(draft, planning.scan, planning.cluster))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Invalid, TooLarge
 
 MOST_GOAL_CHARACTERS = 20_000
-MOST_REPORT_BYTES = 1 << 20
+MOST_REPORT_CHARACTERS = 1_000_000
 _LIGATURES = {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\f": "\n"}
 
 
 def report_text(content: bytes) -> str:
     """A report as it is kept: text, Markdown, or the text of a PDF with its page breaks and joined letters."""
-    if len(content) > MOST_REPORT_BYTES:
-        raise _too_long("report", f"{len(content) / 1e6:.1f} MB", f"{MOST_REPORT_BYTES >> 20} MB")
     if content.startswith(b"%PDF-"):
         raise Invalid(
             "The report is a PDF file, not its text.", hint="Take the text out: pdftotext paper.pdf paper.txt"
@@ -23,6 +21,7 @@ def report_text(content: bytes) -> str:
         raise Invalid(f"The report is no UTF-8 text: {error.reason}.", hint="Save it as UTF-8.") from error
     if "\0" in text:
         raise Invalid("The report is not a text.", hint="Give text, Markdown, or the text of a PDF.")
+    _check_length("report", text)
     for joined, letters in _LIGATURES.items():
         text = text.replace(joined, letters)
     return text
@@ -31,18 +30,16 @@ def report_text(content: bytes) -> str:
 def check_request(goal: str, report: str, plan: str) -> None:
     """Before anything is written."""
     if not goal.strip() and not report.strip() and not plan.strip():
-        raise Invalid("The goal is empty.", hint="Say what to vary, over which values, by which metric.")
+        hint = "Say what to vary, over which values, by which metric."
+        raise Invalid("The goal is empty.", hint=hint, field=("goal",))
     if len(goal) > MOST_GOAL_CHARACTERS:
-        raise _too_long("goal", f"{len(goal):,} characters", f"{MOST_GOAL_CHARACTERS:,}")
-    for name, text in (("report", report), ("plan", plan)):
-        if len(text.encode(errors="replace")) > MOST_REPORT_BYTES:
-            raise _too_long(name, f"{len(text) / 1e6:.1f} MB", f"{MOST_REPORT_BYTES >> 20} MB")
+        hint = "Say it in a few sentences; hand in the rest as a report."
+        raise TooLarge(f"The goal has {len(goal):,} characters; at most {MOST_GOAL_CHARACTERS:,} are read.", hint=hint)
+    _check_length("report", report)
+    _check_length("plan", plan)
 
 
-def _too_long(what: str, size: str, most: str) -> Invalid:
-    hint = (
-        "Give the part that says what to try."
-        if what != "goal"
-        else "Say it in a few sentences; hand in the rest as a report."
-    )
-    return Invalid(f"The {what} has {size}; at most {most} are read.", hint=hint)
+def _check_length(what: str, text: str) -> None:
+    if len(text) > MOST_REPORT_CHARACTERS:
+        words = f"The {what} has {len(text):,} characters; at most {MOST_REPORT_CHARACTERS:,} are read."
+        raise TooLarge(words, hint="Give the part that describes the experiment.")
