@@ -94,14 +94,12 @@ def test_a_bomb_fizzles():
     "snoops": """
 import os, re
 def test_the_runner_keeps_its_secret():
-    parent = "/proc/%d" % os.getppid()
-    for name in ("mem", "environ", "fd/0", "maps"):
+    for name in ("mem", "environ", "maps"):
         try:
-            with open(parent + "/" + name, "rb") as file:
-                found = file.read(1) if name == "mem" else file.read()
-        except OSError:
+            open("/proc/%d/%s" % (os.getppid(), name), "rb").read(1)
+        except PermissionError:
             continue
-        assert not re.search(rb"[0-9a-f]{32}", found or b""), name
+        assert False, name
     for pid in [name for name in os.listdir("/proc") if name.isdigit()]:
         for name in ("environ", "cmdline"):
             try:
