@@ -22,6 +22,8 @@ class EventType(StrEnum):
     PLAN_DELETED = "plan.deleted"
     PLAN_NODE = "plan.node"
     PLAN_STEP = "plan.step"
+    SKILL_SAVED = "skill.saved"
+    SKILL_DELETED = "skill.deleted"
     ALERT_RAISED = "alert.raised"
     ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"
