@@ -40,8 +40,8 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "planning"},
-        "HTTP only, and what is set up at start",
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "planning", "sandbox"},
+        "HTTP only, and what is set up at start; `doctor` asks it what generated code would be held back from",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),

@@ -13,6 +13,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_reader import read
+from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
@@ -65,14 +66,17 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, stopping: threading.
 def _planning(
     lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, rehearse: Rehearse
 ) -> Planning:
+    scan = scan_project(lab.paths.project)
     return Planning(
         handle=handle,
-        scan=scan_project(lab.paths.project),
+        scan=scan,
         cluster=lab.cluster.current,
         model=offline_model(),
-        goal=request.words(handle, plan.goal),
+        goal=request.words(plan.goal),
+        report=request.report(handle),
         plan=request.source(handle),
         rehearse=rehearse,
+        history=earlier_work(lab, scan, plan.id),
     )
 
 

@@ -5,23 +5,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 from pathlib import Path
 
-from labwright.domain.errors import Invalid, TooLarge
+from labwright.domain.errors import Invalid
 from labwright.planning.goals.script import read_script
 from labwright.planning.goals.words import split
-from labwright.planning.request import LONGEST_REPORT
+from labwright.planning.handed_in import check_request
 from labwright.planning.scan import ProjectScan
 
 
 def check_goal(goal: str, report: str, scan: ProjectScan) -> None:
-    if len(report) > LONGEST_REPORT:
-        raise TooLarge(
-            f"The report has {len(report):,} characters; {LONGEST_REPORT:,} can be read.",
-            hint="Give the part that describes the experiment.",
-        )
-    if not goal.strip() and not report.strip():
-        raise Invalid(
-            "The goal is empty.", hint="Say what to vary, over which values, by which metric.", field=("goal",)
-        )
+    check_request(goal, report, "")
     missing = read_script(split(goal), scan).missing
     if missing:
         raise Invalid(f"There is no {missing} here that can be started.", hint=_meant(missing, scan), field=("goal",))

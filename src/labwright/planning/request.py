@@ -11,7 +11,6 @@ from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "request"  # our part of the manifest
 _REPORT, _DOCUMENT = "report/given.md", "report/source.md"
-LONGEST_REPORT = 1_000_000  # characters
 
 
 class CompileRequest(Strict):
@@ -22,10 +21,12 @@ class CompileRequest(Strict):
     rehearsal: bool = True
     auto_approve: str = ""  # the person who wanted no review
 
-    def words(self, handle: PlanWorkspaceHandle, goal: str) -> str:
-        """All that was said: the newest first, since rules take the first of two; a report last, since it is long."""
-        report = handle.read(_REPORT).decode() if self.has_report else ""
-        return "\n\n".join(part for part in (*reversed(self.answers), goal, report) if part.strip())
+    def words(self, goal: str) -> str:
+        """All that was said: the newest first, since rules take the first of two."""
+        return "\n\n".join(part for part in (*reversed(self.answers), goal) if part.strip())
+
+    def report(self, handle: PlanWorkspaceHandle) -> str:
+        return handle.read(_REPORT).decode() if self.has_report else ""
 
     def source(self, handle: PlanWorkspaceHandle) -> str:
         """The saved document, as it was when it became the source."""
