@@ -29,6 +29,7 @@ from labwright.planning.rules import offline_model
 from labwright.planning.run_mode import run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
+from labwright.sandbox import Containment
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.sweep_extension import Extension
 from labwright.store import runs, sweeps
@@ -402,3 +403,11 @@ def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path, monkeyp
         assert outcome.completed, outcome
         step = next(run for run in made(lab, handle) if run.name == "choose_best")
         assert "labwright.workflow.perform" in step.command and step.plan_id == handle.id
+
+
+def test_without_bubblewrap_a_python_step_runs_within_limits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_limits = Containment(kind="limits", contained=(), reason="not here")
+    monkeypatch.setattr("labwright.planning.run_mode.task_command.containment", lambda: only_limits)
+    with working_lab(project) as lab:
+        assert execute(lab, plan_of(project)).completed
+        assert all("bwrap" not in run.command for run in made(lab, plan_of(project)))

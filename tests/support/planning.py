@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.support.environments import make_environment
 from tests.support.live_server import LiveServer
-from tests.support.planned_project import example
 from tests.support.waiting import wait_until
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = "degree 1 and 3, max_steps 20, lowest test_mse"  # of the bare script: two runs, and the baseline
 Json = dict[str, Any]
 
 
-def planning_server(folder: Path, name: str = "bare-script", **environment: str) -> LiveServer:
-    """With the packages of the tests' own interpreter."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return LiveServer(example(folder, name), PATH=path, LABWRIGHT_MAX_PARALLEL="2", **environment)
+def planning_server(folder: Path, name: str = "bare-script") -> LiveServer:
+    """Not started yet. The bare script needs nothing but Python; the others have an environment of their own."""
+    project = folder / "project"
+    shutil.copytree(EXAMPLES / name, project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
+    if name != "bare-script":
+        make_environment(project)
+    return LiveServer(project, LABWRIGHT_MAX_PARALLEL="2")
 
 
 def ask(server: LiveServer, goal: str = QUICK, **wanted: Any) -> str:

@@ -13,14 +13,13 @@ from labwright.cli.plan_ids import PlanRef, plan_id_of
 from labwright.cli.plan_progress import follow_compilation
 from labwright.cli.plan_standing import show_questions, show_standing
 from labwright.cli.screen import Screen, note
-from labwright.cli.words import one_line, shorten, size
+from labwright.cli.words import one_line, shorten
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.plan import PlanStatus
 
 Json = dict[str, Any]
 _LONGEST_TITLE = 80
-_LONGEST_REPORT = 1_000_000
 _STAYS_AS_IT_IS = (PlanStatus.COMPLETED, PlanStatus.ARCHIVED, PlanStatus.EXECUTING)
 NoRehearsal = Annotated[
     bool, typer.Option("--no-rehearsal", help="Do not try the experiment small first; the review shows it.")
@@ -96,14 +95,10 @@ def _report(file: str) -> str:
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.", hint="Name a file, or - for it.") from error
     try:
-        text = content.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         hint = "Save it as text first; for a PDF: pdftotext FILE.pdf"
         raise Invalid(f"{file} is not text in UTF-8 (byte {error.start}).", hint=hint) from error
-    if len(text) > _LONGEST_REPORT:
-        words = f"{file} has {size(len(content))}; a report may have {_LONGEST_REPORT:,} characters."
-        raise Invalid(words, hint="Give the part that describes the experiment.")
-    return text
 
 
 def _title(goal: str, report: str | None) -> str:

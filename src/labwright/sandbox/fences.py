@@ -62,7 +62,7 @@ def bubblewrap_command(command: Sequence[str], fence: Fence, limits: Limits) -> 
         *_mounts(fence.writable, "--bind"),
         *("--remount-ro", "/", "--chdir", fence.workdir, "--"),
         *(_as_nobody() if is_root else ()),
-        *_within(limits),
+        *within(limits),
         *command,
     ]
 
@@ -72,7 +72,7 @@ _ROOTS_NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unsha
 
 
 def limits_command(command: Sequence[str], _fence: Fence, limits: Limits) -> list[str]:
-    return [*(_as_nobody() if os.geteuid() == 0 else ()), *_within(limits), *command]
+    return [*(_as_nobody() if os.geteuid() == 0 else ()), *within(limits), *command]
 
 
 def _system_mounts() -> list[str]:
@@ -102,7 +102,7 @@ def _as_nobody() -> list[str]:
     return ["setpriv", "--reuid", user, "--regid", user, *rights, "--"]
 
 
-def _within(limits: Limits) -> list[str]:
+def within(limits: Limits) -> list[str]:
     """Memory counts as what it allocates, not as what it maps: libraries map gigabytes that they never touch."""
     return [
         "prlimit",

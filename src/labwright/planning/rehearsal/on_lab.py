@@ -125,7 +125,8 @@ class _Stage:
         if failed:
             return self._failure(failed[0], tried, notes)
         prediction = self._predict(configs, tried)
-        return Rehearsal(outcome="passed", runs=(*tried, *self._timings), notes=notes, prediction=prediction)
+        every = {run.run_id: run for run in (*tried, *self._timings)}
+        return Rehearsal(outcome="passed", runs=tuple(every.values()), notes=notes, prediction=prediction)
 
     def _notes(self, short: Shortening | None, tried: list[RehearsedRun]) -> list[str]:
         notes = []

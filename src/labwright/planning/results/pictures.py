@@ -50,7 +50,7 @@ def _parameter_chart(findings: Findings, name: str, having: list[Configuration])
     scale, places = of_parameter(tried)
     place = {json.dumps(value): places[index] for index, value in enumerate(tried)}
     groups: dict[str, list[Configuration]] = {}
-    for found in having:
+    for found in sorted(having, key=lambda found: found.trial or 0):
         others = {other: value for other, value in found.params.items() if other != name}
         groups.setdefault(json.dumps(others, sort_keys=True), []).append(found)
     many = len(groups) > _LINES
@@ -60,7 +60,7 @@ def _parameter_chart(findings: Findings, name: str, having: list[Configuration])
             points=_points(findings, members, name, place),
             joined=not many,
         )
-        for others, members in sorted(groups.items())
+        for others, members in groups.items()
     ]
     if many:  # one colour: which point is which, the table says
         lines = [Line(name="", points=[point for line in lines for point in line.points], joined=False)]

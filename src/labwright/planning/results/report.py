@@ -12,7 +12,17 @@ from labwright.planning.results.comparison import Comparison
 from labwright.planning.results.criteria import Judged
 from labwright.planning.results.findings import Findings
 from labwright.planning.results.pictures import Picture
-from labwright.planning.results.words import amount, block, code, params_text, plain, spread, table, value_text
+from labwright.planning.results.words import (
+    amount,
+    block,
+    code,
+    mean_and_std,
+    params_text,
+    plain,
+    spread,
+    table,
+    value_text,
+)
 from labwright.workflow import Experiment, Outcome, RunResult
 
 _RUNS_SHOWN = 200
@@ -116,7 +126,7 @@ def _experiment(part: Part, *, several: bool) -> Iterator[str]:
 
 def _configuration_table(findings: Findings) -> Iterator[str]:
     names = list(dict.fromkeys(name for found in findings.configurations for name in found.params))
-    head = [*map(code, names), code(findings.metric.name), "std", "n", "failed", ""]
+    head = [*map(code, names), f"{code(findings.metric.name)}, mean ± std over seeds", "n", "failed", ""]
     shown = findings.configurations[:_CONFIGURATIONS_SHOWN]
     yield from table(head, [_configuration_row(findings, found, names) for found in shown])
     if len(findings.configurations) > len(shown):
@@ -128,8 +138,7 @@ def _configuration_row(findings: Findings, found: Configuration, names: list[str
     marks = [word for word, other in (("best", findings.best), ("baseline", findings.baseline)) if found is other]
     values = [code(value_text(found.params[name])) if name in found.params else "–" for name in names]
     failed = sum(found.progress.values()) - len([run_id for run_id in found.run_ids if run_id in findings.values])
-    std = amount(found.std) if found.n > 1 else "–"
-    return [*values, amount(found.mean), std, str(found.n), str(failed), ", ".join(marks)]
+    return [*values, mean_and_std(found), str(found.n), str(failed), ", ".join(marks)]
 
 
 def _failed_runs(parts: list[Part]) -> Iterator[str]:

@@ -140,6 +140,8 @@ class Chart:
                 yield line.name[:_NAME_LENGTH], f'stroke="{_colour(index)}" stroke-width="3"{dashes}'
         if self.level is not None:
             yield self.level[0][:_NAME_LENGTH], _LEVEL
+        if any(point.best for line in self.lines for point in line.points):
+            yield "○ the best", 'stroke="none"'
 
 
 def _colour(index: int) -> str:

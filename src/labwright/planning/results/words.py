@@ -20,17 +20,20 @@ def amount(value: float | None) -> str:
 
 
 def spread(found: Configuration) -> str:
-    """Mean ± standard deviation over seeds, to the digits that the deviation leaves certain."""
+    """Mean ± standard deviation, and over how many seeds."""
     if found.mean is None:
         return "–"
-    if found.std is None:
-        return f"{found.mean:.5g} (1 run)"
-    if not found.std:
-        return f"{found.mean:.5g} ± 0 (n {found.n})"
-    digits = 1 - math.floor(math.log10(found.std))
+    return f"{mean_and_std(found)} ({'1 run' if found.n == 1 else f'n {found.n}'})"
+
+
+def mean_and_std(found: Configuration) -> str:
+    """To the digits that the deviation leaves certain. One run has no deviation."""
+    if found.mean is None or found.std is None:
+        return amount(found.mean)
+    digits = 1 - math.floor(math.log10(found.std)) if found.std else -1
     if not 0 <= digits <= 12:
-        return f"{found.mean:.4g} ± {found.std:.2g} (n {found.n})"
-    return f"{found.mean:.{digits}f} ± {found.std:.{digits}f} (n {found.n})"
+        return f"{found.mean:.5g} ± {found.std:.2g}"
+    return f"{found.mean:.{digits}f} ± {found.std:.{digits}f}"
 
 
 def value_text(value: Any) -> str:

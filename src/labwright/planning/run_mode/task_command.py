@@ -11,7 +11,7 @@ from pathlib import Path
 from labwright.planning.contained import interpreter_folders, project_python
 from labwright.planning.scan import ProjectScan
 from labwright.sandbox import SCRATCH, Fence, Limits, containment
-from labwright.sandbox.fences import bubblewrap_command
+from labwright.sandbox.fences import bubblewrap_command, within
 
 _LIMITS = Limits(wall_seconds=3600.0, cpu_seconds=3600, memory_mb=8192, processes=256, scratch_mb=1024)
 _PATH = "/usr/bin:/bin"
@@ -39,7 +39,8 @@ def task_command(
     words = [python, "-m", "labwright.workflow.perform", f"{workspace}/{source_root}", module, symbol, step_id]
     words += [f"{step}/{inputs}", f"{step}/{answer}"]
     if not fenced:
-        return f"cd {shlex.quote(str(places.files))} && {_in(_environment(str(places.package)), words)}"
+        limited = within(_LIMITS) + words
+        return f"cd {shlex.quote(str(places.files))} && {_in(_environment(str(places.package)), limited)}"
     fence = Fence(
         read_only={
             str(places.workspace): workspace,
