@@ -15,6 +15,7 @@ from benchmarks import (
     logs,
     metrics,
     peers,
+    planning,
     report,
     sdk,
     slurm,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "idle": idle.measure,
     "help": command.measure,
     "workflow": workflow.measure,
+    "planning": planning.measure,
 }
 
 

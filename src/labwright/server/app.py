@@ -16,6 +16,7 @@ from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.planning.keeper import PlanKeeper
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -31,6 +32,7 @@ from labwright.server.routes import (
     meta,
     metrics,
     notifications,
+    plan_work,
     plans,
     runs,
     skills,
@@ -58,6 +60,7 @@ def make_api(lab: Lab) -> FastAPI:
     hub = Hub(lab)
     engine = Engine(lab)
     keeper = SweepKeeper(lab)
+    plan_keeper = PlanKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
 
     @contextlib.asynccontextmanager
@@ -67,8 +70,10 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
+        await anyio.to_thread.run_sync(plan_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
@@ -84,7 +89,7 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts, skills)
+    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills)
     routers = [module.router for module in (*modules, notifications, events, maintenance)]
     for router in routers:
         app.include_router(router)

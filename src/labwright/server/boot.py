@@ -245,6 +245,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
         leftovers.remove(leftovers.secrets(lab, time.time()))
+        leftovers.remove_folders(leftovers.rehearsals(lab))
     except OSError as error:
         raise _unusable(paths, error) from error
     if not lab.token:

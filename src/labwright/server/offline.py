@@ -20,6 +20,7 @@ from labwright.domain.errors import LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.paths import ProjectPaths
+from labwright.sandbox import containment
 from labwright.server.boot import take_lock
 from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
@@ -54,7 +55,16 @@ def _rebuild(paths: ProjectPaths) -> Rebuilt:
 
 def _check(paths: ProjectPaths) -> list[dict[str, str]]:
     settings = load_settings(paths.project)
-    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver()]
+    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver(), _sandbox()]
+
+
+def _sandbox() -> dict[str, str]:
+    """What generated code could reach while a plan is validated."""
+    held = containment()
+    if held.kind == "bubblewrap":
+        return _finding("sandbox", "ok", f"bubblewrap; generated code has no {', no '.join(held.contained[1:3])}")
+    said = f"{held.reason}; generated code is limited, but reaches {', '.join(held.not_contained)}"
+    return _finding("sandbox", "warn", said, "Install bubblewrap, e.g. apt-get install bubblewrap.")
 
 
 def _finding(name: str, status: str, said: str, fix: str = "") -> dict[str, str]:

@@ -12,8 +12,8 @@ from labwright.planning.plan_values import write_value
 _HINT = "Change the plan and compile it again, so that both say the same."
 
 
-def check_agreement(subject: Subject) -> Iterator[Found]:
-    document = read(subject.handle.paths.text.read_text())
+def check_plan_document(subject: Subject) -> Iterator[Found]:
+    document = read((subject.folder / "plan/implementation_plan.md").read_text("utf-8", "replace"))
     for fault in document.faults:
         place = f"plan/implementation_plan.md:{fault.line}"
         yield Found(code="plan_format", place=place, message=fault.message, hint=fault.hint)
