@@ -33,6 +33,7 @@ from labwright.server.routes import (
     notifications,
     plans,
     runs,
+    skills,
     sweeps,
 )
 from labwright.server.stream import Hub
@@ -83,14 +84,14 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
-        app.include_router(module.router)
-    for module in (notifications, events, maintenance):
-        app.include_router(module.router)
+    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts, skills)
+    routers = [module.router for module in (*modules, notifications, events, maintenance)]
+    for router in routers:
+        app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
-    describe(app)
+    describe(app, routers)
     return app
 
 
