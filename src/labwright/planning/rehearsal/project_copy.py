@@ -21,10 +21,10 @@ def make_copy(project: Path, target: Path) -> None:
     aside = target.with_name(f"{target.name}.new")
     for folder in (aside, target):
         shutil.rmtree(folder, ignore_errors=True)
+    aside.mkdir(parents=True)
     left = [_ALL_BYTES]
     for relative, entry in _entries(project):
         _copy(entry, aside / relative, relative, left)
-    aside.mkdir(parents=True, exist_ok=True)
     aside.rename(target)
 
 
