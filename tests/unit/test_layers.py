@@ -44,7 +44,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "compute", "services", "planning", "sandbox"},
+        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "planning", "sandbox"},
         "HTTP only, and what is set up at start; `doctor` asks it what generated code would be held back from",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
@@ -115,3 +115,13 @@ def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> N
             if used - ({"pynvml"} if path.name == "gpuwrap_detect.py" else set()):
                 wrong.append(f"{path.relative_to(ROOT)}: {used}")
     assert not wrong
+
+
+def test_only_the_model_layer_knows_an_sdk_of_models() -> None:
+    foreign = {"pydantic_ai", "anthropic", "openai", "httpx2", "genai_prices"}
+    users = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
+    }
+    assert users and all(user.startswith("llm/") for user in users)

@@ -62,6 +62,7 @@ SECTIONS: dict[str, _Entries] = {
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
+        "models": ("models", "models", "Show which language models answer, and what they took."),
         "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
     },
     "News": {

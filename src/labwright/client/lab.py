@@ -49,6 +49,9 @@ class LabClient:
     def health(self) -> Json:
         return self._get("/health")
 
+    def models(self) -> Json:
+        return self._get("/models")
+
     def has_dashboard(self) -> bool:
         """Whether there are pages at the address itself; they are open, so no token goes along."""
         try:

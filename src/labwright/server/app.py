@@ -16,6 +16,7 @@ from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.llm.models import Models
 from labwright.planning.keeper import PlanKeeper
 from labwright.server import errors
 from labwright.server.auth import Door
@@ -31,6 +32,7 @@ from labwright.server.routes import (
     maintenance,
     meta,
     metrics,
+    models,
     notifications,
     plan_work,
     plans,
@@ -62,6 +64,8 @@ def make_api(lab: Lab) -> FastAPI:
     keeper = SweepKeeper(lab)
     plan_keeper = PlanKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
+    language_models = Models(lab.paths, lab.settings)
+    lab.local.withhold(language_models.key_variables)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -88,8 +92,8 @@ def make_api(lab: Lab) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
-    app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills)
+    app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
+    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills, models)
     routers = [module.router for module in (*modules, notifications, events, maintenance)]
     for router in routers:
         app.include_router(router)

@@ -19,6 +19,7 @@ from labwright.compute.rebuild import Rebuilt, rebuild
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
+from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.sandbox import containment
 from labwright.server.boot import take_lock
@@ -55,7 +56,15 @@ def _rebuild(paths: ProjectPaths) -> Rebuilt:
 
 def _check(paths: ProjectPaths) -> list[dict[str, str]]:
     settings = load_settings(paths.project)
-    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver(), _sandbox()]
+    return [
+        _rules(paths),
+        _file_system(paths),
+        _database(paths),
+        _lease_dir(settings),
+        _driver(),
+        _sandbox(),
+        *_language_models(paths, settings),
+    ]
 
 
 def _sandbox() -> dict[str, str]:
@@ -134,6 +143,17 @@ def _driver() -> dict[str, str]:
     if not found.gpus:
         return _finding("GPU driver", "ok", "none, so runs use the CPU")
     return _finding("GPU driver", "ok", f"{len(found.gpus)} GPUs by {found.source}, driver {found.driver_version}")
+
+
+def _language_models(paths: ProjectPaths, settings: Settings) -> list[dict[str, str]]:
+    """Each one that is configured gets one small question: a key is only good if it opens something."""
+    try:
+        models = Models(paths, settings)
+    except LabwrightError as error:
+        return [_finding("model", "fail", error.message, error.hint)]
+    if not models.configured:
+        return [_finding("model", "ok", "none: offline rules, and nothing leaves this machine")]
+    return [_finding("model", "ok" if one.ok else "fail", one.said, one.hint) for one in models.check()]
 
 
 if __name__ == "__main__":
