@@ -51,6 +51,9 @@ class Settings:
     model_requests_per_minute: int = 0  # at most so many questions to one provider; 0: no limit
     session_token_limit: int = 5_000_000  # a session that used so many tokens pauses and asks; 0: no limit
     session_usd_limit: float = 10.0  # or so much money, where the prices are known; 0: no limit
+    agent_max_rounds: int = 25  # answers of a model in one turn; then it stops and says so
+    agent_result_chars: int = 12_000  # no answer of a tool is longer
+    agent_history_chars: int = 150_000  # longer conversations reach the model with their older turns summed up
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -77,6 +80,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "model_requests_per_minute": (0, 100_000),
     "session_token_limit": (0, 1e12),
     "session_usd_limit": (0, 1_000_000),
+    "agent_max_rounds": (1, 1_000),
+    "agent_result_chars": (1_000, 200_000),
+    "agent_history_chars": (10_000, 10_000_000),
 }
 TABLES = {
     "slurm": "[slurm]",

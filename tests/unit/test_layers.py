@@ -42,9 +42,13 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm", "store", "compute", "services"},
         "from a goal to a workspace that may run, which needs no server; its verbs and RunMode call those of runs",
     ),
-    "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
+    "agent": (
+        GROUND | {"workspace", "skills", "llm", "planning", "store", "compute", "services"},
+        "conversations and what happens in them: calls the same verbs as every other way in",
+    ),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "planning", "sandbox"},
+        GROUND
+        | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "planning", "agent", "sandbox"},
         "HTTP only, and what is set up at start; `doctor` asks it what generated code would be held back from",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),

@@ -55,6 +55,12 @@ SECTIONS: dict[str, _Entries] = {
     "Plans": {
         "plan": ("plans", "plan", "Plan an experiment from a goal; review, execute and read plans."),
     },
+    "Conversation": {
+        "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
+        "sessions": ("sessions", "sessions", "List conversations, show or stop one."),
+        "approvals": ("approvals", "approvals", "What an agent asks you for, and your answer."),
+        "memories": ("memories", "memories", "What every conversation is told."),
+    },
     "Assistants": {
         "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
         "mcp": ("mcp", "mcp", "Serve this project to a coding assistant, over MCP."),

@@ -238,6 +238,43 @@ class LabClient:
     def answer_alert(self, alert_id: str, choice: str) -> Json:
         return self._post(f"/alerts/{part(alert_id)}/respond", {"choice": choice})
 
+    def sessions(self) -> list[Json]:
+        return list(self._all("/sessions"))
+
+    def session(self, session_id: str) -> Json:
+        return self._get(f"/sessions/{quote(session_id, safe='')}")
+
+    def stop_session(self, session_id: str) -> Json:
+        return self._post(f"/sessions/{session_id}/stop")
+
+    def delete_session(self, session_id: str) -> None:
+        self.connection.request("DELETE", f"/sessions/{session_id}")
+
+    def pieces(self, session_id: str, after: int) -> Iterator[Json]:
+        """What was said and done, over as many pages as it takes."""
+        while found := self._answer("GET", f"/sessions/{session_id}/pieces", after=after, limit=_PAGE).json:
+            yield from found
+            after = found[-1]["seq"]
+
+    def approvals(self, status: str | None) -> list[Json]:
+        return list(self._all("/approvals", status=status))
+
+    def answer_approval(self, approval_id: str, *, approved: bool, reason: str) -> Json:
+        return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
+
+    def memories(self) -> list[Json]:
+        return list(self._all("/memories"))
+
+    def add_memory(self, text: str) -> Json:
+        return self._create("/memories", {"text": text})
+
+    def accept_memory(self, memory_id: str) -> Json:
+        found: Json = self.connection.request("PATCH", f"/memories/{memory_id}", {"accepted": True}).json
+        return found
+
+    def delete_memory(self, memory_id: str) -> None:
+        self.connection.request("DELETE", f"/memories/{memory_id}")
+
     def events(self, after: int, limit: int, run_id: str | None = None) -> list[Json]:
         found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json
         return found

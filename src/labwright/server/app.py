@@ -12,6 +12,8 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from labwright.agent.chats import ProjectChats
+from labwright.agent.keeper import SessionKeeper
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
@@ -25,11 +27,13 @@ from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
     alerts,
+    approvals,
     cluster,
     dashboard,
     events,
     logs,
     maintenance,
+    memories,
     meta,
     metrics,
     models,
@@ -37,6 +41,7 @@ from labwright.server.routes import (
     plan_work,
     plans,
     runs,
+    sessions,
     skills,
     sweeps,
 )
@@ -66,6 +71,7 @@ def make_api(lab: Lab) -> FastAPI:
     couriers = Couriers(lab, load_channels(lab.paths))
     language_models = Models(lab.paths, lab.settings)
     lab.local.withhold(language_models.key_variables)
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -75,8 +81,10 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
         await anyio.to_thread.run_sync(plan_keeper.start)
+        await anyio.to_thread.run_sync(session_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(session_keeper.close)
         await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
@@ -94,7 +102,8 @@ def make_api(lab: Lab) -> FastAPI:
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
     modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills, models)
-    routers = [module.router for module in (*modules, notifications, events, maintenance)]
+    talking = (sessions, approvals, memories)
+    routers = [module.router for module in (*modules, *talking, notifications, events, maintenance)]
     for router in routers:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
