@@ -22,6 +22,7 @@ from labwright.server.express import ExpressLane
 from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
+    access,
     alerts,
     cluster,
     dashboard,
@@ -83,7 +84,7 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
+    for module in (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
         app.include_router(module.router)
     for module in (notifications, events, maintenance):
         app.include_router(module.router)

@@ -22,9 +22,10 @@ OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
 MAX_BODY_BYTES = 8 << 20
 # Sent with every answer that does not bring its own: scripts and styles only from our files, nothing inline, nothing
-# parsed from text into markup (trusted types), no address but ours, in nobody's frame.
+# parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
+# fetched with the token and shown from memory (blob:, and data: for SVG, which has no origin there).
 _POLICY = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _SECURITY_HEADERS = {

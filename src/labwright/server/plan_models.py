@@ -22,6 +22,10 @@ class PlanIn(In):
     raw_markdown: Markdown = Field(description="the whole document, beginning at `## 📋 Plan:`; kept whatever its form")
 
 
+class PlanTextIn(In):
+    raw_markdown: Markdown
+
+
 class PlanPatch(In):
     title: Name | None = None
     goal: Goal | None = None

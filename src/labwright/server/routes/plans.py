@@ -10,7 +10,7 @@ from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.plan_models import PlanIn, PlanOut, PlanPatch, PlanSummary, PlanVersionOut
+from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import plans
 
@@ -32,6 +32,12 @@ def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
         key=idempotency_key(key, request, body),
     )
     return PlanOut(**made)
+
+
+@router.post("/check", dependencies=[READERS()])
+def check_plan(body: PlanTextIn) -> FormatOut:
+    """What is wrong with the form of a text, line by line. Nothing is kept."""
+    return FormatOut(**plans.check_format(body.raw_markdown))
 
 
 @router.get("", dependencies=[READERS()])

@@ -16,7 +16,7 @@ import { go, runAddress } from "../router.js";
 import { knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
 
-export function RunPage({ id }) {
+export default function RunPage({ id }) {
   const [problem, setProblem] = useState(null);
   const loads = reloads.value;
   const load = (abort) => loadRun(id, abort).then((found) => found.value.id !== id && go(runAddress(found.value.id)));
