@@ -32,7 +32,7 @@ async function fetchAsked() {
   timer = 0;
   for (const [key, ids] of batches) {
     try {
-      const { runs } = await get("metrics/compare", { key, run_ids: ids.join(","), max_points: POINTS });
+      const { runs } = await get("metrics/compare", { key, run_ids: ids.join(","), max_points: POINTS, groups: false });
       for (const run of runs) {
         const curve = curves.get(`${key}\n${run.run_id}`);
         if (curve) curve.signal.value = run.values.map(toNumber).filter(Number.isFinite);

@@ -72,7 +72,7 @@ function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, hei
       const stroke = paint(color);
       return { stroke, width, alpha, dash, spanGaps: true, points: dots ? { size: 4, fill: stroke } : { show: false } };
     })],
-    bands: bands.map(({ upper, lower, color }) => ({ series: [upper, lower], fill: `color-mix(in srgb, ${paint(color)} 18%, transparent)` })),
+    bands: bands.map(({ upper, lower, color }) => ({ series: [upper, lower], fill: `${paint(color)}2e` })),
     hooks: {
       setCursor: onHover ? [(plot) => onHover(plot.cursor.idx ?? null)] : [],
       setSelect: zoom ? [(plot) => select(plot, zoom)] : [],
