@@ -32,6 +32,7 @@ from labwright.server.routes import (
     meta,
     metrics,
     notifications,
+    plan_graph,
     plans,
     runs,
     sweeps,
@@ -86,7 +87,7 @@ def make_api(lab: Lab) -> FastAPI:
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
     for module in (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
         app.include_router(module.router)
-    for module in (notifications, events, maintenance):
+    for module in (plan_graph, notifications, events, maintenance):
         app.include_router(module.router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
