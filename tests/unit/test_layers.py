@@ -40,7 +40,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services"},
+        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "planning"},
         "HTTP only, and what is set up at start",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),

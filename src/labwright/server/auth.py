@@ -25,8 +25,8 @@ MAX_BODY_BYTES = 8 << 20
 # parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
 # fetched with the token and shown from memory (blob:, and data: for SVG, which has no origin there).
 _POLICY = (
-    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _SECURITY_HEADERS = {
     b"content-security-policy": _POLICY.encode(),

@@ -1,7 +1,7 @@
 // Who is signed in: the token, where it comes from and when it goes.
 
 import { signal } from "./ui.js";
-import { forget, recall, remember } from "./storage.js";
+import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 
 export const token = signal(recall("token", ""));
 export const scope = signal(""); // person, agent or viewer, once the server has said so
@@ -22,9 +22,10 @@ export function signOut(why = "") {
 }
 
 // Signing out or in counts for all tabs.
-addEventListener("storage", () => {
+addEventListener("storage", ({ key }) => {
+  if (key !== keyOf("token")) return;
+  forgetCopy("token"); // what this page remembers is no longer so
   const kept = recall("token", "");
-  if (kept === token.value) return;
   whyOut.value = kept ? "" : "You signed out in another tab.";
   token.value = kept;
 });

@@ -39,7 +39,9 @@ def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
     found = read_ir(plans.folder_of(lab, plan_id))
     workflow = found.workflow
     steps = [_step(found, step) for step in workflow.steps]
-    return WorkflowOut(name=workflow.name, steps=steps, edges=workflow.edges, grid=workflow.grid.model_dump(mode="json"))
+    return WorkflowOut(
+        name=workflow.name, steps=steps, edges=workflow.edges, grid=workflow.grid.model_dump(mode="json")
+    )
 
 
 def _step(found: PlanIR, step: StepIR) -> WorkflowStepOut:

@@ -45,16 +45,16 @@ function Tile({ run, item, onOpen }) {
   const about = html`<span class="artifact-name" title=${item.path}>${item.caption || item.key}</span>
     <span class="muted small">${isHere ? `step ${item.step}` : item.path}</span>`;
   if (!isHere) return html`<li class="artifact"><span class="artifact-icon"><${Icon} name="file" size="24" /></span>${about}</li>`;
-  return html`<li><button class="artifact" onClick=${() => onOpen(item)} aria-label="Open ${item.caption || item.key}, step ${item.step}">
-    ${isPicture(item.path) ? html`<${Picture} run=${run} item=${item} />` : html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`}
+  return html`<li><button class="artifact" onClick=${() => onOpen(item)}>
+    ${isPicture(item.path) ? html`<${Picture} run=${run} item=${item} alt="" />` : html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`}
     ${about}</button></li>`;
 }
 
 const pathOf = (run, item) => runPath(run.id, `/artifacts/${item.path.slice(HERE.length).split("/").map(encodeURIComponent).join("/")}`);
 
-function Picture({ run, item }) {
+function Picture({ run, item, alt = item.caption || item.key }) {
   const source = usePicture(run, item);
-  return source ? html`<img class="artifact-picture" src=${source} alt=${item.caption || `${item.key}, step ${item.step}`} />` : html`<span class="artifact-picture" aria-busy="true"></span>`;
+  return source ? html`<img class="artifact-picture" src=${source} alt=${alt} />` : html`<span class="artifact-picture" aria-busy="true"></span>`;
 }
 
 // The server sends every file as an attachment; its type is set here by its name. An SVG becomes a data: address, which has

@@ -51,7 +51,7 @@ function Dialog() {
   };
   return html`<dialog ref=${ref} class="dialog palette" aria-label="Find or do" onCancel=${close} onClick=${(event) => event.target === ref.current && close()}>
     <label class="palette-field"><${Icon} name="search" />
-      <input type="search" placeholder="A run, a sweep, a plan, a page…" aria-label="Find" autofocus spellcheck=${false} autocomplete="off"
+      <input type="text" placeholder="A run, a sweep, a plan, a page…" aria-label="Find" autofocus spellcheck=${false} autocomplete="off"
         role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant=${found.length ? `found-${chosen}` : undefined}
         onInput=${onInput} onKeyDown=${onKeyDown} /></label>
     <ul id="palette-found" role="listbox" aria-label="Found">${found.map(

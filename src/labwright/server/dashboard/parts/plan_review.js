@@ -13,6 +13,7 @@ import { sayError, say } from "./toast.js";
 
 const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
 const KINDS = { started: "running", finished: "finished", failed: "failed", suspended: "waiting", retried: "waiting" };
+const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
 
 export function PlanReview({ plan, refresh }) {
   const { planning } = plan;
@@ -23,7 +24,7 @@ export function PlanReview({ plan, refresh }) {
       ${planning.error && html`<p class="hint-line hint-bad"><${Icon} name="octagon-alert" size="14" /> ${planning.error}</p>`}
       ${planning.questions.length > 0 && planning.status === "needs_input" && html`<${Questions} path=${path} questions=${planning.questions} refresh=${refresh} />`}
       ${workspace.problem && !workspace.data && !plan.compiling_by && html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`}
-      ${workspace.data && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
+      ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
         <${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
     </div>
     <div class="stack"><${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} />

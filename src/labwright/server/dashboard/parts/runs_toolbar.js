@@ -77,9 +77,10 @@ function ViewMenu() {
   const [name, setName] = useState("");
   const query = route.value.query.toString();
   const current = views.value.find((view) => view.query === query);
-  const save = (event) => {
+  const save = (event, close) => {
     event.preventDefault();
     if (!name.trim()) return;
+    close();
     setViews([...views.value.filter((view) => view.name !== name.trim()), { name: name.trim(), query }]);
     setName("");
   };
@@ -88,7 +89,7 @@ function ViewMenu() {
       <button class="menu-item" aria-pressed=${String(view === current)} onClick=${() => (go(`#/runs?${view.query}`), close())}>${view.name}</button>
       <button class="bare" aria-label="Forget the view ${view.name}" onClick=${() => setViews(views.value.filter((other) => other !== view))}><${Icon} name="x" size="12" /></button>
     </div>`)}
-    <form class="menu-form" onSubmit=${save}>
+    <form class="menu-form" onSubmit=${(event) => save(event, close)}>
       <input type="text" placeholder="Name of this view" aria-label="Name of this view" value=${name} maxlength="60" onInput=${(event) => setName(event.currentTarget.value)} />
       <button>Save view</button>
     </form>`}</${Menu}>`;

@@ -7,6 +7,7 @@ import { Plot } from "./plot.js";
 
 const LINES = 300;
 const CELLS = 30;
+const READABLE = 0.46; // how strong a cell's colour may be under its number
 
 export function SweepPictures({ sweep, results }) {
   const done = useMemo(() => results.configurations.filter(({ mean }) => typeof mean === "number"), [results]);
@@ -98,8 +99,7 @@ function HeatMap({ done, names, metric }) {
     <div class="wide-figure" tabindex="0" role="region" aria-label="Heat map"><table class="heat"><thead><tr><th scope="col">${y} \\ ${x}</th>${xs.map((value) => html`<th scope="col" class="num">${typeof value === "number" ? number(value) : text(value)}</th>`)}</tr></thead>
       <tbody>${ys.map((down) => html`<tr><th scope="row" class="num">${typeof down === "number" ? number(down) : text(down)}</th>${xs.map((value) => {
         const mean = at(value, down);
-        const share = mean === null ? 0 : good(mean);
-        return html`<td class="num ${share > 0.55 ? "heat-strong" : ""}" style=${mean === null ? undefined : { background: shade(share) }} title=${mean ?? "not tried"}>${mean === null ? "" : number(mean)}</td>`;
+        return html`<td class="num" style=${mean === null ? undefined : { background: shade(good(mean) * READABLE) }} title=${mean ?? "not tried"}>${mean === null ? "" : number(mean)}</td>`;
       })}</tr>`)}</tbody></table></div></figure>`;
 }
 
