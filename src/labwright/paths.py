@@ -29,7 +29,7 @@ class RunPaths:
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
         self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
-        self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
+        self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
@@ -83,6 +83,8 @@ class ProjectPaths:
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
+        self.skills = self.state / "skills"
+        self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir

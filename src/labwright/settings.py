@@ -39,6 +39,7 @@ class Settings:
     notify_retry_seconds: float = 2.0  # before the second try of a notification; later ones wait longer
     metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
     system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
+    agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
     state_dir: str = ""  # local folder for the database when the project is on a network file system
 
 
@@ -58,6 +59,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "notify_timeout_seconds": (0.01, 600),
     "notify_retry_seconds": (0.001, 3_600),
     "system_metrics_seconds": (0, 3_600),
+    "agent_token_hours": (0.01, 720),
 }
 TABLES = {
     "slurm": "[slurm]",

@@ -58,6 +58,7 @@ def test_a_job_gets_what_it_asked_for_and_no_address_of_the_server(server: LiveS
     )  # fmt: skip
     ended = server.wait_for_end(run["id"])
     assert ended["status"] == "finished", ended
+    assert ended["slurm_partition"] == "debug"
     said = dict(line.split("=", 1) for line in server.output(run["id"]).splitlines() if "=" in line)
     assert said["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert (said["SLURM_CPUS_PER_TASK"], said["SLURM_MEM_PER_NODE"], said["SLURM_JOB_PARTITION"]) == (
@@ -344,7 +345,8 @@ def test_a_run_whose_node_is_gone_starts_again_elsewhere(
     ended = server.wait_for_end(run["id"], timeout=90)
     assert (ended["status"], ended["attempt"]) == ("finished", 2)
     assert ended["node"] != run["node"]
-    assert server.output(run["id"]) == "1\n2\n"
+    printed = server.output(run["id"]).splitlines()
+    assert [line for line in printed if "Killed" not in line] == ["1", "2"]  # of its sleep the shell may say so
 
 
 def test_a_run_whose_node_is_gone_and_that_may_not_start_again_is_lost(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import socket
 import sqlite3
@@ -380,9 +381,11 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
         else:
             before.add(answer.json["id"])
     assert refused
+    assert server.process is not None
+    assert not select.select([server.process.stderr], [], [], 0)[0], "nobody may read there: a full pipe would block it"
     assert server.call("POST", "/sweeps/wild", {"name": "x" * 200, "goal": "g" * 90_000}).status == 507
     assert server.get("/sweeps") == []
-    assert server.get("/health")["status"] == "ok"
+    assert server.get("/health")["status"] in ("ok", "degraded")
     assert ending(server.run(done["id"])) == ending(done)
     assert {run["id"] for run in server.all_runs()} == before
     ballast.unlink()

@@ -30,9 +30,13 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         "starts in tens of ms by the thousand and outlives the server: nothing heavy, no SQL, no HTTP",
     ),
     "store": (GROUND, "the only SQL"),
+    "skills": (GROUND, "texts for models and what fills them in: files alone, so no server is needed to read them"),
     "workspace": (GROUND, "plans as folders: they can be moved, so they know no database and no server"),
     "compute": (GROUND | {"gpu", "store", "workspace"}, "starts the sidecar by command and never imports it"),
-    "services": (GROUND | {"gpu", "store", "workspace", "compute"}, "one function a verb, called by every way in"),
+    "services": (
+        GROUND | {"gpu", "store", "workspace", "skills", "compute"},
+        "one function a verb, called by every way in",
+    ),
     "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
     "planning": (
         GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
@@ -40,11 +44,15 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "compute", "services", "planning"},
+        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "compute", "services", "planning"},
         "HTTP only, and what is set up at start",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
-    "cli": (GROUND | {"gpu", "sim", "client"}, "talks HTTP, so that one behaviour has one home"),
+    "mcp": (GROUND | {"client"}, "the verbs as tools for other assistants: HTTP only, with the token of an agent"),
+    "cli": (
+        GROUND | {"gpu", "sim", "skills", "client", "mcp"},
+        "talks HTTP, so that one behaviour has one home; skills are files, and read as such",
+    ),
 }
 
 

@@ -23,6 +23,7 @@ _Entries = dict[str, tuple[str, str, str]]
 SECTIONS: dict[str, _Entries] = {
     "Server": {
         "up": ("serve", "up", "Start this project's server."),
+        "url": ("serve", "url", "Print the address of this project's server."),
         "down": ("serve", "down", "End this project's server; its runs go on."),
         "doctor": ("doctor", "doctor", "Check what Labwright needs, and say how to mend it."),
     },
@@ -53,6 +54,10 @@ SECTIONS: dict[str, _Entries] = {
     },
     "Plans": {
         "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
+    },
+    "Assistants": {
+        "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
+        "mcp": ("mcp", "mcp", "Serve this project to a coding assistant, over MCP."),
     },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),

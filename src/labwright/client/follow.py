@@ -11,6 +11,8 @@ from labwright.client.sse import Frame, frames
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.domain.event import EventType
 from labwright.domain.run import TERMINAL, RunStatus
+from labwright.domain.sweep import ENDED as SWEEP_ENDS
+from labwright.domain.sweep import SweepStatus
 
 SILENCE_SECONDS = 45.0  # the server speaks every 15
 PATIENCE_SECONDS = 15.0  # how long a server may take to come back
@@ -54,6 +56,18 @@ def wait_for_ends(
                 yield run
         if not left:
             return
+
+
+def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: float) -> Json:
+    """The sweep once it has ended, or stands still until somebody decides."""
+    deadline = time.monotonic() + timeout
+    types = f"{EventType.SWEEP_STATUS}"
+    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
+        if frame.event in ("hello", "reset") or frame.data.get("sweep_id") == sweep_id:
+            sweep = client.sweep(sweep_id)
+            if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
+                return sweep
+    raise TimedOut  # a stream ends only by its deadline
 
 
 def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Iterator[Json]:

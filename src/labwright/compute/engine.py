@@ -25,7 +25,7 @@ from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
-from labwright.domain.errors import LabwrightError
+from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs, sweeps
@@ -145,6 +145,8 @@ class Engine:
             if os.path.exists(self._lab.paths.run(run_id).exit):
                 self._metrics.drain(run_id)
             return ingest(self._lab, run_id)
+        except StorageFailed:  # not the run's fault, and the same for all of them
+            raise
         except (LabwrightError, ValueError, KeyError, TypeError):  # what is in the folder may be anybody's
             log.exception("what the sidecar of %s wrote cannot be understood", run_id)
             return None
@@ -153,6 +155,8 @@ class Engine:
         """One run that cannot be recovered must not keep the others from it."""
         try:
             recover(self._lab, run, at_start=at_start)
+        except StorageFailed:
+            raise
         except (LabwrightError, ValueError, KeyError, TypeError):
             log.exception("%s cannot be recovered", run.id)
 

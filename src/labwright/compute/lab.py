@@ -37,6 +37,7 @@ class Lab:
     url: str = ""
     node_url: str = ""  # the same for other machines; none where they could not reach it
     plan_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of a plan at a time, files included
+    skill_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of a skill
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs

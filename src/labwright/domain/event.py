@@ -20,6 +20,8 @@ class EventType(StrEnum):
     PLAN_UPDATED = "plan.updated"
     PLAN_STATUS = "plan.status"
     PLAN_DELETED = "plan.deleted"
+    SKILL_SAVED = "skill.saved"
+    SKILL_DELETED = "skill.deleted"
     ALERT_RAISED = "alert.raised"
     ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"

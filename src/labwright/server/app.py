@@ -35,7 +35,9 @@ from labwright.server.routes import (
     plan_graph,
     plans,
     runs,
+    skills,
     sweeps,
+    terminal,
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
@@ -85,14 +87,14 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, plans, alerts):
-        app.include_router(module.router)
-    for module in (plan_graph, notifications, events, maintenance):
-        app.include_router(module.router)
+    modules = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_graph, alerts, skills)
+    routers = [module.router for module in (*modules, notifications, events, maintenance, terminal)]
+    for router in routers:
+        app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
-    describe(app)
+    describe(app, routers)
     return app
 
 

@@ -12,7 +12,6 @@ import getpass
 import hashlib
 import json
 import logging
-import logging.handlers
 import os
 import signal
 import socket
@@ -49,6 +48,7 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
+from labwright.server.server_log import log_to_file
 from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database
@@ -73,7 +73,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
-        _log_to_file(paths)
+        log_to_file(paths)
     except OSError as error:
         raise _unusable(paths, error) from error
     for words in unknown_tables(project):
@@ -110,7 +110,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
-        ws="none",
+        ws="wsproto",
         lifespan="on",
         server_header=False,
         proxy_headers=False,
@@ -307,10 +307,3 @@ def _announce(lab: Lab, url: str) -> None:
         raise _unusable(lab.paths, error) from error
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
     log.info("listening on %s", url)
-
-
-def _log_to_file(paths: ProjectPaths) -> None:
-    handler = logging.handlers.RotatingFileHandler(paths.server_log, maxBytes=10 << 20, backupCount=3)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)

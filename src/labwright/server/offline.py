@@ -21,6 +21,7 @@ from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.paths import ProjectPaths
 from labwright.server.boot import take_lock
+from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
 
 _DRIVER_SECONDS = 5.0
@@ -91,7 +92,7 @@ def _database(paths: ProjectPaths) -> dict[str, str]:
     except sqlite3.Error as error:
         said = str(error)
     if said == "ok":
-        return _finding("database", "ok", f"sound, {database.stat().st_size / 1e6:.1f} MB")
+        return _finding("database", "ok", f"sound, {database_bytes(paths) / 1e6:.1f} MB on disk")
     fix = "labwright down, then labwright db rebuild: it keeps the damaged file aside"
     return _finding("database", "fail", f"damaged: {said}", fix)
 

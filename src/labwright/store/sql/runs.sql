@@ -74,7 +74,7 @@ WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
 -- name: active_load
-SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id FROM runs
+SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting' FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
 -- name: twin

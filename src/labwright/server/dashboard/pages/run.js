@@ -8,6 +8,7 @@ import { Charts } from "../parts/charts.js";
 import { Copy } from "../parts/copy.js";
 import { RunEvents } from "../parts/event_list.js";
 import { Icon } from "../parts/icon.js";
+import { Lazy } from "../parts/lazy.js";
 import { Log } from "../parts/log.js";
 import { Problem } from "../parts/message.js";
 import { Meter } from "../parts/meter.js";
@@ -19,9 +20,12 @@ import { Tabs } from "../parts/tabs.js";
 import { Ago, Duration } from "../parts/time.js";
 import { progressOf } from "../progress.js";
 import { go, runAddress, sweepAddress } from "../router.js";
+import { isPerson } from "../session.js";
 import { isTerminal, knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
+
+const loadTerminal = () => import("../parts/terminal.js");
 
 export default function RunPage({ id }) {
   const [problem, setProblem] = useState(null);
@@ -50,7 +54,8 @@ export default function RunPage({ id }) {
     { name: "code", label: "Code", show: () => html`<${RunCode} run=${run} />` },
     { name: "artifacts", label: "Artifacts", show: () => html`<${Artifacts} run=${run} />` },
     { name: "events", label: "Events", show: () => html`<${RunEvents} run=${run} />` },
-  ];
+    run.status === "running" && run.launcher === "local" && isPerson() && { name: "terminal", label: "Terminal", show: () => html`<${Lazy} load=${loadTerminal} run=${run} />` },
+  ].filter(Boolean);
   return html`<div class="page run-page" key=${id}>
     <${Header} run=${run} />
     <${Tabs} tabs=${tabs} label="Parts of this run" />
