@@ -108,3 +108,21 @@ def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample:
     with page.expect_download() as drawn:
         page.get_by_role("button", name="Picture (PNG)").click()
     assert Path(drawn.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("echo ready; read answer; echo you said $answer; sleep 300", name="talks")
+    lab.wait_for_status(run["id"], "running")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    page.get_by_role("tab", name="Terminal").click()
+    screen = page.locator(".terminal .xterm-rows")
+    expect(screen).to_contain_text("ready")
+    page.keyboard.type("hello there\n")
+    expect(screen).to_contain_text("you said hello there")
+    visitor.picture("terminal")
+    page.get_by_role("tab", name="Overview").click()
+    assert lab.run(run["id"])["status"] == "running", "closing the terminal ends nothing"
+    visitor.open(f"#/runs/{run['id']}?tab=terminal")
+    expect(screen).to_contain_text("you said hello there")
+    lab.post(f"/runs/{run['id']}/stop")
+    expect(page.locator(".run-head .status")).to_contain_text("stopped")

@@ -68,7 +68,9 @@ class Door:
     async def _open_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The same checks. A browser cannot send headers with a socket, so the token comes as a subprotocol."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        offered = [name.removeprefix(TOKEN_PROTOCOL) for name in scope["subprotocols"] if name.startswith(TOKEN_PROTOCOL)]
+        offered = [
+            name.removeprefix(TOKEN_PROTOCOL) for name in scope["subprotocols"] if name.startswith(TOKEN_PROTOCOL)
+        ]
         try:
             self._check(scope, {**headers, **({"x-auth-token": offered[0]} if offered else {})})
         except errors.LabwrightError:
