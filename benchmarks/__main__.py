@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     command,
+    dashboard,
     drain,
     idle,
     latency,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "idle": idle.measure,
     "help": command.measure,
     "workflow": workflow.measure,
+    "dashboard": dashboard.measure,
 }
 
 

@@ -63,6 +63,12 @@ def make_sample(lab: LiveServer) -> Sample:
     lab.wait_for_end(artist["id"])
     asked = {"message": "train/loss rose from 0.41 to 3.9 within 20 steps.", "choices": ["ignore", "stop", "rerun"]}
     lab.post(f"/runs/{running['id']}/alerts", {**asked, "severity": "critical"})
+    wild = {
+        "name": "what else could make it better",
+        "goal": "Less loss.",
+        "metric": {"key": "train/loss", "goal": "min"},
+    }
+    lab.submit("sleep 300", name="an idea", sweep_id=lab.post("/sweeps/wild", wild)["id"])
     plan = lab.post("/plans", {"title": "Does width help?", "goal": "Find out.", "raw_markdown": PLAN})
     return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"])
 

@@ -21,7 +21,7 @@ from labwright.tokens import verify
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
 MAX_BODY_BYTES = 8 << 20
-TOKEN_PROTOCOL = "labwright.token."
+SOCKET_PREFIX = "labwright.token."
 # Sent with every answer that does not bring its own: scripts and styles only from our files, nothing inline, nothing
 # parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
 # fetched with the token and shown from memory (blob:, and data: for SVG, which has no origin there).
@@ -68,9 +68,7 @@ class Door:
     async def _open_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The same checks. A browser cannot send headers with a socket, so the token comes as a subprotocol."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        offered = [
-            name.removeprefix(TOKEN_PROTOCOL) for name in scope["subprotocols"] if name.startswith(TOKEN_PROTOCOL)
-        ]
+        offered = [name.removeprefix(SOCKET_PREFIX) for name in scope["subprotocols"] if name.startswith(SOCKET_PREFIX)]
         try:
             self._check(scope, {**headers, **({"x-auth-token": offered[0]} if offered else {})})
         except errors.LabwrightError:
