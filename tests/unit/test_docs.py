@@ -66,7 +66,18 @@ def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI)
     text = read("http.md")
     schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
     forms = (
-        *("RunIn", "RunPatch", "RerunIn", "AlertIn", "ClusterIn", "PlanIn", "PlanPatch"),
+        *(
+            "RunIn",
+            "RunPatch",
+            "RerunIn",
+            "AlertIn",
+            "ClusterIn",
+            "PlanIn",
+            "PlanPatch",
+            "CompileIn",
+            "ReviewIn",
+            "FileIn",
+        ),
         *("WildSweepIn", "SweepIn", "SweepExtension"),
     )
     wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}
