@@ -11,8 +11,16 @@ import pytest
 
 from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Timers
+from tests.support.children import end_all
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.slurm import slurm_server
+
+
+@pytest.fixture(autouse=True)
+def no_child_is_left() -> Iterator[None]:
+    """One failure must not make two: a process that outlives its test is told of in another's name."""
+    yield
+    end_all()
 
 
 @pytest.fixture

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
+
+
+def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
+    """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
+    return Path(base).expanduser() / "labwright" / "keys" / endpoint
 
 
 class RunPaths:
@@ -29,7 +36,7 @@ class RunPaths:
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
         self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
-        self.heartbeat = f"{self.dir}/heartbeat"  # monitor; its mtime counts
+        self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
@@ -85,6 +92,8 @@ class ProjectPaths:
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
+        self.skills = self.state / "skills"
+        self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
         self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
@@ -92,6 +101,7 @@ class ProjectPaths:
         self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
+        self.spending = self.state / "spending.jsonl"  # what each call of a language model took
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
 

@@ -50,6 +50,12 @@ def verify(secret: str, token: str) -> Actor | None:
     return Actor(_SCOPE[kind.removeprefix("lw")], subject)
 
 
+def has_expired(token: str) -> bool:
+    """By what it says itself; whether it was ever valid is another question."""
+    parts = token.split(".")
+    return len(parts) == 4 and parts[2].isdecimal() and int(parts[2]) < time.time()
+
+
 def _signature(secret: str, body: str) -> str:
     digest = hmac.new(secret.encode(), body.encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest[:24]).decode()

@@ -31,6 +31,21 @@ PERSON_ONLY = {
     ("POST", "/backup"),
     ("POST", "/runs/import"),
     ("POST", "/notifications/test"),
+    ("POST", "/chat"),
+    ("GET", "/sessions"),
+    ("POST", "/sessions"),
+    ("GET", "/sessions/{session_id}"),
+    ("PATCH", "/sessions/{session_id}"),
+    ("DELETE", "/sessions/{session_id}"),
+    ("POST", "/sessions/{session_id}/stop"),
+    ("GET", "/sessions/{session_id}/pieces"),
+    ("GET", "/approvals"),
+    ("POST", "/approvals/{approval_id}/respond"),
+    ("PATCH", "/memories/{memory_id}"),
+    ("DELETE", "/memories/{memory_id}"),
+    ("POST", "/prompt-skills"),
+    ("PUT", "/prompt-skills/{skill_id}"),
+    ("DELETE", "/prompt-skills/{skill_id}"),
 }
 OF_A_RUN = {
     ("GET", "/runs/{run_id}"),
@@ -129,7 +144,9 @@ def test_every_route_names_its_scopes(lab: LiveServer) -> None:
 
 
 def call_as(lab: LiveServer, scope: Scope, method: str, path: str) -> Answer:
-    return lab.call(method, filled(path), {} if method in ("POST", "PATCH") else None, token=token_of(lab, scope))
+    return lab.call(
+        method, filled(path), {} if method in ("POST", "PATCH", "PUT") else None, token=token_of(lab, scope)
+    )
 
 
 def test_a_viewer_reads_and_never_writes(lab: LiveServer) -> None:
@@ -164,7 +181,7 @@ def test_a_runs_token_is_for_its_own_run_alone(lab: LiveServer, run: dict[str, A
             continue
         mine, theirs = (path.replace("{run_id}", one["id"]) for one in (run, other))
         allowed = (method, path) in OF_A_RUN
-        body = {} if method in ("POST", "PATCH") else None
+        body = {} if method in ("POST", "PATCH", "PUT") else None
         assert (lab.call(method, filled(mine), body, token=own).status == 403) != allowed, (method, path)
         assert lab.call(method, filled(theirs), body, token=own).status == 403, (method, path)
     alert = lab.call("POST", f"/runs/{run['id']}/alerts", {"message": "mine"}, token=own)

@@ -145,6 +145,15 @@ def test_a_body_that_makes_no_sense_is_refused(lab: LiveServer, case: str) -> No
 
 
 @pytest.mark.usefixtures("nothing_happens")
+def test_broken_json_is_told_by_line_and_column(lab: LiveServer) -> None:
+    for path in ("/runs", "/runs/run-0000000000/metrics"):
+        refusal = lab.call("POST", path, b'{"command": "true",\n  oops}').json["error"]
+        assert refusal["message"].startswith("The body is not JSON: "), refusal
+        assert refusal["message"].endswith("at line 2, column 3."), refusal
+        assert "field" not in refusal
+
+
+@pytest.mark.usefixtures("nothing_happens")
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "nonsense"]
 )

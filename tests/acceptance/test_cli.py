@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.waiting import wait_until
 
@@ -56,14 +58,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*LABWRIGHT, *arguments],
-        cwd=server.project,
-        env=server.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return ended_with_the_test(
+        subprocess.Popen(
+            [*LABWRIGHT, *arguments],
+            cwd=server.project,
+            env=server.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     )
 
 
@@ -168,6 +172,17 @@ def test_logs_show_all_a_part_or_what_comes(lab: LiveServer) -> None:
     assert (digest["exit_code"], digest["last_lines"][-1]) == (2, "line 6")
 
 
+def test_output_in_a_file_is_what_the_run_wrote_byte_by_byte(lab: LiveServer) -> None:
+    written = bytes(range(256)) * 5000 + "é\n".encode() + b"\xff last\nline\xc3"
+    (lab.project / "bytes").write_bytes(written)
+    run = answer(lab, "run", "--wait", "--json", "--", "cat bytes")["id"]
+    command = [*LABWRIGHT, "logs", run]
+    read = partial(subprocess.run, capture_output=True, cwd=lab.project, env=lab.environment, timeout=60, check=True)
+    assert read(command).stdout == written
+    assert read([*command, "--follow"]).stdout == written
+    assert read([*command, "--tail", "2"]).stdout == b"\xff last\nline\xc3"
+
+
 def test_wait_tells_the_exit_code_of_the_first_that_failed(lab: LiveServer) -> None:
     good = answer(lab, "run", "--json", "--", "exit 0")["id"]
     bad = answer(lab, "run", "--json", "--", "sleep 0.3; exit 9")["id"]
@@ -228,6 +243,8 @@ def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
     run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "Loss is NaN", "choices": ["ignore", "stop"]})
     assert "Loss is NaN" in labwright(lab, "alerts").stdout
+    shown = labwright(lab, "alerts", "show", alert["id"][:-2]).stdout
+    assert "Loss is NaN" in shown and run in shown and "ignore, stop" in shown
     refused = labwright(lab, "alerts", "answer", alert["id"], "maybe")
     assert (refused.returncode, "ignore, stop" in refused.stderr) == (1, True)
     assert answer(lab, "alerts", "answer", alert["id"], "stop", "--json")["status"] == "resolved"

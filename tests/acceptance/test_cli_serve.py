@@ -15,6 +15,7 @@ import pytest
 
 from labwright.processes import identity, start_time
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -114,8 +115,10 @@ def test_a_token_is_never_sent_to_whoever_has_the_port_now(place: LiveServer) ->
 
 def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
     (place.project / "logging.py").write_text("raise SystemExit('the project is not ours to import')\n")
-    command = subprocess.Popen(
-        [*LABWRIGHT, "up"], cwd=place.project, env=place.environment, stdout=subprocess.PIPE, text=True
+    command = ended_with_the_test(
+        subprocess.Popen(
+            [*LABWRIGHT, "up"], cwd=place.project, env=place.environment, stdout=subprocess.PIPE, text=True
+        )
     )
     assert command.stdout is not None
     assert "Labwright" in command.stdout.readline()
@@ -138,7 +141,7 @@ def test_down_ends_a_server_whose_file_is_missing(place: LiveServer) -> None:
 
 def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer) -> None:
     place.state.mkdir(mode=0o700)
-    other = subprocess.Popen(["sleep", "1000"])
+    other = ended_with_the_test(subprocess.Popen(["sleep", "1000"]))
     named = {**identity(other.pid).to_dict(), "start_time": 1}
     with open(place.state / "server.lock", "w") as lock:
         lock.write(json.dumps(named))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.acceptance.test_cli import LABWRIGHT, answer, begin
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -29,14 +30,16 @@ def at_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {name: value for name, value in server.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
-    process = subprocess.Popen(
-        [*LABWRIGHT, *arguments],
-        cwd=server.project,
-        env={**environment, "TERM": "xterm-256color", **(env or {})},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
+    process = ended_with_the_test(
+        subprocess.Popen(
+            [*LABWRIGHT, *arguments],
+            cwd=server.project,
+            env={**environment, "TERM": "xterm-256color", **(env or {})},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
     )
     os.close(theirs)
     os.write(ours, typed.encode())

@@ -6,11 +6,14 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from labwright.compute.launchers.local import SIDECAR
 from labwright.processes import children_of, processes_of_run
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.sidecars import monitors_of, supervisor_of
@@ -126,9 +129,47 @@ def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: L
 def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
-    server.post(f"/runs/{run['id']}/stop")
-    server.wait_for_status(run["id"], "stopped")
-    assert not processes_of_run(run["id"])
+    stop(server, run["id"])
+
+
+def test_a_supervisor_killed_before_it_told_of_the_start_leaves_a_run_that_runs(server: LiveServer) -> None:
+    """Its word of the start goes into a pipe that nobody reads, so that it is killed between the two."""
+    server.wait_for_end(server.submit("true")["id"])
+    assert server.process is not None
+    (helper,) = children_of(server.process.pid)
+    os.kill(helper, signal.SIGSTOP)
+    run = server.submit("trap 'exit 0' TERM; touch begun; while :; do sleep 0.05; done")
+    server.wait_for_status(run["id"], "launching")
+    server.kill()
+    os.kill(helper, signal.SIGKILL)
+    run_dir = server.state / "runs" / run["id"]
+    os.mkfifo(run_dir / "events.jsonl")
+    with subprocess.Popen([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)]) as supervisor:
+        wait_until((server.project / "begun").exists, "the job to begin")
+        supervisor.kill()
+    (run_dir / "events.jsonl").unlink()
+    server.start()
+    found = server.wait_for_status(run["id"], "running")
+    assert found["pid"] in processes_of_run(run["id"])
+    assert found["started_at"] >= found["launched_at"][:19]
+    stop(server, run["id"])
+
+
+def stop(server: LiveServer, run_id: str) -> None:
+    server.post(f"/runs/{run_id}/stop")
+    server.wait_for_status(run_id, "stopped")
+    assert not processes_of_run(run_id)
+
+
+def test_a_job_that_lost_supervisor_and_monitor_is_watched_again_at_once(server: LiveServer) -> None:
+    run = run_until_file(server, "never")
+    monitor = wait_until(lambda: monitors_of(server), "the monitor to start").pop()
+    heartbeat = server.state / "runs" / run["id"] / "heartbeat"
+    wait_until(heartbeat.exists, "its first sign")
+    for pid in (supervisor_of(server, run["id"]), monitor):
+        os.kill(pid, signal.SIGKILL)
+    os.utime(heartbeat, (time.time() + 1000,) * 2)  # not by its silence: by its death
+    stop(server, run["id"])
 
 
 def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:
@@ -138,12 +179,9 @@ def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(serve
     server.kill()
     for pid in (supervisor, monitor):
         os.kill(pid, signal.SIGKILL)
-    os.utime(server.state / "runs" / run["id"] / "heartbeat", (0, 0))
     server.start()
     assert server.run(run["id"])["status"] == "running"
-    server.post(f"/runs/{run['id']}/stop")
-    server.wait_for_status(run["id"], "stopped")
-    assert not processes_of_run(run["id"])
+    stop(server, run["id"])
 
 
 def test_late_evidence_turns_lost_into_the_truth(server: LiveServer) -> None:
@@ -163,11 +201,6 @@ def test_late_evidence_turns_lost_into_the_truth(server: LiveServer) -> None:
 
 def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
     """A second sidecar for the same attempt loses the claim and goes away."""
-    import subprocess
-    import sys
-
-    from labwright.compute.launchers.local import SIDECAR
-
     run = server.submit("echo once; until [ -e go ]; do sleep 0.02; done")
     server.wait_for_status(run["id"], "running")
     run_dir = server.state / "runs" / run["id"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -22,7 +25,9 @@ def start(server: LiveServer, code: str) -> subprocess.Popen[bytes]:
     script.write_text(HEAD + code)
     python = sys._base_executable  # type: ignore[attr-defined]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(server.project / ".labwright" / "pythonpath")}
-    return subprocess.Popen([python, "-s", str(script)], cwd=server.project, env=environment, stderr=subprocess.DEVNULL)
+    return ended_with_the_test(
+        subprocess.Popen([python, "-s", str(script)], cwd=server.project, env=environment, stderr=subprocess.DEVNULL)
+    )
 
 
 def run_of(server: LiveServer) -> dict[str, Any]:
@@ -77,3 +82,14 @@ def test_one_that_is_stopped_on_request_raises_no_alarm(server: LiveServer) -> N
     assert process.wait(timeout=20) == -signal.SIGTERM
     assert server.wait_for_end(run["id"])["status"] == "stopped"
     assert alerts(server, run["id"]) == []
+
+
+def test_what_is_told_after_its_end_is_heard_too(server: LiveServer) -> None:
+    start(server, "labwright.log({'loss': 1.0})\nos._exit(0)").wait()
+    lost = server.wait_for_status(run_of(server)["id"], "lost")
+    late = {"event": "alert", "time": time.time(), "rule": "late", "message": "m", "severity": "info", "choices": []}
+    with open(server.state / "runs" / lost["id"] / "events.jsonl", "a") as events:
+        events.write(f"{json.dumps(late)}\n")
+    server.restart()
+    rules = {"exit", "late"}
+    wait_until(lambda: rules <= {alert["rule"] for alert in alerts(server, lost["id"])}, "both to be told")

@@ -22,9 +22,9 @@ from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_o
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
 from labwright.server.boot import prepare_state
-from labwright.store import alerts, runs
+from labwright.store import alerts
 from labwright.workspace import PlanWorkspaceHandle, Workspace
-from tests.support.planned_project import PERSON, working_lab
+from tests.support.planned_project import PERSON, runs_of_plan, working_lab
 from tests.support.waiting import wait_until
 
 SCRIPT = '''
@@ -93,7 +93,7 @@ def rehearse(project: Path, **options: Any) -> tuple[Rehearsal, list[Run]]:
     with working_lab(project) as lab:
         found = rehearse_on(lab, PERSON, **options)(handle, scan_project(project))
         assert not alerts.page(lab.db.reader(), None, None, None, 10, None)[0]
-        return found, runs.of_plan(lab.db.reader(), handle.id)
+        return found, runs_of_plan(lab, handle)
 
 
 def test_every_way_is_tried_short_and_leaves_nothing_behind(project: Path) -> None:
@@ -225,8 +225,7 @@ def test_a_kill_leaves_copies_that_the_next_start_removes(project: Path) -> None
         process.wait()
     (project / "hold.txt").unlink()
     with working_lab(project) as lab:
-        reader, plan_id = lab.db.reader(), plan_of(project).id
-        wait_until(lambda: all(run.is_terminal for run in runs.of_plan(reader, plan_id)), "its runs to end", 60)
+        wait_until(lambda: all(run.is_terminal for run in runs_of_plan(lab, plan_of(project))), "its runs to end", 60)
     with working_lab(project):
         assert not list(copies.iterdir())
 

@@ -18,6 +18,7 @@ import pytest
 
 from labwright.processes import identity, kept_exit_code
 from labwright.sdk.install import write_small_package
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -52,13 +53,15 @@ class Scripts:
     def start(self, code: str, *, inside: bool = True, python: str = "", **variables: str) -> subprocess.Popen[str]:
         script = self.workdir / "train.py"
         script.write_text(code)
-        return subprocess.Popen(
-            [python or interpreters()[0], "-s", "-W", "error", str(script)],
-            env={**self.environment(inside=inside), **variables},
-            cwd=self.workdir,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        return ended_with_the_test(
+            subprocess.Popen(
+                [python or interpreters()[0], "-s", "-W", "error", str(script)],
+                env={**self.environment(inside=inside), **variables},
+                cwd=self.workdir,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
 
     def run(self, code: str, *, code_expected: int = 0, **options: Any) -> tuple[str, str]:

@@ -58,6 +58,7 @@ def test_a_job_gets_what_it_asked_for_and_no_address_of_the_server(server: LiveS
     )  # fmt: skip
     ended = server.wait_for_end(run["id"])
     assert ended["status"] == "finished", ended
+    assert ended["slurm_partition"] == "debug"
     said = dict(line.split("=", 1) for line in server.output(run["id"]).splitlines() if "=" in line)
     assert said["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert (said["SLURM_CPUS_PER_TASK"], said["SLURM_MEM_PER_NODE"], said["SLURM_JOB_PARTITION"]) == (

@@ -117,7 +117,10 @@ def test_stop_ends_every_run_and_nothing_joins_any_more(lab: LiveServer) -> None
     wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["stopped"] == 20, "all to end")
     assert {run["status_reason"] for run in runs_of(lab, made["id"])} == {"its sweep was stopped"}
     assert lab.call("POST", "/runs", {"command": "true", "sweep_id": made["id"]}).status == 409
-    assert lab.call("POST", f"/sweeps/{made['id']}/stop").status == 409
+    more = {"parameters": {"a": [99]}}
+    for verb, body in (("stop", None), ("start", None), ("resume", None), ("retry-failed", None), ("extend", more)):
+        assert lab.call("POST", f"/sweeps/{made['id']}/{verb}", body).status == 409, verb
+    assert lab.get(f"/sweeps/{made['id']}")["status"] == "stopped"
 
 
 def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
@@ -130,7 +133,7 @@ def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
     retried = lab.post(f"/sweeps/{made['id']}/retry-failed")
     assert (retried["added"], retried["status"]) == (2, "running")
     done = sweep_when(lab, made["id"], "completed")
-    assert (done["progress"]["total"], done["progress"]["finished"]) == (8, 6)
+    assert (done["progress"]["total"], done["progress"]["finished"], done["status_reason"]) == (8, 6, "")
     rows = lab.get(f"/sweeps/{made['id']}/results")["configurations"]
     assert [(row["params"]["a"], row["n"]) for row in rows] == [(1, 2), (2, 2), (3, 2)]
     again = [run for run in runs_of(lab, made["id"]) if run["parent_run_id"]]
@@ -152,6 +155,8 @@ def test_extend_adds_values_and_seeds_without_repeating_what_is_done(lab: LiveSe
     refused = lab.call("POST", f"/sweeps/{made['id']}/extend", {"parameters": {"a": [1]}})
     assert refused.status == 422
     assert "adds nothing" in refused.json["error"]["message"]
+    refused = lab.call("POST", f"/sweeps/{made['id']}/extend", {"parameters": {"a": [4, "five"]}})
+    assert (refused.status, refused.json["error"]["message"]) == (422, 'a has numbers; "five" is none.')
 
 
 def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer) -> None:
@@ -166,6 +171,9 @@ def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer
     wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 6, "three more to end")
     held = sweep_when(lab, made["id"], "paused")
     assert (held["budget"], held["progress"]["ready"]) == ({"runs": 6}, 1)
+    refused = lab.call("POST", f"/sweeps/{made['id']}/resume")
+    assert (refused.status, "--runs N" in refused.json["error"]["hint"]) == (409, True)
+    assert len(alerts_of(lab, made["id"])) == 1
     lab.post(f"/sweeps/{made['id']}/resume", {"budget": {"runs": 100}})
     assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 7
     assert alerts_of(lab, made["id"]) == []

@@ -26,12 +26,14 @@ from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import LabwrightError
+from labwright.domain.run import Run
 from labwright.planning.run_mode import PlanOutcome, run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.server.boot import open_lab, prepare_state, take_lock
 from labwright.services.sweep_keeper import SweepKeeper
 from labwright.settings import Settings
+from labwright.store import runs
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,6 +76,13 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
         engine.close()
         lab.db.reader().close()
         lab.db.close()
+
+
+def runs_of_plan(lab: Lab, handle: PlanWorkspaceHandle) -> list[Run]:
+    """Oldest first."""
+    records, _cursor = runs.page(lab.db.reader(), runs.Filter(archived=None, sort="created_at"), 10_000, None)
+    found = (Run.from_dict(json.loads(record)) for record in records)
+    return [run for run in found if run.plan_id == handle.id]
 
 
 def execute(

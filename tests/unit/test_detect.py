@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from labwright.compute import detect as detection
-from labwright.compute.detect import Looks, detect
+from labwright.compute.detect import Looks, describe, detect
 from labwright.compute.slurm.probe import NodeRow, SlurmProbe
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import Gpu
@@ -21,6 +22,7 @@ NODE = NodeRow(
     availability="up",
     time_limit_seconds=None,
     cpus=8,
+    memory_mb=64_000,
     gpus=4,
     state="idle",
 )
@@ -77,3 +79,18 @@ def test_a_node_that_is_not_well_degrades_the_cluster(monkeypatch: pytest.Monkey
     row = NodeRow(**{name: getattr(NODE, name) for name in NODE.__dataclass_fields__} | {"state": state})
     unwell = SlurmProbe(answers=True, said="", rows=(row,))
     assert seen(monkeypatch, unwell) == (ClusterType.SLURM, ClusterStatus.DEGRADED)
+
+
+def test_on_slurm_the_clusters_memory_counts_and_what_is_down_starts_nothing() -> None:
+    down = replace(NODE, node="n2", state="down*")
+    looks = Looks(
+        driver=Detection(source="none"),
+        slurm=replace(ANSWERING, rows=(NODE, down)),
+        gpus=(),
+        others=frozenset(),
+        cores=2,
+        memory_mb=1000,
+    )
+    found = describe(ClusterType.SLURM, looks, {})
+    assert (found.gpu_count, found.cpu_count, found.memory_total_mb) == (8, 16, 128_000)
+    assert found.max_parallel == 4

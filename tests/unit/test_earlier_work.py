@@ -55,4 +55,4 @@ def test_what_was_done_is_told_without_rehearsals_and_without_the_plan_itself(tm
     assert cited.builds_on == ("sweep @sw-1 (optimizer.lr; 0 runs)", "run @run-1 (loss 0.5)")
     own = DRAFT.model_copy(update={"parameters": (DRAFT.parameters[0].model_copy(update={"flag": "lr"}),)})
     overlaps = found.cited(own).overlaps
-    assert overlaps == ("plan @plan-old (Old Mitigation: rm; draft) varies lr too",)
+    assert overlaps == ("plan @plan-old (Old Mitigation : rm; draft) varies lr too",)

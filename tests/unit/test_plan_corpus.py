@@ -7,7 +7,7 @@ found without running anything, so most of them cost a few milliseconds.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from labwright.planning.checks import check_workspace
 from labwright.planning.checks.subject import Found
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.scan import ProjectScan, scan_project
+from labwright.planning.scan.facts import ProtectedFile
 from labwright.workspace import PlanWorkspaceHandle
 from tests.support.plan_workspaces import Planned, planned
 
@@ -293,6 +294,18 @@ def test_what_is_broken_is_refused_in_words_that_name_it(
     said = [f"{finding.place} {finding.message}" for finding in found if finding.code == broken.code]
     assert any(broken.names in words for words in said), [finding.to_dict() for finding in found]
     assert all(finding.message.strip() and finding.place for finding in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["evaluate.py", "../evaluate.py", "data/test.csv", "/project/data/test.csv", "test.csv"]
+)
+def test_code_that_names_what_decides_a_result_is_refused(
+    good: Planned, scan: ProjectScan, tmp_path: Path, text: str
+) -> None:
+    files = (ProtectedFile(path="evaluate.py", reason="evaluates"), ProtectedFile(path="data/test.csv", reason="data"))
+    edit = (CHOOSE, FIRST, f"    path = {text!r}\n{FIRST}")
+    found = checked(good, replace(scan, evaluation_files=files), tmp_path, [edit])
+    assert [finding.code for finding in found] == ["touches_evaluation"] and text.rpartition("/")[2] in found[0].message
 
 
 def test_the_corpus_is_large_enough() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from labwright.domain.errors import Conflict
 from labwright.planning.run_mode.execution import plain
+from labwright.planning.run_mode.experiment_step import listed_runs
 from labwright.planning.run_mode.mirror import mirror
 from labwright.workflow import RunResult, Sealed, Step, load_in_child, run
 
@@ -149,6 +150,10 @@ def test_the_experiment_is_the_declared_one(source: Path) -> None:
     )
     assert [one.params for one in step.work.configurations()] == [{"lr": 3}, {"lr": 1}, {"lr": 2}]
     assert step.work.switches == {"fast": ["--fast", ""]}
+    listed = listed_runs(step.work, {"words": "a b"})
+    assert [(run.params, run.seed, run.command) for run in listed] == [
+        ({"lr": lr}, None, f"true {lr} 'a b'") for lr in (3, 1, 2)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ SNIPPET = """
 from labwright.agent import AgentSession
 from labwright.agent.modes import PlanMode
 from labwright.agent.modes.plan import PlanWorkspaceHandle
-from tests.support.plan_workspaces import NAMES, planned
+from labwright.workspace import Workspace
 
 workspace = Workspace("./lab")
 handle = PlanWorkspaceHandle.materialize(workspace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,6 +168,14 @@ def test_a_gpu_run_is_told_who_has_the_cards() -> None:
     assert why_queued("run-x", 2, 0, None, half) == "it asks for 2 GPUs; 1 of 4 free, the others in use by run-a"
     assert why_queued("run-x", 5, 0, None, half) == "it asks for 5 GPUs; this machine has 4"
     assert why_queued("run-x", 1, 0, None, look(("run-a", "", 1), gpus=1)) == "the GPU is in use by run-a"
+
+
+def test_a_run_that_waits_for_a_card_itself_is_not_said_to_use_it() -> None:
+    waiting = Holder(run_id="run-w", group="", gpus=1, is_waiting=True)
+    one = replace(look(gpus=1), holders=[waiting])
+    assert why_queued("run-x", 1, 0, None, one) == "the GPU is waited for by run-w"
+    two = replace(look(gpus=2), holders=[waiting, Holder(run_id="run-a", group="", gpus=1)])
+    assert why_queued("run-x", 1, 0, None, two) == "all 2 GPUs are in use by run-a and waited for by run-w"
 
 
 def test_a_run_without_gpus_is_told_about_the_slots_and_who_is_ahead() -> None:

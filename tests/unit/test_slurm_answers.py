@@ -78,17 +78,17 @@ def test_a_state_nobody_foresaw_is_not_an_end(state: str) -> None:
 def test_nodes_and_partitions_are_read_from_sinfo() -> None:
     rows = read_rows(
         squeue(
-            "n1|gpu*|up|1-00:00:00|64|gpu:a100:4(S:0-1)|idle",
-            "n2|gpu*|up|1-00:00:00|64|gpu:a100:4(S:0-1)|down*",
-            "n2|debug|up|30:00|64|gpu:a100:4(S:0-1)|drained",
-            "n3|cpu|down|infinite|128+|(null)|mixed-",
+            "n1|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|idle",
+            "n2|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|down*",
+            "n2|debug|up|30:00|64|512000|gpu:a100:4(S:0-1)|drained",
+            "n3|cpu|down|infinite|128+|256000+|(null)|mixed-",
         )
     )
     assert [(row.partition, row.is_default, row.gpus, row.is_unwell) for row in rows] == [
         ("gpu", True, 4, False), ("gpu", True, 4, True), ("debug", False, 4, True), ("cpu", False, 0, False),
     ]  # fmt: skip
     assert [row.time_limit_seconds for row in rows] == [86400, 86400, 1800, None]
-    assert rows[3].cpus == 128
+    assert (rows[3].cpus, rows[3].memory_mb) == (128, 256000)
 
 
 @pytest.mark.parametrize(

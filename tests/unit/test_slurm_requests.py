@@ -17,8 +17,10 @@ from labwright.compute.slurm.resources import (
     signal_before_limit,
 )
 from labwright.compute.slurm.srun import refuse_nested, srun_sizes
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run
+from labwright.services.new_run import NewRun, plan_gpus
 from labwright.sidecar.slurm import attempt_of, environment_on_node, facts_of
 
 NO_DEFAULTS = SlurmDefaults()
@@ -74,6 +76,12 @@ def test_defaults_give_way_to_srun_and_both_to_the_run() -> None:
         ("python train.py # srun -n 9", {}),
         ("srun python -n 4", {}),
         ("echo 'an open quote\nsrun -n 2 ./a", {"ntasks": "2"}),
+        ("bash -c 'cd x && srun -n 3 ./a'", {"ntasks": "3"}),
+        ("bash -euo pipefail -c 'cd x\nsrun -n 3 ./a'", {"ntasks": "3"}),
+        ("sh -lc \"bash -c 'srun -n 3 ./a'\"", {"ntasks": "3"}),
+        ("bash <<'EOF'\nsrun -n 3 ./a\nEOF\necho done", {"ntasks": "3"}),
+        ("cat > job.sh <<EOF\nsrun -n 3 ./a\nEOF\nsrun -n 2 ./b", {"ntasks": "2"}),
+        ("echo 'two lines\nsrun -n 9' && srun -n 2 ./b", {"ntasks": "2"}),
     ],
 )
 def test_an_srun_in_the_command_is_heard(command: str, sizes: dict[str, str]) -> None:
@@ -89,6 +97,10 @@ def test_an_srun_in_the_command_is_heard(command: str, sizes: dict[str, str]) ->
         "if true; then sbatch x; fi",
         "A=1 exec sbatch x",
         "salloc -N1 bash",
+        "bash -c 'sbatch x.sh'",
+        'bash -lc "cd a && sbatch x.sh"',
+        "eval 'sbatch x.sh'",
+        "bash -s <<EOF\nsbatch x.sh\nEOF",
     ],
 )
 def test_a_nested_sbatch_is_refused(command: str) -> None:
@@ -97,7 +109,29 @@ def test_a_nested_sbatch_is_refused(command: str) -> None:
     assert "slurm" in caught.value.hint
 
 
-@pytest.mark.parametrize("command", ["echo sbatch", "python sbatch.py", "./sbatch_all.sh", "grep 'sbatch x' log"])
+@pytest.mark.parametrize(
+    "command", ["sh jobs/go.sh", "./jobs/go.sh 1 2", "source jobs/go.sh", "bash -x jobs/go.sh", "bash outer.sh"]
+)
+def test_an_sbatch_in_a_script_of_the_project_is_refused_by_the_scripts_name(tmp_path: Path, command: str) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "go.sh").write_text("#!/bin/bash\n#SBATCH -N1\nfor i in 1 2; do\n  sbatch x.sh\ndone\n")
+    (tmp_path / "outer.sh").write_text("srun -n 4 true\nbash jobs/go.sh\n")
+    with pytest.raises(Invalid) as caught:
+        refuse_nested(command, tmp_path)
+    assert "jobs/go.sh calls sbatch" in caught.value.message
+    assert srun_sizes("bash outer.sh", tmp_path) == {"ntasks": "4"}
+
+
+def test_what_cannot_be_read_or_calls_itself_harms_nothing(tmp_path: Path) -> None:
+    (tmp_path / "again.sh").write_text("bash again.sh\n")
+    (tmp_path / "train.py").write_text("sbatch = 1\n")
+    for command in ("bash again.sh", "bash missing.sh", "bash .", "bash", "./train.py", "python train.py", "bash -c"):
+        refuse_nested(command, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "command", ["echo sbatch", "python sbatch.py", "./sbatch_all.sh", "grep 'sbatch x' log", "cat <<EOF\nsbatch x\nEOF"]
+)
 def test_the_word_alone_is_no_sbatch(command: str) -> None:
     refuse_nested(command)
 
@@ -160,4 +194,15 @@ def test_a_restarted_job_is_the_next_attempt() -> None:
     assert attempt_of({"attempt": 1}, {}) == 1
     assert attempt_of({"attempt": 2}, {"SLURM_RESTART_COUNT": "2"}) == 4
     task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3", "SLURMD_NODENAME": "n1"}
-    assert facts_of(task) == {"slurm_job_id": "10_3", "node": "n1"}
+    facts = facts_of({**task, "SLURM_JOB_PARTITION": "gpu"})
+    assert facts == {"slurm_job_id": "10_3", "slurm_partition": "gpu", "node": "n1"}
+
+
+def test_gpus_that_gres_contradicts_are_warned_of() -> None:
+    def warnings(gpus: int, gres: str, *extra: str) -> tuple[str, ...]:
+        wanted = NewRun(command="true", gpus=gpus, slurm={"gres": gres, "extra": list(extra)})
+        return plan_gpus(Cluster(type=ClusterType.SLURM), wanted, {}).warnings
+
+    assert "gres=gpu:2 counts" in warnings(1, "gpu:2")[0]
+    assert "gres=gpu:3 counts" in warnings(1, "", "--gres=gpu:3")[0]
+    assert warnings(2, "gpu:a100:2") == warnings(0, "gpu:2") == warnings(1, "") == ()

@@ -200,6 +200,48 @@ def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
     assert numbers == {"train/loss": 0.25, "lr": 0.001, "acc": 93.5}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Namespace(lr=0.1, epochs=3, model=Net(dim=64))",
+        "args: Namespace(lr=0.1, epochs=3,",
+        "    adam_beta1=0.9,",
+        "AdamW(lr=0.001) on Linear(in_features=10, out_features=5)",
+        "see https://example.org/run?step=3&loss=0.5 and http://localhost:8080/",
+        "GET /runs?limit=5&offset=10",
+        "listening on localhost:8080",
+        "connected to node01.cluster:29500",
+        "worker@host:22",
+        "train.py:42 in main",
+        "python train.py --lr=0.1",
+        "at 2026-01-01T12:30:45",
+        "version=1.2.3",
+        "addr=10.0.0.1:29500",
+    ],
+)
+def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write(f"{line}\n")
+    output.look()
+    assert points(output.entries) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("Epoch 3 (lr=0.1): loss=0.5", {"lr": 0.1, "loss": 0.5}),
+        ("10/10 [00:01<00:00, 9.5it/s, loss=0.25]", {"loss": 0.25}),
+        ("Trainer(seed=1) says loss: 2, val.acc:0.5", {"loss": 2.0, "val.acc": 0.5}),
+        ("saved to s3://x/y?v=1 acc=0.5", {"acc": 0.5}),
+    ],
+)
+def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str, float]) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write(f"{line}\n")
+    output.look()
+    assert [values for _, values in points(output.entries)] == [found]
+
+
 def test_pairs_are_off_by_default(output: Output) -> None:
     output.write("step=5 loss=0.25\n")
     output.look()

@@ -24,7 +24,7 @@ LEGAL = {
     "running": {"paused", "completed", "stopped"},
     "paused": {"running", "completed", "stopped"},
     "completed": {"running"},
-    "stopped": {"running"},
+    "stopped": set(),
 }
 
 

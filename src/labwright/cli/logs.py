@@ -18,6 +18,7 @@ from labwright.domain.errors import Invalid
 
 Json = dict[str, Any]
 _PIECE = 1 << 20
+_UNREADABLE = "\ufffd"  # stands where bytes are no text
 _BYTES = {"k": 1_000, "M": 1_000_000}
 
 
@@ -64,7 +65,7 @@ def _print_output(screen: Screen, client: LabClient, run_id: str, tail: str, *, 
         if screen.as_json:
             screen.json_line({"event": "log", **piece})
         else:
-            screen.output(piece["content"])
+            screen.output(_exact(client, run_id, piece))
     if follow:
         _follow(screen, client, run_id, position)
     elif not position and screen.is_terminal:
@@ -79,8 +80,16 @@ def print_until_end(screen: Screen, client: LabClient, run_id: str, offset: int)
         if screen.as_json:
             screen.json_line({"event": frame.event, **facts})
         elif frame.event == "log":
-            screen.output(facts["content"])
+            screen.output(_exact(client, run_id, facts))
     return facts
+
+
+def _exact(client: LabClient, run_id: str, piece: Json) -> bytes:
+    """The bytes of a piece; where its text does not tell them, they are asked for."""
+    if _UNREADABLE not in piece["content"]:
+        return str(piece["content"]).encode()
+    length = min(piece["next_offset"] - piece["offset"], _PIECE)
+    return client.raw_logs(run_id, offset=piece["offset"], limit=length)
 
 
 def _follow(screen: Screen, client: LabClient, run_id: str, offset: int) -> None:
@@ -103,7 +112,7 @@ def _so_far(client: LabClient, run_id: str, tail: str) -> Iterator[Json]:
     count = int(match[1])
     if match[2]:
         return _pieces(client, run_id, -count * _BYTES[match[2]])
-    return iter([_last_lines(client, run_id, count)])
+    return _pieces(client, run_id, _start_of_last_lines(client, run_id, count))
 
 
 def _pieces(client: LabClient, run_id: str, offset: int) -> Iterator[Json]:
@@ -115,17 +124,15 @@ def _pieces(client: LabClient, run_id: str, offset: int) -> Iterator[Json]:
             return
 
 
-def _last_lines(client: LabClient, run_id: str, count: int) -> Json:
+def _start_of_last_lines(client: LabClient, run_id: str, count: int) -> int:
     """Backwards piece by piece until there are enough."""
-    end = client.logs(run_id, offset=-1, limit=1)["total_size"]
-    text, start = "", end
-    while start > 0 and text.count("\n") <= count:
+    end: int = client.logs(run_id, offset=-1, limit=1)["total_size"]
+    block, start = b"", end
+    while start > 0 and block.count(b"\n") <= count:
         start, piece_end = max(0, start - _PIECE), start
-        text = client.logs(run_id, offset=start, limit=piece_end - start)["content"] + text
-    lines = re.findall(r"[^\n]*\n|[^\n]+$", text)  # only \n: a progress bar's \r begins no line
-    kept = "".join(lines[-count:]) if count else ""
-    left_out = len("".join(lines).encode(errors="replace")) - len(kept.encode(errors="replace"))
-    return {"content": kept, "offset": start + left_out, "next_offset": end, "total_size": end}
+        block = client.raw_logs(run_id, offset=start, limit=piece_end - start) + block
+    lines = re.findall(rb"[^\n]*\n|[^\n]+$", block)  # only \n: a progress bar's \r begins no line
+    return max(0, end - sum(map(len, lines[-count:] if count else [])))
 
 
 def _joined(pieces: list[Json]) -> Json:

@@ -25,6 +25,8 @@ def gpu(project: Project = None, as_json: AsJson = False) -> None:
     cluster = client.cluster()["cluster"]
     if as_json:
         screen.json(cluster["gpus"])
+    elif cluster["type"] == ClusterType.SLURM:
+        _slurm_gpus(screen, cluster)
     elif not cluster["gpus"]:
         screen.say(f"No GPU here ({cluster['type']}). What was looked at: labwright cluster")
         screen.next("Rehearse with simulated ones: labwright sim gpus 4 -- bash")
@@ -32,6 +34,14 @@ def gpu(project: Project = None, as_json: AsJson = False) -> None:
         settings = load_settings(client.paths.project)
         limits = BusyLimits(memory_mb=settings.gpu_busy_memory_mb, utilization=settings.gpu_busy_utilization)
         _gpu_table(screen, cluster["gpus"], limits)
+
+
+def _slurm_gpus(screen: Screen, cluster: Json) -> None:
+    """Cards there are Slurm's to give; which one a job has, its run says."""
+    words = f"{counted(cluster['gpu_count'], 'GPU')} on {counted(cluster['node_count'], 'node')} of Slurm"
+    screen.say((words, "bold"), ". Which one a run has: labwright show RUN")
+    if cluster["gpu_count"]:
+        _partition_table(screen, [found for found in cluster["partitions"] if found["gpus"]])
 
 
 def _gpu_table(screen: Screen, gpus: list[Json], limits: BusyLimits) -> None:

@@ -23,6 +23,7 @@ _Entries = dict[str, tuple[str, str, str]]
 SECTIONS: dict[str, _Entries] = {
     "Server": {
         "up": ("serve", "up", "Start this project's server."),
+        "url": ("serve", "url", "Print the address of this project's server."),
         "down": ("serve", "down", "End this project's server; its runs go on."),
         "doctor": ("doctor", "doctor", "Check what Labwright needs, and say how to mend it."),
     },
@@ -54,9 +55,20 @@ SECTIONS: dict[str, _Entries] = {
     "Plans": {
         "plan": ("plans", "plan", "Plan an experiment from a goal; review, execute and read plans."),
     },
+    "Conversation": {
+        "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
+        "sessions": ("sessions", "sessions", "List conversations, show or stop one."),
+        "approvals": ("approvals", "approvals", "What an agent asks you for, and your answer."),
+        "memories": ("memories", "memories", "What every conversation is told."),
+    },
+    "Assistants": {
+        "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
+        "mcp": ("mcp", "mcp", "Serve this project to a coding assistant, over MCP."),
+    },
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
+        "models": ("models", "models", "Show which language models answer, and what they took."),
         "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
     },
     "News": {

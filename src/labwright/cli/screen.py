@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _ANSI = {
 }
 _GAP = 2
 _NARROWEST = 8
+_SENTENCES = frozenset({"why", "goal", "notes", "error"})
 
 Cell = str | tuple[str, str]  # text, or text and style
 
@@ -58,12 +60,19 @@ class Screen:
     def next(self, text: str) -> None:
         """The next useful command, for people only."""
         if self.is_terminal and not self.as_json:
-            print(self.painted((text, "dim")), flush=True)
+            for line in _commands_in_lines(text, self.columns):
+                print(self.painted((line, "dim")), flush=True)
 
-    def output(self, text: str) -> None:
+    def output(self, words: str | bytes) -> None:
         """A run's own words, as they are."""
-        sys.stdout.buffer.write(text.encode(errors="replace"))
+        sys.stdout.buffer.write(words if isinstance(words, bytes) else words.encode(errors="replace"))
         sys.stdout.buffer.flush()
+
+    def prose(self, text: str) -> None:
+        """Sentences: on a terminal they break between words."""
+        for line in text.splitlines():
+            shown = one_line(line)
+            print("\n".join(folded(shown, self.columns) if self.is_terminal else [shown]), flush=True)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
         cells = [[(one_line(text), style) for text, style in map(_split, row)] for row in rows]
@@ -76,11 +85,15 @@ class Screen:
             self._row(row, columns, widths)
 
     def facts(self, pairs: Sequence[tuple[str, Cell]]) -> None:
-        """Names and values, one a line; what is empty is left out."""
+        """Names and values, one a line; what is empty is left out. Sentences break between words, the rest is for
+        copying and stays whole."""
         shown = [(label, _split(cell)) for label, cell in pairs if _split(cell)[0]]
         room = max((len(label) for label, _ in shown), default=0) + _GAP
         for label, (text, style) in shown:
-            first, *more = text.splitlines() or [""]
+            lines = text.splitlines()
+            if self.is_terminal and label in _SENTENCES:
+                lines = [part for line in lines for part in folded(line, self.columns - room)]
+            first, *more = lines or [""]
             self.say((label.ljust(room), "dim"), (first, style))
             for line in more:
                 self.say(" " * room, (line, style))
@@ -121,6 +134,22 @@ class Screen:
             yield
 
 
+def folded(text: str, room: int) -> list[str]:
+    """Lines that break between words; a word that is too long stays whole, since somebody may want to copy it."""
+    return textwrap.wrap(text, max(_NARROWEST, room), break_long_words=False, break_on_hyphens=False) or [text]
+
+
+def _commands_in_lines(text: str, room: int) -> list[str]:
+    """Commands that `·` parts, as many in a line as fit; none is broken, since people copy them."""
+    lines: list[str] = []
+    for part in text.split(" · "):
+        if lines and width(f"{lines[-1]} · {part}") <= room:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
 def fitted(natural: Sequence[int], shrinks: Sequence[bool], room: int | None) -> list[int]:
     """Widths that fit: the widest of those that may shrink gives way first."""
     widths = list(natural)
@@ -146,9 +175,17 @@ def show_error(code: str, message: str, hint: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"error": {"code": code, "message": message, "hint": hint}}), file=sys.stderr)
         return
-    print(f"{_painted_on(sys.stderr, 'error:', '31')} {message}", file=sys.stderr)
+    _complain("error:", "31", message)
     if hint:
-        print(f"{_painted_on(sys.stderr, 'hint:', '2')} {hint}", file=sys.stderr)
+        _complain("hint:", "2", hint)
+
+
+def _complain(label: str, colour: str, text: str) -> None:
+    lines = f"{label} {text}".splitlines()
+    if sys.stderr.isatty():
+        lines = [part for line in lines for part in folded(line, shutil.get_terminal_size().columns)]
+    shown = "\n".join(lines)
+    print(f"{_painted_on(sys.stderr, label, colour)}{shown.removeprefix(label)}", file=sys.stderr)
 
 
 def has_colours(stream: TextIO) -> bool:

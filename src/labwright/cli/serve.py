@@ -18,7 +18,7 @@ import typer
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen, note
 from labwright.cli.words import counted
-from labwright.client.address import RunningServer, is_locked, read_server, read_token
+from labwright.client.address import RunningServer, is_locked, locate, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
@@ -57,6 +57,15 @@ def up(
         return
     _in_background(lambda server: _greet(screen, paths, server, no_browser, in_front=True), paths, os.getpid())
     os.execv(command[0], command)  # noqa: S606
+
+
+def url(project: Project = None, as_json: AsJson = False) -> None:
+    """For scripts: curl $(labwright url)/health"""
+    screen, server = Screen(as_json=as_json), locate(ProjectPaths(project_folder(project)))
+    if as_json:
+        screen.json({"url": server.url})
+    else:
+        screen.say(server.url)
 
 
 def down(project: Project = None, as_json: AsJson = False) -> None:

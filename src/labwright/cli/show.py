@@ -152,8 +152,26 @@ def _machine(run: Json) -> list[tuple[str, Cell]]:
         ("gpuwrap", _gpuwrap_words(run)),
         ("used", ", ".join(filter(None, used))),
         ("process", f"{run['pid']} on {run['node']}" if run["pid"] else ""),
-        ("Slurm job", run["slurm_job_id"] or ""),
+        *_slurm(run),
         ("tmux", run["tmux_target"] or ""),
+    ]
+
+
+def _slurm(run: Json) -> list[tuple[str, Cell]]:
+    """Which job it is and where; while it has not begun, Slurm's own word on it is in `why`."""
+    if run["launcher"] != "slurm":
+        return []
+    asked = run["slurm"] or {}
+    wishes = [
+        f"{name}={asked[name]}" for name in ("partition", "account", "qos", "constraint", "gres") if asked.get(name)
+    ]
+    return [
+        ("Slurm job", run["slurm_job_id"] or "not sent yet"),
+        ("partition", run.get("slurm_partition") or asked.get("partition") or ""),
+        ("node", run["node"] or ""),
+        ("nodes", str(run["nodes"] or "")),
+        ("asked Slurm", ", ".join([*wishes, *asked.get("extra", ())])),
+        ("attempt", str(run["attempt"]) if run["attempt"] > 1 else ""),
     ]
 
 

@@ -41,7 +41,7 @@ def show_sweep(
     _picture(screen, results)
     _importance(screen, results["importance"])
     screen.heading("Verdict")
-    screen.say(results["verdict"]["text"])
+    screen.prose(results["verdict"]["text"])
     screen.next(f"All of it: labwright sweep show {sweep['id']} --export csv")
 
 

@@ -29,6 +29,10 @@ _INTERRUPTED = 130
 class _Commands(TyperGroup):
     """`labwright sweep FILE.yaml` is short for `labwright sweep run FILE.yaml`."""
 
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        formatter.write_usage(ctx.command_path, "FILE.yaml [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and args[0].endswith((".yaml", ".yml", ".json")):
             args = ["run", *args]
@@ -53,7 +57,7 @@ def run(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a sweep from a file and run it. `labwright sweep FILE.yaml` does the same."""
+    """Run a sweep from a file, as `sweep FILE.yaml`. The `run` may be left out."""
     screen, read = Screen(as_json=as_json), read_sweep_file(file)
     client = connect(project)
     wanted: Json = {
@@ -116,7 +120,7 @@ def new(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an empty sweep; runs join it with `labwright run --sweep NAME`."""
+    """Make an empty sweep, for `labwright run --sweep NAME`."""
     screen = Screen(as_json=as_json)
     compared = {"key": metric, "goal": "max" if maximize else "min"} if metric else None
     wanted = {"name": name, "goal": goal, "parallel": parallel, "metric": compared}
@@ -138,7 +142,9 @@ def show(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Its progress, the best configurations by mean over seeds, which parameters mattered, and a picture."""
+    """How far it is, what is best and what mattered.
+
+    The best configurations are by mean over seeds; with a picture of the way there."""
     screen, client = Screen(as_json=as_json), connect(project)
     sweep_id = sweep_id_of(client, reference)
     if form is not None:

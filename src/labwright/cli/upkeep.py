@@ -16,6 +16,7 @@ from labwright.client.address import read_token
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.paths import ProjectPaths
+from labwright.skills.header_file import keep_header
 from labwright.tokens import mint
 
 db = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -94,20 +95,27 @@ def rebuild(project: Project = None, as_json: AsJson = False) -> None:
 def token(
     scope: Annotated[TokenScope, typer.Option(help="viewer reads; agent also runs and stops.")] = TokenScope.VIEWER,
     ttl: Annotated[str, typer.Option(metavar="TIME", help="How long it is valid.")] = "24h",
+    header_file: Annotated[
+        bool, typer.Option("--header-file", help="Keep it in a file for `curl -H @FILE`, and print the file's path.")
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Your own token instead, which may do everything.")] = False,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
     """Send it as X-Auth-Token, or as Authorization: Bearer. A new .labwright/token voids all of them."""
-    screen = Screen(as_json=as_json)
-    secret = read_token(ProjectPaths(project_folder(project)))
+    screen, paths = Screen(as_json=as_json), ProjectPaths(project_folder(project))
+    secret = read_token(paths)
+    if show and header_file:
+        raise Invalid("Your own token is in a file already.", hint="Leave out --show, or --header-file.")
     seconds = parse_duration(ttl)
     if seconds <= 0:
         raise Invalid("A token must be valid for some time.", hint="For example --ttl 8h.")
     name = getpass.getuser().replace(".", "-")  # a dot parts the fields of a token
     made = secret if show else mint(secret, Scope(scope.value), name, seconds)
+    facts = {"scope": "person"} if show else {"scope": scope.value, "ttl_seconds": seconds}
+    if header_file:
+        made = str(keep_header(paths.headers, f"{scope.value}-{name}", made))
     if as_json:
-        facts = {"scope": "person"} if show else {"scope": scope.value, "ttl_seconds": seconds}
-        screen.json({"token": made, **facts})
+        screen.json({"header_file" if header_file else "token": made, **facts})
     else:
         screen.say(made)

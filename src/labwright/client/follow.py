@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from labwright.client.sse import Frame, frames
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.domain.event import EventType
 from labwright.domain.run import TERMINAL, RunStatus
+from labwright.domain.sweep import ENDED as SWEEP_ENDS
+from labwright.domain.sweep import SweepStatus
 
 SILENCE_SECONDS = 45.0  # the server speaks every 15
 PATIENCE_SECONDS = 15.0  # how long a server may take to come back
@@ -39,6 +42,30 @@ def follow_events(client: LabClient, query: dict[str, object], notice: Notice) -
     return _resumed(client, "/events/stream", {"topics": "events", **query}, notice)
 
 
+def follow_turn(client: LabClient, said: Json, notice: Notice) -> Iterator[Frame]:
+    """Say something, and the pieces of the turn that answers it. Said once, however often the connection breaks."""
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    last: Frame | None = None
+    while last is None:
+        try:
+            with client.connection.stream("/chat", None, _silence(None), headers, said) as lines:
+                for frame in frames(lines):
+                    last = frame
+                    yield frame
+        except ServerUnreachable:
+            _await_server(client, notice, None)
+    if last.event != "end":
+        yield from follow_session(client, last.data["session_id"], last.data["seq"], notice, last.data["turn"])
+
+
+def follow_session(client: LabClient, session_id: str, after: int, notice: Notice, turn: int) -> Iterator[Frame]:
+    """The pieces of a conversation from a position on, until that turn or a later one has ended."""
+    for frame in _resumed(client, f"/sessions/{session_id}/stream", {"after": after}, notice):
+        yield frame
+        if frame.event == "end" and frame.data["turn"] >= turn:
+            return
+
+
 def wait_for_ends(
     client: LabClient, run_ids: Collection[str], notice: Notice, timeout: float | None = None
 ) -> Iterator[Json]:
@@ -54,6 +81,18 @@ def wait_for_ends(
                 yield run
         if not left:
             return
+
+
+def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: float) -> Json:
+    """The sweep once it has ended, or stands still until somebody decides."""
+    deadline = time.monotonic() + timeout
+    types = f"{EventType.SWEEP_STATUS}"
+    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
+        if frame.event in ("hello", "reset") or frame.data.get("sweep_id") == sweep_id:
+            sweep = client.sweep(sweep_id)
+            if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
+                return sweep
+    raise TimedOut  # a stream ends only by its deadline
 
 
 def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Iterator[Json]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from labwright.client.address import locate, read_token
 from labwright.client.connection import Answer, Connection
-from labwright.domain.errors import LabwrightError
+from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
 
 Json = dict[str, Any]
@@ -19,15 +20,23 @@ _TEXTS_A_PAGE = 20
 _SLOW_SECONDS = 60.0
 
 
+def part(text: str) -> str:
+    """One part of a path. A slash would be two, quoted or not: what a model made up must not lead elsewhere."""
+    if not text or "/" in text or text in (".", ".."):
+        raise NotFound(f"There is nothing by the id {text!r}.", hint="An id looks like run-4k2x9m1c7t.")
+    return quote(text, safe="")
+
+
 class LabClient:
     """One project's server. Follows it when it was started again elsewhere."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, token: Callable[[ProjectPaths], str] = read_token) -> None:
         self.paths = ProjectPaths(project)
+        self._token = token
         self.connection = self._connect()
 
     def _connect(self) -> Connection:
-        return Connection(locate(self.paths).url, read_token(self.paths))
+        return Connection(locate(self.paths).url, self._token(self.paths))
 
     def reconnect(self) -> None:
         self.connection.close()
@@ -39,6 +48,9 @@ class LabClient:
 
     def health(self) -> Json:
         return self._get("/health")
+
+    def models(self) -> Json:
+        return self._get("/models")
 
     def has_dashboard(self) -> bool:
         """Whether there are pages at the address itself; they are open, so no token goes along."""
@@ -62,47 +74,50 @@ class LabClient:
 
     def run(self, reference: str) -> Json:
         """By id, the beginning of one, a name, or `last`."""
-        return self._get(f"/runs/{quote(reference, safe='')}")
+        return self._get(f"/runs/{part(reference)}")
 
     def create_run(self, wanted: Json) -> Json:
         return self._create("/runs", wanted)
 
     def rerun(self, run_id: str, changes: Json) -> Json:
-        return self._create(f"/runs/{run_id}/rerun", changes)
+        return self._create(f"/runs/{part(run_id)}/rerun", changes)
 
     def start_run(self, run_id: str) -> Json:
-        return self._post(f"/runs/{run_id}/start")
+        return self._post(f"/runs/{part(run_id)}/start")
 
     def stop_run(self, run_id: str) -> Json:
-        return self._post(f"/runs/{run_id}/stop")
+        return self._post(f"/runs/{part(run_id)}/stop")
 
     def archive_run(self, run_id: str) -> Json:
-        return self._post(f"/runs/{run_id}/archive")
+        return self._post(f"/runs/{part(run_id)}/archive")
 
     def unarchive_run(self, run_id: str) -> Json:
-        return self._post(f"/runs/{run_id}/unarchive")
+        return self._post(f"/runs/{part(run_id)}/unarchive")
 
     def delete_run(self, run_id: str) -> None:
-        self.connection.request("DELETE", f"/runs/{run_id}")
+        self.connection.request("DELETE", f"/runs/{part(run_id)}")
 
     def diff_run(self, run_id: str) -> Json:
-        return self._get(f"/runs/{run_id}/diff")
+        return self._get(f"/runs/{part(run_id)}/diff")
 
     def logs(self, run_id: str, *, offset: int, limit: int) -> Json:
-        return self._get(f"/runs/{run_id}/logs", offset=offset, limit=limit)
+        return self._get(f"/runs/{part(run_id)}/logs", offset=offset, limit=limit)
+
+    def raw_logs(self, run_id: str, *, offset: int, limit: int) -> bytes:
+        return self._answer("GET", f"/runs/{run_id}/logs/raw", offset=offset, limit=limit).body
 
     def grep_logs(self, run_id: str, text: str) -> Json:
-        return self._get(f"/runs/{run_id}/logs", grep=text)
+        return self._get(f"/runs/{part(run_id)}/logs", grep=text)
 
     def log_digest(self, run_id: str) -> Json:
-        return self._get(f"/runs/{run_id}/logs/digest")
+        return self._get(f"/runs/{part(run_id)}/logs/digest")
 
     def metrics(self, run_id: str, keys: list[str] | None, max_points: int, x: str = "step") -> Json:
-        return self._get(f"/runs/{run_id}/metrics", keys=keys, max_points=max_points, x=x)
+        return self._get(f"/runs/{part(run_id)}/metrics", keys=keys, max_points=max_points, x=x)
 
     def metric_keys(self, run_id: str) -> list[str]:
         """Without any series: asking for one that cannot be there answers the names alone."""
-        found: list[str] = self._get(f"/runs/{run_id}/metrics", keys=[""], max_points=2)["keys"]
+        found: list[str] = self._get(f"/runs/{part(run_id)}/metrics", keys=[""], max_points=2)["keys"]
         return found
 
     def compare(self, run_ids: list[str], key: str, max_points: int, x: str = "step") -> Json:
@@ -111,7 +126,7 @@ class LabClient:
     def export(self, run_id: str, form: str, keys: list[str] | None, *, with_run: bool) -> Iterator[bytes]:
         """Line by line, as the server makes them."""
         query = {"format": form, "keys": keys, "with_run": with_run}
-        with self.connection.stream(f"/runs/{run_id}/metrics/export", query, lambda: _SLOW_SECONDS) as lines:
+        with self.connection.stream(f"/runs/{part(run_id)}/metrics/export", query, lambda: _SLOW_SECONDS) as lines:
             yield from lines
 
     def import_run(self, path: str, *, outside: bool) -> tuple[Json, bool]:
@@ -135,11 +150,11 @@ class LabClient:
     def set_cluster(self, kind: str) -> Json:
         return self._post("/cluster", {"type": kind})
 
-    def sweeps(self) -> list[Json]:
-        return list(self._all("/sweeps"))
+    def sweeps(self, limit: int | None = None) -> list[Json]:
+        return self._newest("/sweeps", limit)
 
     def sweep(self, sweep_id: str) -> Json:
-        return self._get(f"/sweeps/{quote(sweep_id, safe='')}")
+        return self._get(f"/sweeps/{part(sweep_id)}")
 
     def create_wild_sweep(self, wanted: Json) -> Json:
         return self._create("/sweeps/wild", wanted)
@@ -149,32 +164,32 @@ class LabClient:
 
     def change_sweep(self, sweep_id: str, verb: str, body: Json | None = None) -> Json:
         """start, stop, pause, resume, retry-failed or extend."""
-        return self._post(f"/sweeps/{sweep_id}/{verb}", body)
+        return self._post(f"/sweeps/{part(sweep_id)}/{verb}", body)
 
     def sweep_results(self, sweep_id: str, key: str | None, goal: str | None, limit: int) -> Json:
-        return self._get(f"/sweeps/{sweep_id}/results", key=key, goal=goal, limit=limit)
+        return self._get(f"/sweeps/{part(sweep_id)}/results", key=key, goal=goal, limit=limit)
 
     def export_sweep(self, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[bytes]:
         query = {"format": form, "key": key, "goal": goal}
-        with self.connection.stream(f"/sweeps/{sweep_id}/results/export", query, lambda: _SLOW_SECONDS) as lines:
+        with self.connection.stream(f"/sweeps/{part(sweep_id)}/results/export", query, lambda: _SLOW_SECONDS) as lines:
             yield from lines
 
-    def plans(self, status: str | None = None, session_id: str | None = None) -> list[Json]:
+    def plans(self, status: str | None = None, session_id: str | None = None, limit: int | None = None) -> list[Json]:
         """Without their texts, newest first; by default all but the archived ones."""
-        return list(self._all("/plans", status=status, session_id=session_id))
+        return self._newest("/plans", limit, status=status, session_id=session_id)
 
     def plan(self, plan_id: str) -> Json:
-        return self._get(f"/plans/{quote(plan_id, safe='')}")
+        return self._get(f"/plans/{part(plan_id)}")
 
     def create_plan(self, wanted: Json) -> Json:
         return self._create("/plans", wanted)
 
     def change_plan(self, plan_id: str, changes: Json) -> Json:
-        found: Json = self.connection.request("PATCH", f"/plans/{plan_id}", changes).json
+        found: Json = self.connection.request("PATCH", f"/plans/{part(plan_id)}", changes).json
         return found
 
     def plan_versions(self, plan_id: str) -> list[Json]:
-        return list(self._all(f"/plans/{plan_id}/versions", page=_TEXTS_A_PAGE))
+        return list(self._all(f"/plans/{part(plan_id)}/versions", page=_TEXTS_A_PAGE))
 
     def compile_plan(self, plan_id: str, wanted: Json) -> Json:
         return self._post(f"/plans/{plan_id}/compile", wanted)
@@ -206,16 +221,59 @@ class LabClient:
         return self._get(f"/plans/{plan_id}/report")
 
     def archive_plan(self, plan_id: str) -> Json:
-        return self._post(f"/plans/{plan_id}/archive")
+        return self._post(f"/plans/{part(plan_id)}/archive")
 
     def delete_plan(self, plan_id: str) -> None:
-        self.connection.request("DELETE", f"/plans/{plan_id}")
+        self.connection.request("DELETE", f"/plans/{part(plan_id)}")
 
-    def alerts(self, status: str | None) -> list[Json]:
-        return list(self._all("/alerts", status=status))
+    def render_skill(self, name: str, variables: dict[str, str]) -> Json:
+        return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables})
+
+    def alerts(self, status: str | None, limit: int | None = None) -> list[Json]:
+        return self._newest("/alerts", limit, status=status)
+
+    def alert(self, alert_id: str) -> Json:
+        return self._get(f"/alerts/{alert_id}")
 
     def answer_alert(self, alert_id: str, choice: str) -> Json:
-        return self._post(f"/alerts/{alert_id}/respond", {"choice": choice})
+        return self._post(f"/alerts/{part(alert_id)}/respond", {"choice": choice})
+
+    def sessions(self) -> list[Json]:
+        return list(self._all("/sessions"))
+
+    def session(self, session_id: str) -> Json:
+        return self._get(f"/sessions/{quote(session_id, safe='')}")
+
+    def stop_session(self, session_id: str) -> Json:
+        return self._post(f"/sessions/{session_id}/stop")
+
+    def delete_session(self, session_id: str) -> None:
+        self.connection.request("DELETE", f"/sessions/{session_id}")
+
+    def pieces(self, session_id: str, after: int) -> Iterator[Json]:
+        """What was said and done, over as many pages as it takes."""
+        while found := self._answer("GET", f"/sessions/{session_id}/pieces", after=after, limit=_PAGE).json:
+            yield from found
+            after = found[-1]["seq"]
+
+    def approvals(self, status: str | None) -> list[Json]:
+        return list(self._all("/approvals", status=status))
+
+    def answer_approval(self, approval_id: str, *, approved: bool, reason: str) -> Json:
+        return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
+
+    def memories(self) -> list[Json]:
+        return list(self._all("/memories"))
+
+    def add_memory(self, text: str) -> Json:
+        return self._create("/memories", {"text": text})
+
+    def accept_memory(self, memory_id: str) -> Json:
+        found: Json = self.connection.request("PATCH", f"/memories/{memory_id}", {"accepted": True}).json
+        return found
+
+    def delete_memory(self, memory_id: str) -> None:
+        self.connection.request("DELETE", f"/memories/{memory_id}")
 
     def events(self, after: int, limit: int, run_id: str | None = None) -> list[Json]:
         found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json
@@ -229,6 +287,10 @@ class LabClient:
 
     def backup(self) -> Json:
         return self._post("/backup")
+
+    def _newest(self, path: str, limit: int | None, **query: object) -> list[Json]:
+        """All of them without a limit."""
+        return list(islice(self._all(path, page=min(limit or _PAGE, _PAGE), **query), limit))
 
     def _all(self, path: str, page: int = _PAGE, **query: object) -> Iterator[Json]:
         cursor: str | None = None

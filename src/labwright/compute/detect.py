@@ -71,19 +71,21 @@ def describe(kind: ClusterType, looks: Looks, environ: Mapping[str, str] = os.en
     gpus = looks.gpus if kind is ClusterType.LOCAL_GPU else ()
     gpu_count = looks.slurm.gpu_count if on_slurm else len(gpus)
     cores = (looks.slurm.cpu_count or looks.cores) if on_slurm else looks.cores
+    well = looks.slurm.well  # what is down is counted, but starts nothing
+    usable = (well.gpu_count, well.cpu_count) if on_slurm else (gpu_count, cores)
     return Cluster(
         type=kind,
         status=_health(kind, looks),
         gpus=gpus,
         gpu_count=gpu_count,
         cpu_count=cores,
-        memory_total_mb=looks.memory_mb,
+        memory_total_mb=(looks.slurm.memory_mb or looks.memory_mb) if on_slurm else looks.memory_mb,
         node_count=max(1, len(looks.slurm.nodes)) if on_slurm else 1,
         head_node=socket.gethostname(),
         partitions=looks.slurm.partitions if on_slurm else (),
         shared_machine=bool(looks.others),
         gpuwrap=advise_gpuwrap(kind, bool(looks.others)),
-        max_parallel=advise_parallel(kind, gpu_count, cores),
+        max_parallel=advise_parallel(kind, *usable),
         evidence=tuple(_evidence(looks, environ)),
         last_detected_at=now(),
     )

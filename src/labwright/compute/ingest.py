@@ -87,7 +87,13 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
         pid=event["job"]["pid"],
         node=event.get("node") or event["job"]["host"],
         slurm_job_id=event.get("slurm_job_id") or run.slurm_job_id,
+        slurm_partition=event.get("slurm_partition") or run.slurm_partition,
     )
+
+
+def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
+    """Told again when it starts; it is for whoever finds the job without its supervisor."""
+    return run
 
 
 def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
@@ -131,6 +137,7 @@ def _foreign_use(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
     "waiting": _waiting,
+    "leased": _leased,
     "started": _started,
     "warning": _warning,
     "alert": _alert,
@@ -156,9 +163,9 @@ def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
 
 
 def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
-    if not MOVES[run.status]:
-        return run
     to = RunStatus(facts["status"])
+    if run.status is to or not MOVES[run.status]:  # told already; a later event may have brought us here again
+        return run
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
         to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
     ended = end_run(

@@ -15,7 +15,7 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import Run, RunStatus
-from labwright.processes import ProcessIdentity, boot_id, processes_of_run
+from labwright.processes import ProcessIdentity, boot_id, processes_of_run, read_identity
 from labwright.store import runs
 
 _CLAIM_PATIENCE_SECONDS = 10.0
@@ -62,7 +62,7 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
 
 def _keep_watched(lab: Lab, run: Run) -> None:
     """The job goes on without a supervisor: it needs somebody who obeys `stop` and the time limit."""
-    if _silent_seconds(lab, run) > _HEARTBEAT_PATIENCE_SECONDS:
+    if not _is_watched(lab, run):
         lab.local.adopt(run)
     reason = "its supervisor was killed; the job goes on, its exit code will not be known"
     if run.status_reason != reason:
@@ -70,6 +70,14 @@ def _keep_watched(lab: Lab, run: Run) -> None:
             fresh = runs.get(tx.connection, run.id)
             if not fresh.is_terminal:
                 runs.change(tx, fresh, fresh.evolve(status_reason=reason), "system")
+
+
+def _is_watched(lab: Lab, run: Run) -> bool:
+    """By somebody who lives and gave a sign lately."""
+    heartbeat = lab.paths.run(run.id).heartbeat
+    watcher = read_identity(heartbeat)
+    gone = not os.path.exists(heartbeat) if watcher is None else not watcher.is_alive
+    return not gone and _silent_seconds(lab, run) <= _HEARTBEAT_PATIENCE_SECONDS
 
 
 def _silent_seconds(lab: Lab, run: Run) -> float:

@@ -107,6 +107,7 @@ class Holder:
     run_id: str
     group: str
     gpus: int
+    is_waiting: bool = False  # its turn has come, but somebody else is on the card
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +147,9 @@ def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
     if wanted > gpus:
         return f"it asks for {_gpus(wanted)}; this machine has {gpus or 'none'}"
     if free == 0:
-        return f"{'the GPU is' if gpus == 1 else f'all {gpus} GPUs are'} in use by {_names(on_cards)}"
+        return f"{'the GPU is' if gpus == 1 else f'all {gpus} GPUs are'} {_taken_by(on_cards)}"
     if free < wanted:
-        return f"it asks for {_gpus(wanted)}; {free} of {gpus} free, the others in use by {_names(on_cards)}"
+        return f"it asks for {_gpus(wanted)}; {free} of {gpus} free, the others {_taken_by(on_cards)}"
     kept = look.kept_for not in ("", run_id)
     return f"{_gpus(free)} free, kept for {look.kept_for}, which has waited longer" if kept else ""
 
@@ -175,6 +176,13 @@ def _ahead_words(ahead: int | None, *, of_sweep: bool) -> str:
 
 def _gpus(count: int) -> str:
     return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def _taken_by(holders: Sequence[Holder]) -> str:
+    """A run that waits for a card itself has none; it only comes first."""
+    using = _names([holder for holder in holders if not holder.is_waiting])
+    waiting = _names([holder for holder in holders if holder.is_waiting])
+    return " and ".join(filter(None, (using and f"in use by {using}", waiting and f"waited for by {waiting}")))
 
 
 def _names(holders: Sequence[Holder]) -> str:
@@ -212,7 +220,8 @@ def active_load(connection: sqlite3.Connection) -> list[tuple[str, int]]:
 
 
 def load_holders(connection: sqlite3.Connection) -> list[Holder]:
-    return [Holder(group=row[0], gpus=row[1], run_id=row[2]) for row in connection.execute(RUNS["active_load"])]
+    rows = connection.execute(RUNS["active_load"])
+    return [Holder(group=row[0], gpus=row[1], run_id=row[2], is_waiting=bool(row[3])) for row in rows]
 
 
 def first_in_queue(connection: sqlite3.Connection, group: str, gpus: int) -> list[str]:

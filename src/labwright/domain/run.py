@@ -105,6 +105,7 @@ class Run:
     launcher: str | None = None
     tmux_target: str | None = None
     slurm_job_id: str | None = None
+    slurm_partition: str | None = None  # where Slurm put it, asked for or not
     node: str | None = None
     gpu_uuids: tuple[str, ...] = ()
     attempt: int = 1

@@ -30,7 +30,7 @@ MOVES: dict[SweepStatus, frozenset[SweepStatus]] = {
     SweepStatus.PAUSED: frozenset({SweepStatus.RUNNING, SweepStatus.COMPLETED, SweepStatus.STOPPED}),
     # Opened again by what gives it more to do: retry-failed and extend.
     SweepStatus.COMPLETED: frozenset({SweepStatus.RUNNING}),
-    SweepStatus.STOPPED: frozenset({SweepStatus.RUNNING}),
+    SweepStatus.STOPPED: frozenset(),
 }
 
 ENDED = frozenset({SweepStatus.COMPLETED, SweepStatus.STOPPED})
@@ -113,5 +113,5 @@ _HINTS = {
     SweepStatus.RUNNING: "It is at work already.",
     SweepStatus.PAUSED: "Resume or stop it.",
     SweepStatus.COMPLETED: "Give it more to do with extend or retry-failed.",
-    SweepStatus.STOPPED: "Give it more to do with extend or retry-failed, or make a new one.",
+    SweepStatus.STOPPED: "Make a new one.",
 }

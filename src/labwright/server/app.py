@@ -12,10 +12,13 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from labwright.agent.chats import ProjectChats
+from labwright.agent.keeper import SessionKeeper
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.llm.models import Models
 from labwright.planning.keeper import PlanKeeper
 from labwright.server import errors
 from labwright.server.auth import Door
@@ -24,17 +27,22 @@ from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
     alerts,
+    approvals,
     cluster,
     dashboard,
     events,
     logs,
     maintenance,
+    memories,
     meta,
     metrics,
+    models,
     notifications,
     plan_work,
     plans,
     runs,
+    sessions,
+    skills,
     sweeps,
 )
 from labwright.server.stream import Hub
@@ -61,6 +69,9 @@ def make_api(lab: Lab) -> FastAPI:
     keeper = SweepKeeper(lab)
     plan_keeper = PlanKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
+    language_models = Models(lab.paths, lab.settings)
+    lab.local.withhold(language_models.key_variables)
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -70,8 +81,10 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
         await anyio.to_thread.run_sync(plan_keeper.start)
+        await anyio.to_thread.run_sync(session_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(session_keeper.close)
         await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
@@ -87,15 +100,16 @@ def make_api(lab: Lab) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
-    app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    for module in (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts):
-        app.include_router(module.router)
-    for module in (notifications, events, maintenance):
-        app.include_router(module.router)
+    app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
+    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills, models)
+    talking = (sessions, approvals, memories)
+    routers = [module.router for module in (*modules, *talking, notifications, events, maintenance)]
+    for router in routers:
+        app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     errors.install(app)
-    describe(app)
+    describe(app, routers)
     return app
 
 

@@ -155,6 +155,13 @@ def actor_of(request: Request) -> Actor:
     return actor
 
 
+def token_of(request: Request) -> str:
+    """What the caller showed."""
+    return _token_in(
+        {name: request.headers[name] for name in ("x-auth-token", "authorization") if name in request.headers}
+    )
+
+
 def allow(*scopes: TokenScope) -> Any:
     """A route's own line of who may call it; the person always may."""
     allowed = frozenset({TokenScope.PERSON, *scopes})

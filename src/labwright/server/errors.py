@@ -14,6 +14,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from labwright.domain import errors
+from labwright.llm.faults import ModelFault
+from labwright.server.fault_words import refusal
 from labwright.store.database import DatabaseDamaged, is_damage
 
 log = logging.getLogger(__name__)
@@ -26,6 +28,7 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
     (errors.TooLarge, 413),
     (errors.Invalid, 422),
     (errors.StorageFailed, 507),
+    (ModelFault, 502),
 ]
 
 _DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
@@ -62,16 +65,20 @@ def _known(request: Request, error: Exception) -> JSONResponse:
     return answer(error)
 
 
-def _invalid(_request: Request, error: Exception) -> JSONResponse:
+def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [(_place(fault["loc"]), fault["msg"]) for fault in error.errors()[:5]]
-    words = "; ".join(f"{'.'.join(map(str, place)) or 'body'}: {said}" for place, said in faults)
-    field = faults[0][0] if faults else ()
-    return answer(errors.Invalid(words, hint="The fields and their types are in /docs.", field=field))
+    broken = next((fault for fault in error.errors() if fault["type"] == "json_invalid"), None)
+    if broken:
+        return answer(_no_json(str(error.body), broken))
+    return answer(refusal(request, error.errors(), error.body))
 
 
-def _place(location: tuple[Any, ...]) -> tuple[str | int, ...]:
-    return tuple(part for part in location if part != "body")
+def _no_json(text: str, fault: dict[str, Any]) -> errors.Invalid:
+    position = fault["loc"][-1]
+    before = text[:position]
+    line, column = before.count("\n") + 1, position - before.rfind("\n")
+    words = f"The body is not JSON: {fault['ctx']['error']} at line {line}, column {column}."
+    return errors.Invalid(words, hint="Send one JSON object; its fields are in /docs.")
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

@@ -19,9 +19,11 @@ from labwright.compute.rebuild import Rebuilt, rebuild
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
+from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.sandbox import containment
 from labwright.server.boot import take_lock
+from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
 
 _DRIVER_SECONDS = 5.0
@@ -54,7 +56,15 @@ def _rebuild(paths: ProjectPaths) -> Rebuilt:
 
 def _check(paths: ProjectPaths) -> list[dict[str, str]]:
     settings = load_settings(paths.project)
-    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver(), _sandbox()]
+    return [
+        _rules(paths),
+        _file_system(paths),
+        _database(paths),
+        _lease_dir(settings),
+        _driver(),
+        _sandbox(),
+        *_language_models(paths, settings),
+    ]
 
 
 def _sandbox() -> dict[str, str]:
@@ -101,7 +111,7 @@ def _database(paths: ProjectPaths) -> dict[str, str]:
     except sqlite3.Error as error:
         said = str(error)
     if said == "ok":
-        return _finding("database", "ok", f"sound, {database.stat().st_size / 1e6:.1f} MB")
+        return _finding("database", "ok", f"sound, {database_bytes(paths) / 1e6:.1f} MB on disk")
     fix = "labwright down, then labwright db rebuild: it keeps the damaged file aside"
     return _finding("database", "fail", f"damaged: {said}", fix)
 
@@ -133,6 +143,17 @@ def _driver() -> dict[str, str]:
     if not found.gpus:
         return _finding("GPU driver", "ok", "none, so runs use the CPU")
     return _finding("GPU driver", "ok", f"{len(found.gpus)} GPUs by {found.source}, driver {found.driver_version}")
+
+
+def _language_models(paths: ProjectPaths, settings: Settings) -> list[dict[str, str]]:
+    """Each one that is configured gets one small question: a key is only good if it opens something."""
+    try:
+        models = Models(paths, settings)
+    except LabwrightError as error:
+        return [_finding("model", "fail", error.message, error.hint)]
+    if not models.configured:
+        return [_finding("model", "ok", "none: offline rules, and nothing leaves this machine")]
+    return [_finding("model", "ok" if one.ok else "fail", one.said, one.hint) for one in models.check()]
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""The description of the API: what FastAPI derives from the routes, plus how to show a token."""
+"""The description of the API: what FastAPI derives from the routes, plus how to show a token and who may call."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 from labwright.server.auth import OPEN_PATHS
 
@@ -15,22 +17,38 @@ _SCHEMES = {
 }
 
 
-def describe(app: FastAPI) -> None:
-    """Make `/openapi.json` say which calls need the token, so that tools (and `/docs`) can send it."""
+SCOPES = "x-scopes"  # of an operation: whose tokens may call it
+_Scopes = dict[tuple[str, str], list[str]]
+
+
+def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    """Make `/openapi.json` say which calls need a token and of which scope, so that tools (and `/docs`) can send it."""
+    scopes = _scopes(routers)
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _with_security(
-                get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+                get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes),
+                scopes,
             )
         return app.openapi_schema
 
     app.openapi = schema  # type: ignore[method-assign]
 
 
-def _with_security(schema: dict[str, Any]) -> dict[str, Any]:
+def _scopes(routers: Sequence[APIRouter]) -> _Scopes:
+    found: _Scopes = {}
+    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
+        checks = [getattr(needed.dependency, "allowed_scopes", ()) for needed in route.dependencies]
+        for method in route.methods or ():
+            found[method.lower(), route.path_format] = sorted(scope for scopes in checks for scope in scopes)
+    return found
+
+
+def _with_security(schema: dict[str, Any], scopes: _Scopes) -> dict[str, Any]:
     schema["components"]["securitySchemes"] = _SCHEMES
     for path, operations in schema["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
             operation["security"] = [] if path in OPEN_PATHS else [{name: []} for name in _SCHEMES]
+            operation[SCOPES] = scopes.get((method, path), [])
     return schema

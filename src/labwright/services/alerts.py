@@ -1,4 +1,4 @@
-"""The verbs of alerts: raise, list, respond."""
+"""The verbs of alerts: raise, get, respond."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def raise_for_run(
         alerts.insert(tx, alert, str(actor))
         remember(tx, key, alert.to_dict())
     return alert
+
+
+def get(lab: Lab, alert_id: str) -> Alert:
+    return alerts.get(lab.db.reader(), alert_id)
 
 
 def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:

@@ -16,7 +16,7 @@ from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
 from labwright.domain.ids import PLAN, is_id
 from labwright.domain.run import ACTIVE, Run
-from labwright.paths import PlanPaths
+from labwright.paths import PlanPaths, ProjectPaths
 from labwright.services import leftovers
 from labwright.services import runs as run_verbs
 from labwright.store import plans, runs
@@ -36,10 +36,15 @@ def sizes(lab: Lab) -> dict[str, Any]:
         "environments": _folder_size(lab.paths.environments),
         "backups": _folder_size(lab.paths.backups),
         "logs": _folder_size(lab.paths.logs),
-        "database": _folder_size(lab.paths.database.parent, f"{lab.paths.database.name}*"),
+        "database": database_bytes(lab.paths),
     }
     free = shutil.disk_usage(lab.paths.state).free
     return {"bytes": parts, "total_bytes": sum(parts.values()), "disk_free_bytes": free}
+
+
+def database_bytes(paths: ProjectPaths) -> int:
+    """With all that stands beside it: what is not yet in the file itself, and damaged ones that were kept aside."""
+    return _folder_size(paths.database.parent, f"{paths.database.name}*")
 
 
 def _folder_size(folder: Path, pattern: str = "**/*") -> int:

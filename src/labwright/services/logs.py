@@ -39,7 +39,7 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
     read_to = start + len(block)
     gap = _gap(paths)
     if gap and start < gap["end"] and read_to > gap["start"]:
-        content, end = _up_to_gap(block, start, gap), gap["end"]
+        content, end = _up_to_gap(block, start, gap).decode(errors="replace"), gap["end"]
         read_to = end
     else:
         if offset < 0 and start > 0:
@@ -55,6 +55,16 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
         "has_more_after": read_to < size,
         "next_offset": end,
     }
+
+
+def read_bytes(lab: Lab, run: Run, offset: int, limit: int) -> bytes:
+    """A piece as it was written, byte by byte; only what the size cap dropped is told in words."""
+    paths = lab.paths.run(run.id)
+    block = _read_block(paths, offset, min(limit, MAX_BYTES))
+    gap = _gap(paths)
+    if gap and offset < gap["end"] and offset + len(block) > gap["start"]:
+        return _up_to_gap(block, offset, gap)
+    return block
 
 
 def grep(lab: Lab, run: Run, pattern: str) -> dict[str, Any]:
@@ -206,8 +216,9 @@ def _gap(paths: RunPaths) -> dict[str, int] | None:
     return gap
 
 
-def _up_to_gap(block: bytes, start: int, gap: dict[str, int]) -> str:
+def _up_to_gap(block: bytes, start: int, gap: dict[str, int]) -> bytes:
     """Where the size cap dropped the middle, say so once instead of showing zeros; the next piece begins behind it."""
-    before = block[: max(0, gap["start"] - start)].decode(errors="replace")
+    before = block[: max(0, gap["start"] - start)]
     dropped = (gap["end"] - gap["start"]) / 1e6
-    return f"{before}\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
+    words = f"\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
+    return before + words.encode()

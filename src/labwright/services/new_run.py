@@ -14,6 +14,7 @@ from typing import Any
 from labwright.compute.environment import for_jobs, split_secrets
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import keep_secrets, snapshot_root
+from labwright.compute.slurm.probe import count_gpus
 from labwright.compute.slurm.resources import check_extra
 from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
@@ -88,7 +89,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
     workdir = _check_workdir(lab, wanted.workdir)
     check_extra((wanted.slurm or {}).get("extra", []))
     if lab.cluster.current.type is ClusterType.SLURM:
-        refuse_nested(wanted.command)
+        refuse_nested(wanted.command, workdir)
     plain, secrets = split_secrets(wanted.env)
     env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
@@ -202,7 +203,16 @@ def _from_slurm(wanted: NewRun) -> GpuPlan:
     warnings = []
     if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
         warnings.append("gpuwrap is off for this run: on Slurm the cards of a job are its own while it runs.")
+    gres = _asked_gres(wanted.slurm or {})
+    if wanted.gpus and gres and count_gpus(gres) != wanted.gpus:
+        warnings.append(f"gpus is {wanted.gpus}, but gres={gres} counts: that is what Slurm is asked for.")
     return GpuPlan(gpus=wanted.gpus or 0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
+
+
+def _asked_gres(slurm: dict[str, Any]) -> str:
+    """Of its own field, or among the further options, which come last and win."""
+    further = [str(item).removeprefix("--gres=") for item in slurm.get("extra", ()) if str(item).startswith("--gres=")]
+    return further[-1] if further else str(slurm.get("gres") or "")
 
 
 def _without_gpus(wanted: NewRun) -> GpuPlan:

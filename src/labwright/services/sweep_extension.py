@@ -65,9 +65,25 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         if values is None or more is None:
             found[name] = {**old[name], **spec}
         else:
+            _check_kind(name, values, more)
             known = {json.dumps(value) for value in values}
             found[name] = _with_values(old[name], [*values, *(v for v in more if json.dumps(v) not in known)])
     return found
+
+
+def _check_kind(name: str, values: list[Any], more: list[Any]) -> None:
+    """A word among numbers is a slip of the fingers, and its run would fail or, worse, would not."""
+    odd = [value for value in more if not _is_number(value)]
+    if odd and all(_is_number(value) for value in values):
+        raise Invalid(
+            f"{name} has numbers; {json.dumps(odd[0], ensure_ascii=False)} is none.",
+            hint="Give numbers too, or make a new sweep.",
+            field=("parameters", name),
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _values_of(spec: Any) -> list[Any] | None:

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets
@@ -175,7 +176,7 @@ class SweepKeeper:
             if sweep.status is not SweepStatus.RUNNING or any(counts[status] for status in _UNENDED):
                 return
             facts = {**sweep_views.best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
-            done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(counts), **facts)
+            done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(tx.connection, sweep_id, counts), **facts)
             change(self._lab, tx, sweep, done, SYSTEM)
         forget_secrets(self._lab, sweep_id)
 
@@ -212,6 +213,8 @@ def _explained(sweep: Sweep, rule: str) -> str:
     return f" Answer raise to give it {sweep.first_budget.get(part, sweep.budget[part]):g} {part} more, or stop."
 
 
-def _summary(counts: dict[str, int]) -> str:
-    bad = {status: counts[status] for status in ("failed", "lost", "stopped") if counts[status]}
-    return ", ".join(f"{count} {status}" for status, count in bad.items())
+def _summary(connection: sqlite3.Connection, sweep_id: str, counts: dict[str, int]) -> str:
+    """What came to nothing in the end: a failure that was tried again counts by what became of that."""
+    left = Counter(str(run.status) for run in sweeps.failed_runs(connection, sweep_id))
+    bad = {"failed": left["failed"], "lost": left["lost"], "stopped": counts[RunStatus.STOPPED]}
+    return ", ".join(f"{count} {status}" for status, count in bad.items() if count)

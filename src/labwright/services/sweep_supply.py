@@ -17,8 +17,8 @@ from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.adaptive import Trial, TrialState, propose
 from labwright.services.new_sweep import runs_for
+from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
 from labwright.services.sweep_views import outcomes
-from labwright.services.sweeps import add_runs, queue_ready, wall_seconds
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
 
@@ -54,6 +54,12 @@ class Supply:
         """Used up by what has run so far, whatever else was promised."""
         used = replace(self._ledger(with_promises=False), run_seconds=0.0)
         return what_is_short(self._sweep.budget, replace(used, runs=used.runs - 1)) is not None
+
+    def cannot_go_on(self) -> Short | None:
+        """What is short, if nothing is queued that may still run and no more may be."""
+        if not self._sweep.is_rationed or not (self._ready or self._may_ask()):
+            return None
+        return self._short_for_good() if self.is_overrun or not self.queued else None
 
     def top_up(self) -> Short | None:
         """Queue what may be queued; answers what is short if a budget holds something back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,17 @@ from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Alert
 from labwright.domain.budget import raised
-from labwright.domain.clock import epoch_seconds, now
+from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.ids import SWEEP, new_id
-from labwright.domain.run import Run, RunRecord, RunStatus
+from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.files import write_json
 from labwright.services import runs as run_verbs
 from labwright.services.new_sweep import NewSweep, again, plan_sweep, started
 from labwright.services.sweep_extension import Extension, extended
+from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
+from labwright.services.sweep_supply import Supply
 from labwright.services.sweep_views import outcomes
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
@@ -30,6 +32,7 @@ from labwright.store.idempotency import IdempotencyKey, recall, remember
 
 BUDGET_RULE = "sweep_budget:"  # and which part of it
 RAISE, CONTINUE, STOP = "raise", "continue", "stop"
+_BUDGET_FLAGS = {"runs": "--runs N", "gpu_hours": "--gpu-hours H", "wall_seconds": "--wall-time TIME"}
 _WITH_ITS_SWEEP = "its sweep was stopped"
 
 
@@ -115,11 +118,6 @@ def _made_before(lab: Lab, sweep_id: str | None) -> Sweep | None:
     return None
 
 
-def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
-    runs.insert_many(tx, made, str(actor))
-    lab.journal.note_records(record.text for record in made)  # before the commit, as for single runs
-
-
 def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
@@ -134,17 +132,6 @@ def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
 
 
 _ALL = 1 << 30
-
-
-def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
-    """The next of those that the sweep made and has not queued yet; answers how many there were.
-
-    Not in the journal: after a rebuild they are ready again, and the keeper queues them again.
-    """
-    found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
-    at = now()
-    runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in found], str(actor))
-    return len(found)
 
 
 def pause(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
@@ -162,24 +149,30 @@ def clock_stopped(sweep: Sweep) -> dict[str, Any]:
     return {"active_seconds": wall_seconds(sweep), "running_since": None}
 
 
-def wall_seconds(sweep: Sweep) -> float:
-    """How long it has been at work, without pauses."""
-    if sweep.running_since is None:
-        return sweep.active_seconds
-    return sweep.active_seconds + max(0.0, epoch_seconds(now()) - epoch_seconds(sweep.running_since))
-
-
 def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None = None) -> Sweep:
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status is not SweepStatus.PAUSED:
             raise Conflict(f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="There is nothing to resume.")
+        funded = sweep.evolve(budget={**sweep.budget, **(budget or {})})
+        _check_budget(lab, funded)
         failures, _ = outcomes(tx.connection, sweep)
-        facts = {"failures_accepted": failures, "budget": {**sweep.budget, **(budget or {})}}
-        resumed = change(lab, tx, sweep, started(sweep, **facts), actor)
+        resumed = change(lab, tx, sweep, started(funded, failures_accepted=failures), actor)
         _clear_alerts(tx, sweep_id, actor)
     lab.wake()
     return resumed
+
+
+def _check_budget(lab: Lab, sweep: Sweep) -> None:
+    """One that would pause again at once is not resumed."""
+    short = Supply(lab, sweep).cannot_go_on()
+    if short:
+        part, words = short
+        raise Conflict(
+            f"Sweep {sweep.id} cannot go on, its budget does not allow another run: {words}.",
+            hint=f"Raise it: labwright sweep resume {sweep.id} {_BUDGET_FLAGS[part]}, or send `budget` with a larger "
+            f"`{part}`.",
+        )
 
 
 def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
@@ -231,11 +224,11 @@ class Added:
 
 def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
     """New runs for what failed or was lost and was not tried again since. The old ones stay as they are."""
-    before = sweeps.get(lab.db.reader(), sweep_id)
-    if before.status is SweepStatus.DRAFT:
-        raise Conflict(f"Sweep {sweep_id} has not been started.", hint="Start it first.")
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
+        if sweep.status is SweepStatus.DRAFT:
+            raise Conflict(f"Sweep {sweep_id} has not been started.", hint="Start it first.")
+        _check_not_stopped(sweep)
         failed = sweeps.failed_runs(tx.connection, sweep_id)
         if not failed:
             raise Conflict(f"No run of sweep {sweep_id} is left to retry.", hint="Nothing failed, or it was retried.")
@@ -255,6 +248,7 @@ def extend(lab: Lab, sweep_id: str, wanted: Extension, actor: Actor) -> Added:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.is_wild:
             raise Conflict(f"Sweep {sweep_id} is wild.", hint="Runs join it with sweep_id; there is nothing to extend.")
+        _check_not_stopped(sweep)
         if sweep.plan_id is not None:
             raise Conflict(f"Sweep {sweep_id} belongs to plan {sweep.plan_id}.", hint="Plan the further runs.")
         grown, made, already = extended(tx.connection, sweep, wanted, _opened)
@@ -272,7 +266,16 @@ def _reopened(lab: Lab, tx: Transaction, sweep: Sweep, actor: Actor) -> Sweep:
 
 
 def _opened(sweep: Sweep) -> Sweep:
-    return started(sweep) if sweep.status in ENDED else sweep
+    return started(sweep) if sweep.status is SweepStatus.COMPLETED else sweep
+
+
+def _check_not_stopped(sweep: Sweep) -> None:
+    """Whoever stopped it wanted nothing more of it to run; what it lacks is for a sweep of its own."""
+    if sweep.status is SweepStatus.STOPPED:
+        raise Conflict(
+            f"Sweep {sweep.id} was stopped; nothing in it is started any more.",
+            hint="Make a new sweep; pause is for one that is to go on later.",
+        )
 
 
 def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:

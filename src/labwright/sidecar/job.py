@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import shutil
 import signal
 import subprocess
-import termios
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +14,14 @@ from labwright.files import read_json
 from labwright.paths import RunPaths
 from labwright.processes import RUN_ID_VARIABLE
 from labwright.sidecar.slurm import environment_on_node
+from labwright.sidecar.terminal import Terminal, open_endless_pipe, take_terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     pid: int
     input_path: str  # what is written there reaches the job
-    terminal: int | None = None  # our end of its pty
-    keys: int | None = None  # what is to be typed into the pty arrives here
+    terminal: Terminal | None = None
 
 
 def start_job(
@@ -34,7 +31,7 @@ def start_job(
     if on_terminal:
         return _start_on_terminal(paths, workdir, environment, lease_fds)
     output = os.open(paths.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    stdin = _open_endless_pipe()
+    stdin = open_endless_pipe()
     try:
         child = _spawn(paths, workdir, environment, lease_fds, stdin, output)
     finally:
@@ -44,26 +41,16 @@ def start_job(
 
 
 def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int]) -> Job:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, b"\x28\x00\x78\x00\x00\x00\x00\x00")  # 40 × 120 until a viewer says
-    os.set_inheritable(ours, False)
+    terminal = Terminal(paths.output)
+    variables = {"TERM": "xterm-256color", **environment}
     try:
-        child = _spawn(paths, workdir, {"TERM": "xterm-256color", **environment}, lease_fds, theirs, theirs)
+        child = _spawn(paths, workdir, variables, lease_fds, terminal.theirs, terminal.theirs)
+    except OSError:
+        terminal.close()
+        raise
     finally:
-        os.close(theirs)
-    keys = _open_endless_pipe()
-    os.set_blocking(keys, False)
-    return Job(pid=child, input_path=f"/proc/{os.getpid()}/fd/{keys}", terminal=ours, keys=keys)
-
-
-def _open_endless_pipe() -> int:
-    """Open both ways, so that it is never at its end: keys may come at any time."""
-    reader, writer = os.pipe()
-    try:
-        return os.open(f"/proc/self/fd/{reader}", os.O_RDWR | os.O_CLOEXEC)
-    finally:
-        os.close(reader)
-        os.close(writer)
+        os.close(terminal.theirs)
+    return Job(pid=child, input_path=terminal.input_path, terminal=terminal)
 
 
 def _spawn(
@@ -84,14 +71,14 @@ def _spawn(
         stderr=output,
         start_new_session=True,
         pass_fds=tuple(lease_fds),
-        preexec_fn=_take_terminal if os.isatty(stdin) else None,
+        preexec_fn=_on_terminal if os.isatty(stdin) else None,
     )
     process.returncode = 0  # the supervisor reaps all its children itself
     return process.pid
 
 
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+def _on_terminal() -> None:
+    take_terminal()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -7,6 +7,8 @@ so that `stop` and the time limit still work.
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
 import signal
 import time
@@ -14,7 +16,7 @@ from typing import Any
 
 from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
-from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, processes_of_run
+from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, identity, processes_of_run
 from labwright.sidecar.gpuwrap import foreign_processes
 from labwright.sidecar.output_cap import OutputCap
 from labwright.sidecar.record import RunRecord
@@ -109,10 +111,22 @@ class Monitor:
         self._notice_output()
 
     def _beat(self) -> None:
+        if not self._beat_at:
+            self._say_who_watches()
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _HEARTBEAT_SECONDS
-            os.close(os.open(self.paths.heartbeat, os.O_WRONLY | os.O_CREAT, 0o600))
             os.utime(self.paths.heartbeat)
+
+    def _say_who_watches(self) -> None:
+        """Another watcher is sent once this one is gone, or silent for long."""
+        fd = os.open(self.paths.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(fd, json.dumps(identity(os.getpid()).to_dict()).encode())
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise  # a full disk keeps the name, not the beat: then silence alone tells
+        finally:
+            os.close(fd)
 
     def _notice_output(self) -> None:
         with contextlib.suppress(FileNotFoundError):

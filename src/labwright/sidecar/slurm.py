@@ -38,7 +38,8 @@ def facts_of(environ: dict[str, str]) -> dict[str, str]:
     job = environ.get("SLURM_JOB_ID", "")
     if "SLURM_ARRAY_JOB_ID" in environ:
         job = f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
-    return {"slurm_job_id": job, "node": environ.get("SLURMD_NODENAME", "")}
+    partition, node = environ.get("SLURM_JOB_PARTITION", ""), environ.get("SLURMD_NODENAME", "")
+    return {"slurm_job_id": job, "slurm_partition": partition, "node": node}
 
 
 def environment_on_node(stored: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import resource
 import select
@@ -15,13 +14,13 @@ import signal
 import time
 import traceback
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from labwright.files import read_json
 from labwright.gpu.lease import Lease
 from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
+from labwright.sidecar.exit_words import facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
@@ -30,11 +29,11 @@ from labwright.sidecar.record import RunRecord, load_spec
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.run_metrics import has_something_to_take
 from labwright.sidecar.sources.start import Start, note_start
+from labwright.sidecar.terminal import Terminal
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
-_OWED_OUTPUT_BYTES = 1 << 20
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
@@ -68,7 +67,6 @@ class Supervisor:
         self._disk_was_full = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
-        self._owed_output = b""
         self._stopping = ""
         self._terminated = False
         self._warned: int | None = None
@@ -141,6 +139,7 @@ class Supervisor:
                     return {"status": "failed", "reason": outcome.reason, "error": outcome.message}
                 if not isinstance(outcome, Busy):
                     self._lease = outcome.lease
+                    self.record.event("leased", gpu_uuids=list(outcome.lease.uuids), wake=False)
                     self._note_warnings(outcome.warnings)
                     return None
                 if outcome.reason != said:
@@ -258,7 +257,8 @@ class Supervisor:
 
     def _end_leftovers(self) -> None:
         """What the command left running ends with it; otherwise it would go on untracked."""
-        self._drain_terminal()
+        if self._terminal:
+            self._terminal.drain()
         if set(children_of(os.getpid())) - {self._monitor_pid}:
             count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
             if count:
@@ -287,70 +287,28 @@ class Supervisor:
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal, a key, terminal output or the time."""
-        terminal, keys = (self._job.terminal, self._job.keys) if self._job else (None, None)
-        sources = [fd for fd in (self._wakeups, terminal, keys) if fd is not None]
+        terminal = self._terminal
+        sources = [self._wakeups, *(terminal.sources if terminal else ())]
         ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
         if self._wakeups in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeups, 4096)
-        if terminal is not None and keys is not None:
-            self._pump(terminal, keys, ready)
-        self._flush_output()
+        if terminal:
+            terminal.pump(ready)
+
+    @property
+    def _terminal(self) -> Terminal | None:
+        return self._job.terminal if self._job else None
+
+    def _pump_and_reap(self) -> None:
+        if self._terminal:
+            self._terminal.drain()
+        self._reap()
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._stop_requested():
             self._sleep(min(_CONTROL_POLL_SECONDS, deadline - time.monotonic()))
-
-    # -- the terminal of a tty run
-
-    def _pump(self, terminal: int, keys: int, ready: list[int]) -> None:
-        if keys in ready:
-            os.write(terminal, os.read(keys, 4096))
-        if terminal in ready:
-            self._copy_output(terminal)
-
-    def _copy_output(self, terminal: int) -> bool:
-        try:
-            block = os.read(terminal, 65536)
-        except OSError:  # the last process closed its end
-            block = b""
-        if not block:
-            self._close_terminal()
-            return False
-        self._owed_output += block
-        self._flush_output()
-        return True
-
-    def _close_terminal(self) -> None:
-        assert self._job is not None and self._job.terminal is not None and self._job.keys is not None
-        os.close(self._job.terminal)
-        os.close(self._job.keys)
-        self._job = replace(self._job, terminal=None, keys=None)
-
-    def _flush_output(self) -> None:
-        """A full disk delays what the terminal showed; of very much the newest part is kept."""
-        if self._owed_output:
-            try:
-                with open(self.paths.output, "ab", buffering=0) as output:
-                    written = output.write(self._owed_output) or 0
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                written = 0
-            self._owed_output = self._owed_output[written:][-_OWED_OUTPUT_BYTES:]
-
-    def _drain_terminal(self) -> None:
-        terminal = self._job.terminal if self._job else None
-        if terminal is None:
-            return
-        while select.select([terminal], [], [], 0)[0]:
-            if not self._copy_output(terminal):
-                return
-
-    def _pump_and_reap(self) -> None:
-        self._drain_terminal()  # a job that blocks on a full terminal could not handle its TERM
-        self._reap()
 
     # -- the monitor
 
@@ -378,8 +336,8 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
             for fd in self._lease.fds if self._lease else ():
                 os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
-            if self._job and self._job.terminal is not None:
-                os.close(self._job.terminal)  # nor a terminal that nobody reads once the supervisor is gone
+            if self._terminal:
+                self._terminal.close()  # nor a terminal that nobody reads once the supervisor is gone
             Monitor(self.paths, self.spec, self.record, self._started, self._at_start).watch()
             os._exit(0)
         except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
@@ -424,11 +382,7 @@ class Supervisor:
         status = self._job_status or 0
         if self._slurm and not self._stopping:
             self._notice_termination(status)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            facts: dict[str, Any] = {"exit_code": 128 + number, "signal": number, "error": _signal_words(number)}
-        else:
-            facts = _exit_code_facts(os.WEXITSTATUS(status))
+        facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full, so what it printed last had no room"
         return {**facts, **self._status_facts(facts["exit_code"])}
@@ -439,7 +393,7 @@ class Supervisor:
 
     def _notice_termination(self, status: int) -> None:
         """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""
-        if _is_by_term(status):
+        if is_by_term(status):
             self._sleep(_TERM_SPREAD_SECONDS)
         if self._terminated:
             self._stopping = "terminated"
@@ -497,27 +451,3 @@ class Supervisor:
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
-
-
-def _is_by_term(status: int) -> bool:
-    if os.WIFSIGNALED(status):
-        return os.WTERMSIG(status) == signal.SIGTERM
-    return os.WEXITSTATUS(status) == 128 + signal.SIGTERM
-
-
-def _exit_code_facts(code: int) -> dict[str, Any]:
-    if 128 < code <= 128 + signal.NSIG:
-        number = code - 128
-        return {
-            "exit_code": code,
-            "signal": number,
-            "error": f"{_signal_words(number)}, as the shell reports it",
-        }
-    return {"exit_code": code, "signal": None, "error": f"Exit code {code}" if code else None}
-
-
-def _signal_words(number: int) -> str:
-    try:
-        return f"Signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        return f"Signal {number}"

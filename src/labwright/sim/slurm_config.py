@@ -76,7 +76,7 @@ def free_ports(count: int) -> list[int]:
     for port in random.sample(_PORTS, k=len(_PORTS)):
         with socket.socket() as probe:
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind(("", port))
             except OSError:
                 continue
         found.append(port)
@@ -85,13 +85,26 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def _own_address() -> str:
+    """Where Slurm's daemons listen when they are not to listen everywhere: at what this machine's name leads to.
+
+    127.0.1.1 on a usual Debian; where the name leads nowhere they have to listen everywhere, and munge is the door.
+    """
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return ""
+
+
 def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[int], timers: Timers) -> str:
-    settings = {**_identity(layout, ports[0]), **_behaviour(timers), **_jobs(layout)}
+    address = _own_address()
+    settings = {**_identity(layout, ports[0], address), **_behaviour(timers), **_jobs(layout)}
     lines = [f"{name}={value}" for name, value in settings.items()]
     gres = f" Gres=gpu:sim:{gpus}" if gpus else ""
     for name, port in zip(names, ports[1:], strict=True):
         size = f"CPUs={_CPUS_A_NODE} RealMemory={_MEMORY_A_NODE_MB}{gres}"
-        lines.append(f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} {size} State=UNKNOWN")
+        place = f"NodeHostname=localhost NodeAddr={address or '127.0.0.1'} Port={port}"
+        lines.append(f"NodeName={name} {place} {size} State=UNKNOWN")
     everywhere = f"Nodes={','.join(names)} MaxTime=INFINITE State=UP"
     lines.append(f"PartitionName=main Default=YES {everywhere} GraceTime={timers.kill_wait_seconds}")
     lines.append(f"PartitionName=debug Nodes={names[0]} MaxTime=10 State=UP")
@@ -99,11 +112,11 @@ def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[
     return "\n".join(lines) + "\n"
 
 
-def _identity(layout: Layout, port: int) -> dict[str, object]:
+def _identity(layout: Layout, port: int, address: str) -> dict[str, object]:
     user = getpass.getuser()
     return {
         "ClusterName": "sim",
-        "SlurmctldHost": "localhost(127.0.0.1)",
+        "SlurmctldHost": f"localhost({address or '127.0.0.1'})",
         "SlurmUser": user,
         "SlurmdUser": user,
         "AuthType": "auth/munge",
@@ -116,7 +129,7 @@ def _identity(layout: Layout, port: int) -> dict[str, object]:
         "SlurmdLogFile": layout.logs / "slurmd-%n.log",
         "StateSaveLocation": layout.state,
         "SlurmdSpoolDir": layout.spool / "%n",
-        "CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny",  # loopback only
+        **({"CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny"} if address else {}),
     }
 
 

@@ -33,6 +33,7 @@ class LocalLauncher:
         self._log = log
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None
+        self._watchers: dict[str, subprocess.Popen[bytes]] = {}  # by run, until they have ended
 
     def withhold(self, names: Iterable[str]) -> None:
         """Variables that no run is to have, nor any file to name."""
@@ -61,11 +62,17 @@ class LocalLauncher:
 
     def adopt(self, run: Run) -> None:
         """Give a job that outlived its supervisor somebody who watches it."""
-        self._sidecar("adopt", str(run.run_dir), stdin=subprocess.DEVNULL)
+        self._watch("adopt", run)
 
     def watch_external(self, run: Run) -> None:
         """Give a script that was started by hand somebody who samples it, judges its curves and tells of its end."""
-        self._sidecar("external", str(run.run_dir), stdin=subprocess.DEVNULL)
+        self._watch("external", run)
+
+    def _watch(self, verb: str, run: Run) -> None:
+        """One at a time: who was sent a moment ago may not have given a sign yet."""
+        self._watchers = {name: watcher for name, watcher in self._watchers.items() if watcher.poll() is None}
+        if run.id not in self._watchers:
+            self._watchers[run.id] = self._sidecar(verb, str(run.run_dir), stdin=subprocess.DEVNULL)
 
     def _sidecar(self, *arguments: str, stdin: int) -> subprocess.Popen[bytes]:
         self._log.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.domain.cluster import Partition
@@ -13,7 +13,8 @@ from labwright.domain.cluster import Partition
 SINFO_TIMEOUT_SECONDS = 10.0
 DEFAULT_ARRAY_SIZE = 1001
 _SEPARATOR = "\x1f"
-_FIELDS = ("%N", "%P", "%a", "%l", "%c", "%G", "%T")  # node, partition, up or down, time limit, CPUs, gres, state
+# node, partition, up or down, time limit, CPUs, memory in MB, gres, state
+_FIELDS = ("%N", "%P", "%a", "%l", "%c", "%m", "%G", "%T")
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,(]+)*?:(\d+)(?=[(,]|$)")
 _CONFIGURATION = "/etc/slurm/slurm.conf"
 _UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
@@ -30,6 +31,7 @@ class NodeRow:
     availability: str
     time_limit_seconds: int | None
     cpus: int
+    memory_mb: int
     gpus: int
     state: str
 
@@ -63,6 +65,15 @@ class SlurmProbe:
     @property
     def cpu_count(self) -> int:
         return sum(row.cpus for row in self.nodes.values())
+
+    @property
+    def memory_mb(self) -> int:
+        return sum(row.memory_mb for row in self.nodes.values())
+
+    @property
+    def well(self) -> SlurmProbe:
+        """Without the nodes on which nothing can start now."""
+        return replace(self, rows=tuple(row for row in self.rows if not row.is_unwell))
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
@@ -106,17 +117,24 @@ def read_rows(text: str) -> list[NodeRow]:
 
 
 def _row(cells: Iterable[str]) -> NodeRow:
-    node, partition, availability, limit, cpus, gres, state = (cell.strip() for cell in cells)
+    node, partition, availability, limit, cpus, memory, gres, state = (cell.strip() for cell in cells)
     return NodeRow(
         node=node,
         partition=partition.rstrip("*"),
         is_default=partition.endswith("*"),
         availability=availability,
         time_limit_seconds=read_duration(limit),
-        cpus=int(re.match(r"\d*", cpus)[0] or 0),  # type: ignore[index]  # it always matches
+        cpus=_leading_number(cpus),
+        memory_mb=_leading_number(memory),
         gpus=count_gpus(gres),
         state=state.lower(),
     )
+
+
+def _leading_number(text: str) -> int:
+    """`16`, and `16+` where the nodes of a line differ."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
 
 
 def count_gpus(gres: str) -> int:

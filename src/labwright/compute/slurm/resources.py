@@ -110,7 +110,7 @@ def sbatch_options(run: Run, defaults: SlurmDefaults) -> tuple[str, ...]:
     """Runs with equal options fit into one array."""
     asked = run.slurm or {}
     wanted = {name: getattr(defaults, name) for name in _FIELDS}
-    _override(wanted, srun_sizes(run.command))
+    _override(wanted, srun_sizes(run.command, Path(run.workdir)))
     _override(wanted, {name: asked.get(name) for name in _FIELDS})
     if run.gpus and not asked.get("gres"):
         _override(wanted, {"gres": f"gpu:{run.gpus}"})

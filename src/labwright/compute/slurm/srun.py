@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
+from labwright.compute.slurm.shell_commands import commands_in
 from labwright.domain.errors import Invalid
 
 _LONG = {
@@ -29,53 +28,29 @@ _SHORT_WITH_VALUE = frozenset("NncGpACtwxJoeiDmdBLTSMKrq")  # of srun; others ar
 _LONG_SWITCHES = frozenset(
     ["exclusive", "overlap", "label", "unbuffered", "pty", "verbose", "quiet", "overcommit", "exact", "preserve-env"]
 )
-_BEFORE_A_COMMAND = frozenset(["exec", "time", "env", "nohup", "command", "then", "do", "else", "!", "{", "sudo", "if"])
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_ENDS_A_COMMAND = re.compile(r"[;&|()]+")
 
 
-def srun_sizes(command: str) -> dict[str, str]:
+def srun_sizes(command: str, folder: Path | None = None) -> dict[str, str]:
     """Options of the command's `srun`s under their long names; of several the largest number, else the first."""
     found: dict[str, str] = {}
-    for words in commands_in(command):
-        if os.path.basename(words[0]) == "srun":
-            for name, value in _options(words[1:]):
+    for call in commands_in(command, folder):
+        if call.program == "srun":
+            for name, value in _options(call.words[1:]):
                 found[name] = _larger(name, found.get(name), value)
     return found
 
 
-def refuse_nested(command: str) -> None:
-    for words in commands_in(command):
-        program = os.path.basename(words[0])
-        if program in ("sbatch", "salloc"):
+def refuse_nested(command: str, folder: Path | None = None) -> None:
+    """Also where it is hidden in a script of the project."""
+    for call in commands_in(command, folder):
+        if call.program in ("sbatch", "salloc"):
+            where = f"{call.place.script} calls" if call.place.script else "The command calls"
             raise Invalid(
-                f"The command calls {program}; the run itself is sent to Slurm already.",
+                f"{where} {call.program}; the run itself is sent to Slurm already.",
                 hint="Send what the batch script runs as `command`, and its #SBATCH lines as `gpus`, `cpus`, "
                 "`memory_mb`, `time_limit_seconds`, `nodes` and `slurm` {partition, account, qos, constraint, gres, "
                 "extra}.",
             )
-
-
-def commands_in(text: str) -> Iterator[list[str]]:
-    """The simple commands of a piece of shell, each as words; good enough to find a program's name and options."""
-    for line in text.replace("\\\n", " ").splitlines():
-        words: list[str] = []
-        for word in [*_words(line), ";"]:
-            if _ENDS_A_COMMAND.fullmatch(word):
-                yield from [words] if words else []
-                words = []
-            elif words or not (_ASSIGNMENT.match(word) or word in _BEFORE_A_COMMAND):
-                words.append(word)
-
-
-def _words(line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    try:
-        return list(lexer)
-    except ValueError:  # a quote that ends on another line
-        return line.split()
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import secrets
-import shutil
 import threading
-import time
-from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import Actor
 from labwright.domain.cluster import ClusterType
-from labwright.domain.errors import Conflict
-from labwright.domain.ids import RUN, id_of
-from labwright.domain.run import REHEARSAL, Run, RunStatus
+from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.run import RunStatus
 from labwright.planning.ir import PlanIR, read_ir
-from labwright.planning.last_words import last_words
 from labwright.planning.rehearsal.code_paths import Config, paths_to_try
-from labwright.planning.rehearsal.fence import fenced
-from labwright.planning.rehearsal.prediction import Measured, is_telling, predict, run_seconds
-from labwright.planning.rehearsal.project_copy import make_copy
+from labwright.planning.rehearsal.prediction import Measured, around, is_telling, predict, run_seconds
 from labwright.planning.rehearsal.record import Prediction, Rehearsal, Rehearse, RehearsedRun
 from labwright.planning.rehearsal.shortening import Shortening, scaling, shortenings
+from labwright.planning.rehearsal.trials import Trials
 from labwright.planning.scan import EntryPoint, ProjectScan
-from labwright.planning.waiting import wait_for
 from labwright.sandbox import containment
-from labwright.services import runs as run_verbs
-from labwright.services.new_run import NewRun
-from labwright.store import runs
-from labwright.workflow import Configuration, Experiment
 from labwright.workspace import PlanWorkspaceHandle
 
 _RUN_SECONDS = 30.0  # longer than that nothing is tried
-_PATIENCE_SECONDS = 600.0  # for the queue of a busy machine
-_PENDING = "validation/rehearsal.pending.json"
 _MEASURED = 2  # configurations: the first and the last of those that are tried
 _LONGER, _TRIES = 10, 2  # a rate is looked for in runs so many times as long, so often
-_WORDS = 6
 _NEEDS_NETWORK = (
     "Name or service not known", "Temporary failure in name resolution", "Network is unreachable",
     "Could not resolve host", "ConnectionError", "URLError", "Failed to establish a new connection",
@@ -57,7 +40,8 @@ def rehearse_on(lab: Lab, actor: Actor, *, enabled: bool = True, stopping: threa
         why_not = _why_not(lab, scan, ir, entry)
         if why_not or entry is None:
             return Rehearsal(outcome="not_possible", reason=why_not)
-        return _Stage(lab, actor, handle, scan, ir, entry, stopping or threading.Event()).play()
+        trials = Trials(lab, actor, handle, scan, ir, _RUN_SECONDS)
+        return _Stage(lab, ir, entry, trials, stopping or threading.Event()).play()
 
     return rehearse
 
@@ -80,34 +64,22 @@ def _why_not(lab: Lab, scan: ProjectScan, ir: PlanIR, entry: EntryPoint | None) 
 
 
 class _Stage:
-    """One rehearsal. What it makes is named by a token that a kill leaves behind, so that it goes on and not anew."""
+    """One rehearsal: try every way, then tell what became of it and how long all will take."""
 
-    def __init__(
-        self,
-        lab: Lab,
-        actor: Actor,
-        handle: PlanWorkspaceHandle,
-        scan: ProjectScan,
-        ir: PlanIR,
-        entry: EntryPoint,
-        stopping: threading.Event,
-    ) -> None:
-        self._lab, self._actor, self._handle, self._scan, self._ir = lab, actor, handle, scan, ir
-        self._entry, self._stopping = entry, stopping
-        self._token = _token(handle)
-        self._copy = lab.paths.rehearsals / self._token
-        self._experiment = Experiment(ir.experiment.id, ir.experiment.command, switches=ir.experiment.switches)
+    def __init__(self, lab: Lab, ir: PlanIR, entry: EntryPoint, trials: Trials, stopping: threading.Event) -> None:
+        self._lab, self._ir, self._entry, self._trials, self._stopping = lab, ir, entry, trials, stopping
         swept = {parameter.flag for parameter in ir.workflow.grid.parameters}
         self._shortenings = shortenings(entry, ir.experiment.command, swept)
-        self._made: list[str] = []
         self._timings: list[RehearsedRun] = []
 
     def play(self) -> Rehearsal:
-        if not self._copy.exists():
-            self._copy.parent.mkdir(mode=0o700, exist_ok=True)
-            make_copy(Path(self._scan.folder), self._copy)
-        found = self._try_all()
-        self._clear_up()  # not after a stop or a kill: then it goes on
+        try:
+            found = self._try_all()
+        except Conflict as error:
+            found = Rehearsal(outcome="not_possible", reason=error.message)
+        except Invalid as error:
+            found = Rehearsal(outcome="failed", reason=f"a run of it is refused: {error.message} {error.hint}".rstrip())
+        self._trials.clear_up()  # not after a stop or a kill: then it goes on
         return found
 
     def _try_all(self) -> Rehearsal:
@@ -115,11 +87,8 @@ class _Stage:
         short = self._shortenings[0] if self._shortenings else None
         amount = short.least if short else None
         for config in configs:
-            self._start(config, short, amount)
-        try:
-            tried = [self._finish(config, short, amount) for config in configs]
-        except Conflict as error:
-            return Rehearsal(outcome="not_possible", reason=error.message)
+            self._trials.start(config, short, amount)
+        tried = [self._trials.finish(config, short, amount, self._stopping) for config in configs]
         failed = [run for run in tried if run.status != RunStatus.FINISHED and not run.over_time]
         notes = (*left_out, *self._notes(short, tried))
         if failed:
@@ -146,72 +115,6 @@ class _Stage:
         reason = f"{self._entry.path} with {values} {failed.status}:\n{failed.said}"
         return Rehearsal(outcome="failed", reason=reason, runs=tuple(tried), notes=notes)
 
-    # -- runs
-
-    def _id(self, config: Config, short: Shortening | None, amount: object) -> str:
-        length = short.words(amount) if short else ""
-        return id_of(RUN, json.dumps([self._token, config, length], sort_keys=True).encode())
-
-    def _start(self, config: Config, short: Shortening | None, amount: object) -> str:
-        grid, run_id = self._ir.workflow.grid, self._id(config, short, amount)
-        seed = grid.seeds[0] if grid.seeds else None
-        command = self._experiment.command_for(Configuration(config, seed), {})
-        if short is not None:
-            command = short.apply(command, amount, self._scan.environment.activation)
-        gpus = self._ir.experiment.resources.gpus or None
-        on_gpus = self._lab.cluster.current.type is ClusterType.LOCAL_GPU
-        wanted = NewRun(
-            id=run_id,
-            name=f"rehearsal of {self._ir.experiment.id}",
-            command=fenced(self._lab, Path(self._scan.folder), self._copy, command, gpus=on_gpus),
-            plan_id=self._handle.id,
-            tags=(REHEARSAL,),
-            params=config,
-            seed=seed,
-            workdir=str(self._copy),
-            gpus=gpus,
-            time_limit_seconds=_RUN_SECONDS,
-            auto_start=True,
-        )
-        self._made.append(run_verbs.create(self._lab, wanted, self._actor).id)
-        return run_id
-
-    def _finish(self, config: Config, short: Shortening | None, amount: object) -> RehearsedRun:
-        run = self._ended(self._id(config, short, amount))
-        over_time = run.status_reason == "time_limit"
-        failed = run.status is not RunStatus.FINISHED and not over_time
-        return RehearsedRun(
-            run_id=run.id,
-            params=run.params,
-            seed=run.seed,
-            shortened_by=short.words(amount) if short else "",
-            status=str(run.status),
-            over_time=over_time,
-            seconds=round(float(run.usage.get("wall_seconds", 0.0)), 2),
-            memory_mb=run.usage.get("max_memory_mb"),
-            said=(last_words(self._lab, run, _WORDS) or run.error or run.status_reason) if failed else "",
-        )
-
-    def _ended(self, run_id: str) -> Run:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-
-        def look() -> Run | None:
-            run = runs.get(self._lab.db.reader(), run_id)
-            if run.is_terminal:
-                return run
-            if time.monotonic() > deadline:
-                raise Conflict(f"{run_id} is still {run.status}: the machine is busy with other runs.")
-            return None
-
-        return wait_for(self._lab, look, self._stopping)
-
-    def _clear_up(self) -> None:
-        for run_id in self._made:
-            with contextlib.suppress(Conflict):  # most have ended
-                run_verbs.stop(self._lab, run_id, self._actor, "the rehearsal is over")
-        shutil.rmtree(self._copy, ignore_errors=True)
-        (self._handle.paths.dir / _PENDING).unlink(missing_ok=True)
-
     # -- how long it will all take
 
     def _predict(self, configs: list[Config], tried: list[RehearsedRun]) -> Prediction:
@@ -232,14 +135,14 @@ class _Stage:
             whole = [run.seconds for run in tried if not run.over_time]
             if len(whole) < len(tried):
                 return [], f"a run takes longer than {_RUN_SECONDS:g} s; how much longer cannot be told"
-            return [(seconds * 0.8, seconds * 1.4) for seconds in whole], "whole runs, as the plan has them"
+            return [around(seconds, seconds) for seconds in whole], "whole runs, as the plan has them"
         scale = scaling(self._shortenings)
         if scale is None:
             return [], f"nothing in {self._entry.path} says how long a whole run is, so a short one does not tell"
         chosen = [configs[0], configs[-1]][: min(_MEASURED, len(configs))]
         found = [interval for config in chosen if (interval := self._rate(config, scale)) is not None]
         if not found:
-            return [], f"a run of {scale.words(scale.least)} takes longer than {_RUN_SECONDS:g} s"
+            return [], f"no two runs by {scale.words(scale.least)} and more came to their end within {_RUN_SECONDS:g} s"
         words = (
             f"runs of {scale.words(scale.least)} and more, continued to {scale.full:g}; {len(found)} configuration(s)"
         )
@@ -263,22 +166,7 @@ class _Stage:
 
     def _timed(self, config: Config, scale: Shortening, amount: int) -> Measured | None:
         """One at a time, so that they do not slow each other down. None if it did not end well in time."""
-        self._start(config, scale, amount)
-        run = self._finish(config, scale, amount)
+        self._trials.start(config, scale, amount)
+        run = self._trials.finish(config, scale, amount, self._stopping)
         self._timings.append(run)
         return Measured(amount, run.seconds) if run.status == RunStatus.FINISHED else None
-
-
-def _token(handle: PlanWorkspaceHandle) -> str:
-    """Of the rehearsal that a kill interrupted, else a new one."""
-    try:
-        known = json.loads(handle.read(_PENDING))["token"]
-        return known if isinstance(known, str) and known.isalnum() else _new_token(handle)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return _new_token(handle)
-
-
-def _new_token(handle: PlanWorkspaceHandle) -> str:
-    token = secrets.token_hex(8)
-    handle.write(_PENDING, json.dumps({"token": token}).encode())
-    return token

@@ -34,7 +34,12 @@ def run_seconds(small: Measured, large: Measured, full: float) -> tuple[float, f
         low, high = (
             small.seconds + max(0.0, extra + sign * _JITTER_SECONDS) / steps * (full - small.amount) for sign in (-1, 1)
         )
-    return max(large.seconds * _VARIES[0], low * _VARIES[0]), high * _VARIES[1]
+    return around(max(large.seconds, low), high)
+
+
+def around(low: float, high: float) -> tuple[float, float]:
+    """With room for what a few runs do not show."""
+    return low * _VARIES[0], high * _VARIES[1]
 
 
 def predict(

@@ -13,7 +13,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration, ranked
 from labwright.planning.counted_runs import counted_runs
 from labwright.planning.last_words import last_words
-from labwright.store import runs, sweeps
+from labwright.store import sweeps
 from labwright.workflow import Experiment, Metric, RunResult
 
 _WORDS = 3  # lines of a failed run that are shown
@@ -64,17 +64,10 @@ def last_value(run: Run, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def findings_of(lab: Lab, plan_id: str, result: RunResult) -> list[Findings]:
+def findings_of(lab: Lab, carriers: Mapping[str, str], result: RunResult) -> list[Findings]:
     """One for each experiment of which a sweep was made, in the order of the workflow."""
-    newest = _newest_sweeps(lab, plan_id)
     steps = [step for step in result.workflow.steps if isinstance(step.work, Experiment)]
-    return [_findings(lab, step.id, newest[step.id], step.work) for step in steps if step.id in newest]
-
-
-def _newest_sweeps(lab: Lab, plan_id: str) -> dict[str, str]:
-    """By step, which is among the tags of its runs."""
-    of_plan = runs.of_plan(lab.db.reader(), plan_id)
-    return {tag: run.sweep_id for run in of_plan if run.sweep_id is not None for tag in run.tags}
+    return [_findings(lab, step.id, carriers[step.id], step.work) for step in steps if step.id in carriers]
 
 
 def _findings(lab: Lab, step: str, sweep_id: str, experiment: Experiment) -> Findings:

@@ -117,11 +117,16 @@ def _experiment(part: Part, *, several: bool) -> Iterator[str]:
     if best is None:
         yield f"No run finished with a value of {code(findings.metric.name)}."
     else:
-        yield f"**Best:** {code(params_text(best.params))} with {spread(best)}."
+        yield f"**Best:** {code(params_text(best.params))} with {spread(best)}{_ties(findings, best)}."
     yield from ("", f"**Against the baseline:** {plain(part.comparison.text)}", "")
     yield from _configuration_table(findings)
     for picture in part.pictures:
         yield from (f"![{plain(picture.about)}]({picture.file})", "")
+
+
+def _ties(findings: Findings, best: Configuration) -> str:
+    others = sum(1 for found in findings.configurations if found is not best and found.mean == best.mean)
+    return f", the same as {others} other{'s' if others > 1 else ''}" if others else ""
 
 
 def _configuration_table(findings: Findings) -> Iterator[str]:

@@ -15,7 +15,7 @@ _INK, _SOFT, _GRID = "#1f2328", "#59636e", "#e3e7eb"
 _LEVEL = f'stroke="{_SOFT}" stroke-width="1.5" stroke-dasharray="6 4"'
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LETTER = 6.6  # px, about, of the legend's letters
-_TITLE_LENGTH, _NAME_LENGTH = 76, 40
+_TITLE_LENGTH, _NAME_LENGTH = 68, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,9 @@ class Chart:
             yield _words(x, bottom + 20, words, 18, anchor="middle", colour=_SOFT)
         yield f'<path d="M{_LEFT} {_TOP - 6}V{bottom}H{right}" fill="none" stroke="{_SOFT}"/>'
         more = " (logarithmic)" if self.x.log else ""
-        yield _words((_LEFT + right) / 2, HEIGHT - 16, f"{self.x_name[:60]}{more}", 80, anchor="middle")
+        yield _words((_LEFT + right) / 2, HEIGHT - 16, f"{_cut(self.x_name, 60)}{more}", 80, anchor="middle")
         middle = (_TOP + bottom) / 2
-        name = _text(self.y_name, _NAME_LENGTH)
+        name = _text(self.y_name, 40)
         yield f'<text transform="translate(18 {middle:g}) rotate(-90)" text-anchor="middle">{name}</text>'
 
     def _x_ticks(self) -> Iterator[tuple[float, str]]:
@@ -129,19 +129,21 @@ class Chart:
             width = 26 + len(name) * _LETTER + 16
             if x + width > WIDTH - _RIGHT and x > _LEFT:
                 x, y = float(_LEFT), y + 17
-            yield f'<path d="M{x:g} {y - 4}h18" {mark}/>'
+            yield f'<g transform="translate({x:g} {y - 4})">{mark}</g>'
             yield _words(x + 24, y, name, _NAME_LENGTH)
             x += width
 
     def _entries(self) -> Iterator[tuple[str, str]]:
+        """Names, each with its mark, drawn from 0 to 18 on a line at 0."""
         for index, line in enumerate(self.lines):
             if line.name:
                 dashes = ' stroke-dasharray="7 4"' if line.dashed else ""
-                yield line.name[:_NAME_LENGTH], f'stroke="{_colour(index)}" stroke-width="3"{dashes}'
+                mark = f'<path d="M0 0h18" stroke="{_colour(index)}" stroke-width="3"{dashes}/>'
+                yield _cut(line.name, _NAME_LENGTH), mark
         if self.level is not None:
-            yield self.level[0][:_NAME_LENGTH], _LEVEL
+            yield _cut(self.level[0], _NAME_LENGTH), f'<path d="M0 0h18" {_LEVEL}/>'
         if any(point.best for line in self.lines for point in line.points):
-            yield "○ the best", 'stroke="none"'
+            yield "the best", f'<circle cx="9" r="6" fill="none" stroke="{_SOFT}" stroke-width="1.5"/>'
 
 
 def _colour(index: int) -> str:
@@ -150,8 +152,12 @@ def _colour(index: int) -> str:
 
 def _text(words: str, length: int) -> str:
     """Letters that a picture cannot show, or that turn the direction of the others, are left out."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in words)
-    return escape(shown if len(shown) <= length else f"{shown[: length - 1]}…")
+    return escape(_cut("".join(letter if letter.isprintable() else " " for letter in words), length))
+
+
+def _cut(words: str, length: int) -> str:
+    """What is left out must be seen to be: half a number is another number."""
+    return words if len(words) <= length else f"{words[: length - 1]}…"
 
 
 def _words(

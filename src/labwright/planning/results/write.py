@@ -8,13 +8,13 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.plan_reader import read
+from labwright.planning.carriers import carriers_of
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import Findings, findings_of
 from labwright.planning.results.pictures import pictures_of
 from labwright.planning.results.report import Part, Report
 from labwright.planning.state import PlanRunHandoff
-from labwright.store import runs
 from labwright.workflow import RunResult
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -27,7 +27,8 @@ def write_results(lab: Lab, handle: PlanWorkspaceHandle, handoff: PlanRunHandoff
     """Also where a step failed: the report then says what, and what there is. Answers where it lies."""
     text = (handle.open_copy(handoff.digest) / "plan" / handle.paths.text.name).read_text()
     sections = read(text).sections
-    parts = [_part(lab, findings) for findings in findings_of(lab, handle.id, result)]
+    carriers = carriers_of(handle)
+    parts = [_part(lab, findings) for findings in findings_of(lab, carriers, result)]
     deciding = _deciding(parts, sections.metrics.primary.name if sections.metrics.primary else "")
     report = Report(
         plan_id=handle.id,
@@ -41,7 +42,7 @@ def write_results(lab: Lab, handle: PlanWorkspaceHandle, handoff: PlanRunHandoff
             deciding.comparison if deciding else compared(None, None, "max", "", 0),
         ),
         result=result,
-        carriers=_carriers(lab, handle.id),
+        carriers=carriers,
     )
     _remove_old_pictures(handle)
     for picture in (picture for part in parts for picture in part.pictures):
@@ -61,13 +62,6 @@ def _part(lab: Lab, findings: Findings) -> Part:
 def _deciding(parts: list[Part], primary: str) -> Part | None:
     """The experiment that the plan's primary metric is of."""
     return next((part for part in parts if part.findings.metric.name == primary), parts[0] if parts else None)
-
-
-def _carriers(lab: Lab, plan_id: str) -> dict[str, str]:
-    """By step, which is the last tag of its runs; the newest where it was tried more than once."""
-    return {
-        run.tags[-1]: run.sweep_id or run.id for run in runs.of_plan(lab.db.reader(), plan_id) if "plan" in run.tags
-    }
 
 
 def _remove_old_pictures(handle: PlanWorkspaceHandle) -> None:

@@ -10,6 +10,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.ids import SWEEP
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
+from labwright.planning.carriers import note_carrier
 from labwright.planning.counted_runs import counted_runs
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
 from labwright.services import sweeps as sweep_verbs
@@ -29,8 +30,9 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     sweep_id = execution.id_for(SWEEP, step.id, inputs)
     values = {name: plain(value.encoded) for name, value in inputs.items()}
     made = sweep_verbs.create(execution.lab, _wanted(execution, step, sweep_id, values), execution.actor)
+    note_carrier(execution.handle, step.id, made.id)
     execution.tell("launched", step=step.id, sweep_id=made.id)
-    ended = execution.wait_for(lambda: _ended(execution.lab, made.id))
+    ended = execution.wait_for(_Watch(execution, step.id, made.id).ended)
     if ended.status is SweepStatus.STOPPED:
         raise StepFailed(f"{ended.id} was stopped before all of its runs had ended")
     return result_of(execution.lab, ended, experiment)
@@ -79,10 +81,19 @@ def listed_runs(experiment: Experiment, values: Mapping[str, Any]) -> tuple[List
     )
 
 
-def _ended(lab: Lab, sweep_id: str) -> Sweep | None:
-    """A paused one waits for somebody's answer, and so do we."""
-    found = sweeps.get(lab.db.reader(), sweep_id)
-    return found if found.status in ENDED else None
+class _Watch:
+    """Looks for the end of a sweep. A paused one waits for somebody's answer, and so do we; that is told once."""
+
+    def __init__(self, execution: Execution, step_id: str, sweep_id: str) -> None:
+        self._execution, self._step_id, self._sweep_id = execution, step_id, sweep_id
+        self._told = ""
+
+    def ended(self) -> Sweep | None:
+        found = sweeps.get(self._execution.lab.db.reader(), self._sweep_id)
+        if found.status is SweepStatus.PAUSED and found.status_reason != self._told:
+            self._execution.tell("paused", step=self._step_id, sweep_id=found.id, reason=found.status_reason)
+        self._told = found.status_reason if found.status is SweepStatus.PAUSED else ""
+        return found if found.status in ENDED else None
 
 
 def result_of(lab: Lab, sweep: Sweep, experiment: Experiment) -> ExperimentResult:

@@ -11,6 +11,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.ids import RUN
 from labwright.domain.run import Run, RunStatus
 from labwright.files import write_json
+from labwright.planning.carriers import note_carrier
 from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.run_mode.task_command import TaskPlaces, task_command
@@ -32,6 +33,7 @@ def run_task(execution: Execution, step_id: str, inputs: dict[str, Sealed]) -> S
         folder = _open_folder(execution.handle.paths.execution / "steps" / run_id)
         _write_inputs(folder, inputs)
         run = run_verbs.create(execution.lab, _wanted(execution, step_id, run_id, folder), execution.actor)
+        note_carrier(execution.handle, step_id, run.id)
         execution.tell("launched", step=step_id, run_id=run.id)
         ended = execution.wait_for(lambda run_id=run.id: _ended(execution.lab, run_id))  # type: ignore[misc]
         if ended.status is not RunStatus.LOST:

@@ -32,6 +32,11 @@ def list_alerts(
     return [alert.to_dict() for alert in found]
 
 
+@router.get("/{alert_id}", response_model=Alert, dependencies=[READERS()])
+def get_alert(alert_id: str, request: Request) -> dict[str, Any]:
+    return alerts.get(lab_of(request), alert_id).to_dict()
+
+
 @router.post("/{alert_id}/respond", response_model=Alert, dependencies=[WRITERS()])
 def respond_to_alert(alert_id: str, body: AlertAnswer, request: Request) -> dict[str, Any]:
     """Answer it; `stop` and `rerun` do what they say."""

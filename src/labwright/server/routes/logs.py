@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from labwright.compute.lab import Lab
@@ -33,6 +33,19 @@ def read_logs(
     run = runs.get(lab, run_id)
     found = logs.grep(lab, run, grep) if grep else logs.read(lab, run, offset, limit)
     return LogsOut(**found)
+
+
+@router.get("/raw", dependencies=[READERS()], response_class=Response)
+def read_raw_logs(
+    run_id: str,
+    request: Request,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=logs.MAX_BYTES)] = logs.MAX_BYTES,
+) -> Response:
+    """The same bytes as the run wrote, whatever they are."""
+    lab = lab_of(request)
+    content = logs.read_bytes(lab, runs.get(lab, run_id), offset, limit)
+    return Response(content, media_type="application/octet-stream")
 
 
 @router.get("/digest", dependencies=[READERS()])

@@ -18,7 +18,11 @@ _GLANCE = 64 << 10
 _UNMARKED = 4 << 20  # output without metrics that a new monitor would read again
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
-_PAIR = rf"(?<![\w./-])([A-Za-z_][\w./-]{{0,99}})\s?[=:]\s?({_NUMBER})(?![\w.:])"
+_PAIR = rf"(?<![\w./?&-])([A-Za-z_][\w./-]{{0,99}})(\s?[=:]\s?)({_NUMBER})(?![\w.:])"
+_ADDRESS = re.compile(r"\S*(?:://|@)\S*")
+_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
+_OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
+_FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of one that is printed field by field
 
 
 def is_worth_a_look(path: str, options: Mapping[str, Any]) -> bool:
@@ -116,8 +120,24 @@ class OutputSource:
             if match := pattern.search(text[:4096]):
                 record.update({key: value for key, value in match.groupdict().items() if value is not None})
         if not record and self._pair:
-            record = dict(self._pair.findall(text[:4096]))
+            record = _pairs(self._pair, text[:4096])
         return numbers_in({key: _parse(value) for key, value in record.items()}, self._started, time.time())
+
+
+def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    """Not what merely looks like one: settings that are printed, addresses, places in code."""
+    if _FIELD.fullmatch(text):
+        return {}
+    text, found = _ADDRESS.sub(" ", text), 1
+    while found:
+        text, found = _CALL.subn(" ", text)  # the innermost first
+    matches = pattern.findall(_OPEN_CALL.sub(" ", text))
+    return {key: value for key, parting, value in matches if not _is_place(key, parting, value)}
+
+
+def _is_place(key: str, parting: str, value: str) -> bool:
+    """`train.py:42`, `localhost:8080`."""
+    return parting == ":" and value.isdigit() and ("." in key or key.lower() == "localhost")
 
 
 def _parse(text: str) -> int | float | str:

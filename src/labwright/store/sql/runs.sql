@@ -25,9 +25,6 @@ SELECT id FROM runs ORDER BY seq DESC LIMIT 1;
 -- name: with_status
 SELECT record FROM runs WHERE status = :status ORDER BY seq;
 
--- name: of_plan
-SELECT record FROM runs WHERE record ->> 'plan_id' = :plan_id ORDER BY seq;
-
 -- name: ids
 SELECT id FROM runs;
 
@@ -77,7 +74,7 @@ WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
 -- name: active_load
-SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id FROM runs
+SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting' FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
 -- name: twin

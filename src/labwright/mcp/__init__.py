@@ -1,0 +1,1 @@
+"""A project's verbs as tools of the Model Context Protocol. Its SDK is imported here alone, and only to serve."""

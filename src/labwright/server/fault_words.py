@@ -1,0 +1,137 @@
+"""What is wrong with a request, in our own words: which field, what it must be, and what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from labwright.domain.errors import Invalid
+from labwright.settings import nearest
+
+Place = tuple[str | int, ...]
+_SHOWN = 5
+_KNOWN_SHOWN = 20
+_MUST_BE = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite_number": "must be a number",
+    "bool": "must be true or false",
+    "string": "must be text",
+    "list": "must be a list",
+    "dict": "must have fields of its own",
+    "model_attributes": "must have fields of its own",
+    "model": "must have fields of its own",
+}
+_LIMITS = {
+    "greater_than_equal": ("ge", "must be {} or more"),
+    "greater_than": ("gt", "must be greater than {}"),
+    "less_than_equal": ("le", "must be {} or less"),
+    "less_than": ("lt", "must be less than {}"),
+    "string_too_long": ("max_length", "is too long: {} characters at most"),
+    "string_too_short": ("min_length", "is too short: {} characters at least"),
+    "too_long": ("max_length", "has too many entries: {} at most"),
+    "too_short": ("min_length", "has too few entries: {} at least"),
+}
+
+
+def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
+    """One sentence for all of them; the first is the one that is pointed at."""
+    form = _form_of(request)
+    told = _told(list(faults), form, body)
+    words = "; ".join(f"{'.'.join(map(str, place)) or 'body'} {said}" for place, said in list(told.items())[:_SHOWN])
+    place = next(iter(told), ())
+    return Invalid(f"{words}.", hint=_hint(faults, form), field=place)
+
+
+def _told(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[Place, str]:
+    """By place. A name that is nearly right stands for the field that is missing without it."""
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    meant = {(*_place(fault)[:-1], _near(fault, form)) for fault in unknown}
+    others = [fault for fault in faults if fault not in unknown]
+    told: dict[Place, list[str]] = {}
+    for fault in [*unknown, *others]:
+        place = _place(fault)
+        if fault["type"] == "missing" and place in meant:
+            continue
+        said = told.setdefault(place if fault["type"] == "missing" else _within(body, place), [])
+        said += [words] if (words := _words(fault)) not in said else []
+    return {place: _either(said) for place, said in told.items()}
+
+
+def _either(said: list[str]) -> str:
+    """`must be a whole number or a list`: what each of several forms of a value would need."""
+    first, *more = said
+    return " or ".join([first, *(words.removeprefix("must be ") for words in more)])
+
+
+def _words(fault: Any) -> str:
+    kind, context = fault["type"], fault.get("ctx") or {}
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return "is not known"
+    if kind in ("literal_error", "enum"):
+        return f"must be {context['expected']}"
+    if kind in _LIMITS:
+        name, form = _LIMITS[kind]
+        return form.format(_plain(context[name]))
+    if kind == "value_error":
+        return str(context["error"])
+    family = next((family for family in _MUST_BE if kind.startswith(f"{family}_") or kind == family), None)
+    return _MUST_BE[family] if family else f"is refused: {fault['msg']}"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
+    unknown = next((fault for fault in faults if fault["type"] == "extra_forbidden"), None)
+    known = _names(form, _place(unknown)) if unknown else []
+    if not unknown or not known:
+        return "The fields and their types are in /docs."
+    near = _near(unknown, form)
+    shown = ", ".join(sorted(known)[:_KNOWN_SHOWN])
+    return f"Did you mean {near}?" if near else f"Known: {shown}{', …' if len(known) > _KNOWN_SHOWN else ''}."
+
+
+def _near(fault: Any, form: type[BaseModel] | None) -> str:
+    place = _place(fault)
+    return nearest(str(place[-1]), _names(form, place)) if place else ""
+
+
+def _names(form: type[BaseModel] | None, place: Place) -> list[str]:
+    """The fields beside which this one stands."""
+    for part in place[:-1]:
+        field = form.model_fields.get(str(part)) if form else None
+        form = next(_forms_in(field.annotation), None) if field else None
+    return list(form.model_fields) if form else []
+
+
+def _forms_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _forms_in(part)
+
+
+def _form_of(request: Request) -> type[BaseModel] | None:
+    body = getattr(request.scope.get("route"), "body_field", None)
+    return next(_forms_in(body.field_info.annotation), None) if body else None
+
+
+def _place(fault: Any) -> Place:
+    return tuple(part for part in fault["loc"] if part != "body")
+
+
+def _within(body: Any, place: Place) -> Place:
+    """As far as the request has it: what follows names a kind of value, which only the form knows."""
+    for depth, part in enumerate(place):
+        try:
+            body = body[part]
+        except (LookupError, TypeError):
+            return place if depth == 0 else place[:depth]
+    return place

@@ -1,0 +1,124 @@
+"""/prompt-skills: what models are told. Agents read and render them; only a person changes them."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from labwright.domain.actor import Scope
+from labwright.server.api_catalog import api_catalog
+from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, token_of
+from labwright.server.context import lab_of
+from labwright.server.models import In, Text
+from labwright.server.strict_json import StrictJsonRoute
+from labwright.services import skills
+from labwright.services.skill_values import Asker
+from labwright.skills.skill import LONGEST_TEXT, SkillSource
+from labwright.tokens import mint
+
+router = APIRouter(prefix="/prompt-skills", route_class=StrictJsonRoute, tags=["skills"])
+_NAME = "skill"  # who a token in a rendered skill belongs to
+Value = Annotated[Text, Field(max_length=100_000)]
+
+
+class SkillIn(In):
+    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] = Field(
+        description="the whole SKILL.md: frontmatter with name and description, then Markdown with {{variables}}"
+    )
+
+
+class RenderIn(In):
+    variables: Annotated[dict[str, Value], Field(max_length=100)] = Field(
+        default_factory=dict, description="values that are not looked up, such as `goal`"
+    )
+    shell: Literal["local", "remote"] | None = Field(
+        default=None, description="whether the text's commands will run on this machine; by default as the call came in"
+    )
+
+
+class SkillSummary(BaseModel):
+    id: str
+    title: str
+    description: str
+    source: SkillSource
+    overrides: bool = Field(description="the project's own goes before a built-in one of this name")
+    variables: list[str]
+    fault: str = Field(description="why the file cannot be used; empty if it can")
+
+
+class SkillOut(SkillSummary):
+    text: str
+
+
+class RenderedOut(BaseModel):
+    id: str
+    title: str
+    text: str
+
+
+@router.get("", dependencies=[READERS()])
+def list_skills(request: Request) -> list[SkillSummary]:
+    """By name, without their texts."""
+    return [SkillSummary(**found) for found in skills.every(lab_of(request))]
+
+
+@router.get("/{skill_id}", dependencies=[READERS()])
+def get_skill(skill_id: str, request: Request) -> SkillOut:
+    """One skill with its text, variables not filled in."""
+    return SkillOut(**skills.get(lab_of(request), skill_id))
+
+
+@router.post("/{skill_id}/render", dependencies=[WRITERS()])
+def render_skill(skill_id: str, request: Request, body: RenderIn | None = None) -> RenderedOut:
+    """The text for a model, with the project as it is now. A variable without a value is a 422."""
+    wanted = body or RenderIn()
+    return RenderedOut(**skills.render(lab_of(request), skill_id, wanted.variables, _asker(request, wanted.shell)))
+
+
+@router.post("", status_code=201, dependencies=[PERSON()])
+def create_skill(body: SkillIn, request: Request) -> SkillOut:
+    """A skill of the project's own."""
+    return SkillOut(**skills.create(lab_of(request), body.text, actor_of(request)))
+
+
+@router.put("/{skill_id}", dependencies=[PERSON()])
+def replace_skill(skill_id: str, body: SkillIn, request: Request) -> SkillOut:
+    """Make or replace one of the project's own; with the name of a built-in one it goes before that."""
+    return SkillOut(**skills.replace(lab_of(request), skill_id, body.text, actor_of(request)))
+
+
+@router.delete("/{skill_id}", status_code=204, dependencies=[PERSON()])
+def delete_skill(skill_id: str, request: Request) -> Response:
+    """One of the project's own; a built-in one of that name is back then."""
+    skills.delete(lab_of(request), skill_id, actor_of(request))
+    return Response(status_code=204)
+
+
+def _asker(request: Request, shell: str | None) -> Asker:
+    """An agent gets its own token back, not a fresh one: else it could outlive its time for ever."""
+    lab, shown = lab_of(request), token_of(request)
+    is_local = shell == "local" if shell else _is_local(request)
+    if actor_of(request).scope is Scope.AGENT:
+        token, name = shown, f"agent-{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
+    else:
+        token, name = mint(lab.token, Scope.AGENT, _NAME, lab.settings.agent_token_hours * 3600), _NAME
+    return Asker(
+        url=lab.url if is_local else str(request.base_url).rstrip("/"),
+        token=token,
+        header_name=name,
+        is_local=is_local,
+        api_catalog=lambda: api_catalog(_schema(request)),
+    )
+
+
+def _schema(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = request.app.openapi()
+    return found
+
+
+def _is_local(request: Request) -> bool:
+    return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback

@@ -1,0 +1,128 @@
+"""Skills as files for coding assistants: no token in them, nothing that is out of date tomorrow, nobody's edit lost.
+
+What a server would fill in is replaced by the command that asks for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from labwright.domain.errors import Invalid
+from labwright.files import write_whole
+from labwright.skills.registry import SKILL_FILE
+from labwright.skills.render import rendered
+from labwright.skills.skill import Skill
+
+PREFIX = "labwright-"  # so that a skill of the user's own with the same name stays what it is
+
+
+class Editor(StrEnum):
+    CLAUDE = "claude"
+    OPENCODE = "opencode"
+    CODEX = "codex"
+    CURSOR = "cursor"
+
+
+class Outcome(StrEnum):
+    WRITTEN = "written"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    EDITED = "edited"  # by somebody else, and left alone
+
+
+FOLDERS = {
+    Editor.CLAUDE: ".claude/skills",
+    Editor.OPENCODE: ".agents/skills",
+    Editor.CODEX: ".agents/skills",
+    Editor.CURSOR: ".agents/skills",
+}
+ASK = {
+    "goal": "What the user asks for in this conversation.",
+    "experiment_context": "Look now: `labwright ps`, `labwright sweeps` and `labwright alerts` show it.",
+    "existing_plans": "Look now: `labwright plan list` shows them.",
+    "cluster_state": "Look now: `labwright cluster` shows it.",
+    "server_url": "$(labwright url)",
+    "auth_token": "$(labwright token --scope agent --ttl 1h)",
+    "auth_header": '-H "@$(labwright token --scope agent --ttl 1h --header-file)"',
+    "api_catalog": "`labwright skills render agent-mode` lists them; `$(labwright url)/openapi.json` has every field.",
+}
+_FILE_MODE = 0o644
+_DIGEST = re.compile(r'^(  labwright-digest: )"[0-9a-f]*"$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    path: Path
+    outcome: Outcome
+
+
+def install(skill: Skill, project: Path, editors: Iterable[Editor], *, overwrite: bool) -> list[Installed]:
+    """Once a folder, however many editors read it."""
+    text = installed_text(skill)
+    folders = dict.fromkeys(FOLDERS[editor] for editor in editors)
+    return [_place(project / folder / f"{PREFIX}{skill.id}" / SKILL_FILE, text, overwrite) for folder in folders]
+
+
+def unanswered(skill: Skill) -> list[str]:
+    """Variables that somebody has to give: such a skill is no use as a file."""
+    return [name for name in skill.variables if name not in ASK]
+
+
+def installed_text(skill: Skill) -> str:
+    if unknown := unanswered(skill):
+        raise Invalid(
+            f"The skill {skill.id} needs {{{{{unknown[0]}}}}}, which no command answers.",
+            hint="Only skills whose variables Labwright itself fills in can be installed.",
+        )
+    head = [
+        "---",
+        f"name: {PREFIX}{skill.id}",
+        f"description: {_as_yaml(skill.description)}",
+        "metadata:",
+        f"  title: {_as_yaml(skill.title)}",
+        '  labwright-digest: ""',
+        "---",
+    ]
+    text = "\n".join([*head, "", rendered(skill.body, ASK)])
+    return _DIGEST.sub(rf'\g<1>"{_digest(text)}"', text, count=1)
+
+
+def _place(path: Path, text: str, overwrite: bool) -> Installed:
+    there = _read(path)
+    if there == text:
+        return Installed(path=path, outcome=Outcome.UNCHANGED)
+    if os.path.lexists(path) and not overwrite and not _is_ours(there):
+        return Installed(path=path, outcome=Outcome.EDITED)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode())
+    path.chmod(_FILE_MODE)  # it belongs to the project, and is meant to be committed
+    return Installed(path=path, outcome=Outcome.WRITTEN if there is None else Outcome.UPDATED)
+
+
+def _read(path: Path) -> str | None:
+    """None for no file, and for one that cannot be of our making: a link, or bytes that are no text."""
+    try:
+        return None if path.is_symlink() else path.read_text()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+
+
+def _is_ours(text: str | None) -> bool:
+    """As it was written, letter by letter; by this version or an earlier one."""
+    found = _DIGEST.search(text or "")
+    return found is not None and text is not None and f'"{_digest(text)}"' == found[0].removeprefix(found[1])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(_DIGEST.sub(r'\1""', text, count=1).encode()).hexdigest()[:32]
+
+
+def _as_yaml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,125 @@
+"""Where skills are found: those that come with Labwright, and the project's own, which go before them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.files import write_whole
+from labwright.skills.skill import LONGEST_TEXT, Skill, SkillSource, check_name, is_name, read_skill
+
+SKILL_FILE = "SKILL.md"
+_BUILT_IN = Path(__file__).with_name("builtin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A skill, or why the file that should be one is none."""
+
+    id: str
+    source: SkillSource
+    skill: Skill | None
+    overrides: bool = False  # a built-in one of the same name
+    fault: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """All but the text."""
+        return {
+            "id": self.id,
+            "title": self.skill.title if self.skill else self.id,
+            "description": self.skill.description if self.skill else "",
+            "source": self.source,
+            "overrides": self.overrides,
+            "variables": list(self.skill.variables) if self.skill else [],
+            "fault": self.fault,
+        }
+
+
+class SkillRegistry:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder  # of the project's own
+
+    def every(self) -> list[Listed]:
+        """By name. One that cannot be read does not hide the others."""
+        names = sorted(set(_names_in(_BUILT_IN)) | set(_names_in(self._folder)))
+        return [self.listed(name) for name in names]
+
+    def get(self, name: str) -> Skill:
+        """A broken one of the project's own is an error: the built-in one is not what was asked for."""
+        check_name(name)
+        if self.is_own(name):
+            return _read(self._folder, name, SkillSource.PROJECT)
+        if name in _names_in(_BUILT_IN):
+            return _read(_BUILT_IN, name, SkillSource.BUILT_IN)
+        raise NotFound(f"There is no skill {name}.", hint="List them with: labwright skills list")
+
+    def is_own(self, name: str) -> bool:
+        return name in _names_in(self._folder)
+
+    def save(self, text: str, name: str | None = None) -> Skill:
+        """Checked first; then the whole file appears at once, or nothing does."""
+        skill = read_skill(text, SkillSource.PROJECT)
+        if name is not None and skill.id != check_name(name):
+            raise Invalid(
+                f"The skill calls itself {skill.id!r}, not {name!r}.",
+                hint="The name in the frontmatter and in the address are the same.",
+                field=("text",),
+            )
+        folder = self._folder / skill.id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(folder / SKILL_FILE, text.encode())
+        return skill
+
+    def delete(self, name: str) -> None:
+        """The project's own with all that lies beside it; a built-in one of that name is back then."""
+        check_name(name)
+        if not self.is_own(name):
+            self.get(name)
+            raise Conflict(f"The skill {name} comes with Labwright.", hint="Override it with one of the same name.")
+        aside = self._folder / f".{name}.deleted"  # no name of a skill: a kill half-way leaves nothing that is listed
+        shutil.rmtree(aside, ignore_errors=True)
+        (self._folder / name).rename(aside)
+        shutil.rmtree(aside)
+
+    def listed(self, name: str) -> Listed:
+        own, built_in = self.is_own(name), name in _names_in(_BUILT_IN)
+        source = SkillSource.PROJECT if own else SkillSource.BUILT_IN
+        try:
+            return Listed(id=name, source=source, skill=self.get(name), overrides=own and built_in)
+        except Invalid as error:
+            return Listed(id=name, source=source, skill=None, overrides=own and built_in, fault=error.message)
+
+
+def _names_in(folder: Path) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if (
+            is_name(entry.name)
+            and entry.is_dir(follow_symlinks=False)
+            and os.path.lexists(f"{entry.path}/{SKILL_FILE}")
+        ):
+            yield entry.name
+
+
+def _read(folder: Path, name: str, source: SkillSource) -> Skill:
+    path = folder / name / SKILL_FILE
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # no link to elsewhere, no pipe to wait for
+        with open(fd, "rb") as file:
+            text = file.read(4 * LONGEST_TEXT + 1).decode()
+        skill = read_skill(text, source)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path} cannot be read: {error}.", hint="Put a plain file in UTF-8 there.") from error
+    except Invalid as error:
+        raise Invalid(f"{path}: {error.message}", hint=error.hint, field=error.field) from error
+    if skill.id != name:
+        raise Invalid(f"{path}: the skill calls itself {skill.id!r}.", hint=f"Its name must be its folder's, {name}.")
+    return skill

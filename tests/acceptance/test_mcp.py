@@ -1,0 +1,367 @@
+"""`labwright mcp` as assistants have it: the official client, over standard input and over HTTP, on a live server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from labwright.domain.actor import Scope
+from labwright.mcp.bounds import LONGEST_RESULT
+from labwright.mcp.server import TOOLS
+from labwright.tokens import mint
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+LABWRIGHT = str(Path(sys.executable).with_name("labwright"))
+TRAIN = 'for i in 0 1 2 3; do echo "{\\"step\\": $i, \\"loss\\": 0.$i}"; done; echo "RuntimeError: boom" >&2; exit 3'
+PLAN = "## 📋 Plan: short\n\n### Objective\nFind out.\n"
+Talk = Callable[[Client], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("mcp") / "my project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="4", LABWRIGHT_GRACE_SECONDS="1").start()
+    yield server
+    for run in server.all_runs():
+        server.call("POST", f"/runs/{run['id']}/stop")
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def address(lab: LiveServer) -> Iterator[str]:
+    """`labwright mcp --http`, on a port of its own choice."""
+    command = [LABWRIGHT, "mcp", "--http", "--port", "0", "--project", str(lab.project)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    line = process.stderr.readline()
+    assert line.startswith("MCP at http://127.0.0.1:"), line
+    found = line.split()[-1]
+    wait_until(lambda: _answers(found), "the MCP server to answer")
+    yield found
+    process.terminate()
+    process.wait(timeout=20)
+    process.stderr.close()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return post(address, {}).status == 401
+    except ConnectionError:
+        return False
+
+
+def over_stdio(lab: LiveServer, talk: Talk, mode: str = "auto") -> None:
+    command = StdioServerParameters(command=LABWRIGHT, args=["mcp", "--project", str(lab.project)])
+    _converse(lambda: _client(Client(command, mode=mode)), talk)
+
+
+def over_http(address: str, token: str, talk: Talk) -> None:
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as wire,
+            Client(streamable_http_client(address, http_client=wire)) as client,
+        ):
+            yield client
+
+    _converse(connected, talk)
+
+
+@asynccontextmanager
+async def _client(client: Client) -> AsyncIterator[Client]:
+    async with client:
+        yield client
+
+
+def _converse(connect: Callable[[], Any], talk: Talk) -> None:
+    async def conversation() -> None:
+        async with connect() as client:
+            await talk(client)
+
+    anyio.run(conversation)
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:
+    text = await said(client, tool, **arguments)
+    return json.loads(text)
+
+
+async def said(client: Client, tool: str, *, wrong: bool = False, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    [content] = result.content
+    assert content.type == "text"
+    assert bool(result.is_error) == wrong, content.text
+    return content.text
+
+
+# -- the verbs
+
+
+async def a_day_in_the_lab(client: Client) -> None:
+    assert (await call(client, "show_cluster"))["cluster"]["type"] == "cpu_only"
+    assert (await call(client, "detect_cluster"))["cluster"]["type"] == "cpu_only"
+    sweep = await call(client, "create_wild_sweep", name="why", goal="which loss?")
+    runs = [
+        await call(client, "create_run", command=TRAIN, name=f"seed {seed}", seed=seed, sweep_id=sweep["id"])
+        for seed in (0, 1)
+    ]
+    ids = [run["id"] for run in runs]
+    waited = await call(client, "wait_for_run", runs=ids, max_seconds=30)
+    assert not waited["timed_out"]
+    assert {run["status"] for run in waited["ended"]} == {"failed"}
+    listed = await call(client, "list_runs", sweep_id=sweep["id"], status="failed")
+    assert {run["id"] for run in listed} == set(ids)
+    shown = await call(client, "show_run", run=ids[0])
+    assert (shown["created_by"], shown["exit_code"]) == ("agent:mcp", 3)
+    assert "boom" in (await call(client, "log_digest", run=ids[0]))["first_error"]
+    assert (await call(client, "log_tail", run=ids[0], length=7))["content"].endswith("boom\n")
+    assert (await call(client, "log_grep", run=ids[0], text="boom"))["content"] == "RuntimeError: boom"
+    assert (await call(client, "metrics", run=ids[0]))["keys"] == ["loss"]
+    compared = await call(client, "compare", run_ids=ids, key="loss")
+    assert compared["groups"][0]["n"] == 2
+    again = await call(client, "rerun_run", run=ids[0], command="sleep 60")
+    assert (await call(client, "stop_run", run=again["id"]))["id"] == again["id"]
+    assert (await call(client, "wait_for_run", runs=[again["id"]], max_seconds=30))["ended"][0]["status"] == "stopped"
+    later = await call(client, "create_run", command="true", auto_start=False)
+    assert (await call(client, "start_run", run=later["id"]))["status"] == "queued"
+
+
+async def sweeps_alerts_and_plans(client: Client) -> None:
+    grid = await call(
+        client,
+        "create_sweep",
+        name="grid",
+        base_command='printf \'{"step": 1, "acc": %s}\\n\' {lr}',
+        parameters={"lr": [1, 2]},
+        metric={"key": "acc", "goal": "max"},
+    )
+    assert (await call(client, "wait_for_sweep", sweep_id=grid["id"], max_seconds=60))["sweep"]["status"] == "completed"
+    assert (await call(client, "show_sweep", sweep_id=grid["id"]))["progress"]["finished"] == 2
+    results = await call(client, "sweep_results", sweep_id=grid["id"])
+    assert results["best"]["params"] == {"lr": 2}
+    wild = await call(client, "create_wild_sweep", name="w", goal="g")
+    assert (await call(client, "change_sweep", sweep_id=wild["id"], verb="stop"))["status"] == "stopped"
+    assert wild["id"] in [sweep["id"] for sweep in await call(client, "list_sweeps")]
+    run = await call(client, "create_run", command="false")
+    await call(client, "wait_for_run", runs=[run["id"]], max_seconds=30)
+    [alert] = [alert for alert in await call(client, "list_alerts") if alert["run_id"] == run["id"]]
+    answered = await call(client, "answer_alert", alert_id=alert["id"], choice="ignore")
+    assert (answered["status"], answered["answered_by"]) == ("resolved", "agent:mcp")
+    plan = await call(client, "save_plan", title="short", goal="Find out.", raw_markdown=PLAN)
+    assert plan["format"]["valid"] is False
+    assert plan["format"]["errors"][0]["hint"]
+    assert (await call(client, "change_plan", plan_id=f"@{plan['id']}", title="longer"))["version"] == 2
+    assert (await call(client, "show_plan", plan_id=plan["id"]))["raw_markdown"] == PLAN
+    assert plan["id"] in [found["id"] for found in await call(client, "list_plans")]
+    contents = (await client.read_resource(f"labwright://plans/{plan['id']}")).contents
+    assert contents[0].text == PLAN  # type: ignore[union-attr]
+
+
+def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
+    async def talk(client: Client) -> None:
+        await a_day_in_the_lab(client)
+        await sweeps_alerts_and_plans(client)
+
+    over_stdio(lab, talk)
+
+
+def test_an_assistant_of_an_earlier_protocol_works_too(lab: LiveServer) -> None:
+    async def talk(client: Client) -> None:
+        assert (await call(client, "show_cluster"))["cluster"]["type"] == "cpu_only"
+
+    over_stdio(lab, talk, mode="legacy")
+
+
+def test_an_assistant_works_over_http(lab: LiveServer, address: str) -> None:
+    over_http(address, mint(lab.token, Scope.AGENT, "editor", 600), a_day_in_the_lab)
+
+
+def test_resources_are_runs_logs_and_plans(lab: LiveServer, address: str) -> None:
+    run = lab.submit("echo of the mountains", name="echo")
+    lab.wait_for_end(run["id"])
+
+    async def talk(client: Client) -> None:
+        async def text(uri: str) -> str:
+            [content] = (await client.read_resource(uri)).contents
+            return content.text  # type: ignore[union-attr,no-any-return]
+
+        assert run["id"] in await text("labwright://runs")
+        assert json.loads(await text(f"labwright://runs/{run['id']}"))["status"] == "finished"
+        assert "of the mountains" in await text(f"labwright://runs/{run['id']}/logs")
+        assert await text("labwright://plans")
+        for uri in ("labwright://runs/run-0000000000", "labwright://plans/..%2f..%2fruns"):
+            with pytest.raises(MCPError):
+                await text(uri)
+
+    over_http(address, lab.token, talk)
+
+
+# -- an agent's rights
+
+
+def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
+    names = {verb.__name__ for verb in TOOLS}
+    assert not [name for name in names for word in ("approve", "review", "delete", "setting", "token") if word in name]
+
+    async def talk(client: Client) -> None:
+        assert {tool.name for tool in (await client.list_tools()).tools} == names
+        for made_up in ("../gc", "last/archive", "a?b", "", "..", "x\ny"):
+            await said(client, "change_sweep", wrong=True, sweep_id=made_up, verb="stop")
+            await said(client, "answer_alert", wrong=True, alert_id=made_up, choice="stop")
+            await said(client, "show_plan", wrong=True, plan_id=made_up)
+
+    over_stdio(lab, talk)
+
+
+def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, address: str) -> None:
+    async def talk(client: Client) -> None:
+        assert (await call(client, "show_run", run=(await call(client, "create_run", command="true"))["id"]))[
+            "created_by"
+        ] == "agent:mcp"
+
+    over_http(address, lab.token, talk)
+
+
+# -- bounds
+
+
+def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address: str) -> None:
+    noise = "python3 -c \"print(('x' * 999 + chr(10)) * 2000)\"; echo '\\u0000'; false"
+    loud = lab.submit(noise, name="n" * 200, notes="ñ" * 90_000)
+    points = [{"key": f"m{key}/{'k' * 200}", "step": step, "value": 0.1} for key in range(90) for step in range(100)]
+    assert lab.call("POST", f"/runs/{loud['id']}/metrics", {"points": points}).status == 202
+    lab.wait_for_end(loud["id"])
+    for number in range(60):
+        body = {"command": "true", "name": f"{number}", "params": {f"p{i}": "v" * 300 for i in range(20)}}
+        lab.post("/runs", body)
+
+    async def talk(client: Client) -> None:
+        for tool, arguments in (
+            ("list_runs", {"limit": 100}),
+            ("show_run", {"run": loud["id"]}),
+            ("log_digest", {"run": loud["id"]}),
+            ("log_tail", {"run": loud["id"], "length": 10_000}),
+            ("log_grep", {"run": loud["id"], "text": "x"}),
+            ("metrics", {"run": loud["id"], "max_points": 500}),
+        ):
+            text = await said(client, tool, **arguments)
+            assert len(text) <= LONGEST_RESULT + 100, tool
+            json.loads(text)
+        assert "more]" in await said(client, "metrics", run=loud["id"], max_points=500)
+        for uri in ("labwright://runs", f"labwright://runs/{loud['id']}", f"labwright://runs/{loud['id']}/logs"):
+            [content] = (await client.read_resource(uri)).contents
+            assert len(content.text) <= LONGEST_RESULT + 100  # type: ignore[union-attr]
+
+    over_http(address, lab.token, talk)
+
+
+def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, address: str) -> None:
+    run = lab.submit("sleep 300")
+
+    async def talk(client: Client) -> None:
+        waited = await call(client, "wait_for_run", runs=[run["id"]], max_seconds=0.5)
+        assert waited["timed_out"]
+        assert [left["id"] for left in waited["not_ended"]] == [run["id"]]
+        assert "Call again" in waited["hint"]
+        assert "less than or equal to 600" in await said(
+            client, "wait_for_run", wrong=True, runs=[run["id"]], max_seconds=6000
+        )
+
+    over_http(address, lab.token, talk)
+    lab.post(f"/runs/{run['id']}/stop")
+
+
+# -- errors
+
+
+def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
+    async def talk(client: Client) -> None:
+        assert "Hint: List runs" in await said(client, "show_run", wrong=True, run="nowhere")
+        assert "Hint:" in await said(client, "create_run", wrong=True, command="true", sweep_id="sweep-0000000000")
+        assert "command" in await said(client, "create_run", wrong=True)
+        ended = await call(client, "create_run", command="true")
+        await call(client, "wait_for_run", runs=[ended["id"]])
+        assert "Hint:" in await said(client, "stop_run", wrong=True, run=ended["id"])
+
+    over_http(address, lab.token, talk)
+
+
+def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> None:
+    """And the assistant's connection stays: once the server is up, the next call works."""
+    server = LiveServer(tmp_path)
+
+    async def talk(client: Client) -> None:
+        assert "labwright up -d" in await said(client, "list_runs", wrong=True)
+        await anyio.to_thread.run_sync(server.start)
+        assert await call(client, "list_runs") == []
+        await anyio.to_thread.run_sync(server.restart)
+        assert await call(client, "list_runs") == []
+
+    over_stdio(server, talk)
+    server.stop()
+
+
+# -- the door
+
+
+def post(address: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    host, path = address.removeprefix("http://").split("/", 1)
+    connection = http.client.HTTPConnection(host, timeout=20)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+    connection.request("POST", f"/{path}", json.dumps(message), sent)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response
+
+
+def test_over_http_a_token_is_needed(lab: LiveServer, address: str) -> None:
+    expired = mint(lab.token, Scope.AGENT, "x", -10)
+    strangers = (
+        mint(lab.token, Scope.VIEWER, "x", 60),
+        mint(lab.token, Scope.RUN, "run-1", 60),
+        expired,
+        "lw_wrong",
+        "",
+    )
+    for token in strangers:
+        assert post(address, {"Authorization": f"Bearer {token}"}).status == 401
+        assert post(address, {"X-Auth-Token": token}).status == 401
+    assert post(address, {}).getheader("www-authenticate") == "Bearer"
+    assert post(address, {"X-Auth-Token": mint(lab.token, Scope.AGENT, "x", 60)}).status not in (401, 403, 421)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "evil.example:8485", "localhost", ""])
+def test_over_http_a_foreign_host_is_refused(lab: LiveServer, address: str, host: str) -> None:
+    assert post(address, {"Authorization": f"Bearer {lab.token}", "Host": host}).status in (400, 421)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+def test_over_http_a_foreign_page_is_refused(lab: LiveServer, address: str, origin: str) -> None:
+    assert post(address, {"Authorization": f"Bearer {lab.token}", "Origin": origin}).status == 403
+
+
+def test_a_taken_port_is_told(lab: LiveServer, address: str) -> None:
+    port = address.split(":")[2].split("/")[0]
+    command = [LABWRIGHT, "mcp", "--http", "--port", port, "--project", str(lab.project)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    assert done.returncode == 1
+    assert f"Port {port} is taken" in done.stderr
