@@ -67,6 +67,8 @@ class PlanPaths:
         self.versions = folder / "versions"
         self.staged = folder / "staged"  # what the next rename puts in place
         self.copies = folder / "copies"  # by digest, read-only
+        self.execution = folder / "execution"  # of running it: what is done, and what its steps were given and gave
+        self.results = folder / "results"
 
     def version(self, number: int) -> Path:
         return self.versions / f"{number}.json"
@@ -93,6 +95,7 @@ class ProjectPaths:
         self.skills = self.state / "skills"
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
+        self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
         self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py

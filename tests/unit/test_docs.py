@@ -67,6 +67,7 @@ def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI)
     schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
     forms = (
         *("RunIn", "RunPatch", "RerunIn", "AlertIn", "ClusterIn", "PlanIn", "PlanPatch"),
+        *("CompileIn", "ReviewIn", "FileIn"),
         *("WildSweepIn", "SweepIn", "SweepExtension", "SkillIn", "RenderIn"),
     )
     wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}
@@ -151,3 +152,15 @@ def anchors(page: Path) -> set[str]:
     """Headings as GitHub makes them into names."""
     headings = _HEADING.findall(_FENCED.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
+    package = ROOT / "src" / "labwright"
+    checks = "".join(path.read_text() for path in (package / "planning").rglob("*.py"))
+    workflow = "".join(path.read_text() for path in (package / "workflow").glob("*.py"))
+    codes = {
+        *re.findall(r'\bFound\(\s*code="(\w+)"', checks),
+        *re.findall(r'(?:Finding|LoadFault|_guarded|_fault)\(\s*"(\w+)"', workflow),
+    }
+    assert len(codes) > 50
+    assert sorted(code for code in codes if f"`{code}`" not in read("validation.md")) == []

@@ -39,16 +39,17 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
     "planning": (
-        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
-        "from a goal to a workspace that may run; generated code runs contained, and no server is needed",
+        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm", "store", "compute", "services"},
+        "from a goal to a workspace that may run, which needs no server; its verbs and RunMode call those of runs",
     ),
     "agent": (
         GROUND | {"workspace", "skills", "llm", "planning", "store", "compute", "services"},
         "conversations and what happens in them: calls the same verbs as every other way in",
     ),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "agent"},
-        "HTTP only, and what is set up at start",
+        GROUND
+        | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "planning", "agent", "sandbox"},
+        "HTTP only, and what is set up at start; `doctor` asks it what generated code would be held back from",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "mcp": (GROUND | {"client"}, "the verbs as tools for other assistants: HTTP only, with the token of an agent"),

@@ -53,7 +53,7 @@ SECTIONS: dict[str, _Entries] = {
         "sweep": ("sweeps", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
     },
     "Plans": {
-        "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
+        "plan": ("plans", "plan", "Plan an experiment from a goal; review, execute and read plans."),
     },
     "Conversation": {
         "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
@@ -110,7 +110,9 @@ def load(name: str) -> Any:
     module, attribute, text = COMMANDS[name]
     found = getattr(import_module(f"{_HERE}.{module}"), attribute)
     if isinstance(found, typer.Typer):
-        found.info.help = text
+        callback = found.registered_callback
+        more = getdoc(callback.callback) if callback and callback.callback else ""
+        found.info.help = f"{text}\n\n{more or ''}"
         return typer.main.get_command(found)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     # Options end where a run's command begins, with or without `--`.

@@ -191,6 +191,35 @@ class LabClient:
     def plan_versions(self, plan_id: str) -> list[Json]:
         return list(self._all(f"/plans/{part(plan_id)}/versions", page=_TEXTS_A_PAGE))
 
+    def compile_plan(self, plan_id: str, wanted: Json) -> Json:
+        return self._post(f"/plans/{plan_id}/compile", wanted)
+
+    def validate_plan(self, plan_id: str, rehearsal: bool | None) -> Json:
+        return self._post(f"/plans/{plan_id}/validate", {"rehearsal": rehearsal})
+
+    def plan_workspace(self, plan_id: str) -> Json:
+        return self._get(f"/plans/{plan_id}/workspace")
+
+    def plan_file(self, plan_id: str, path: str) -> Json:
+        return self._get(f"/plans/{plan_id}/workspace/files/{quote(path)}")
+
+    def write_plan_file(self, plan_id: str, path: str, content: str, based_on: str) -> Json:
+        body = {"content": content, "sha256": based_on}
+        found: Json = self.connection.request("PUT", f"/plans/{plan_id}/workspace/files/{quote(path)}", body).json
+        return found
+
+    def review_plan(self, plan_id: str, verdict: Json) -> Json:
+        return self._post(f"/plans/{plan_id}/review", verdict)
+
+    def execute_plan(self, plan_id: str) -> Json:
+        return self._post(f"/plans/{plan_id}/execute")
+
+    def stop_plan(self, plan_id: str) -> Json:
+        return self._post(f"/plans/{plan_id}/stop")
+
+    def plan_report(self, plan_id: str) -> Json:
+        return self._get(f"/plans/{plan_id}/report")
+
     def archive_plan(self, plan_id: str) -> Json:
         return self._post(f"/plans/{part(plan_id)}/archive")
 

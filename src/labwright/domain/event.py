@@ -20,6 +20,8 @@ class EventType(StrEnum):
     PLAN_UPDATED = "plan.updated"
     PLAN_STATUS = "plan.status"
     PLAN_DELETED = "plan.deleted"
+    PLAN_NODE = "plan.node"
+    PLAN_STEP = "plan.step"
     SKILL_SAVED = "skill.saved"
     SKILL_DELETED = "skill.deleted"
     ALERT_RAISED = "alert.raised"

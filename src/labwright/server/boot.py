@@ -112,7 +112,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
-        ws="none",
+        ws="wsproto",
         lifespan="on",
         server_header=False,
         proxy_headers=False,
@@ -247,6 +247,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
         leftovers.remove(leftovers.secrets(lab, time.time()))
+        leftovers.remove_folders(leftovers.rehearsals(lab))
     except OSError as error:
         raise _unusable(paths, error) from error
     if not lab.token:

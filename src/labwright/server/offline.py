@@ -21,6 +21,7 @@ from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
+from labwright.sandbox import containment
 from labwright.server.boot import take_lock
 from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
@@ -61,8 +62,18 @@ def _check(paths: ProjectPaths) -> list[dict[str, str]]:
         _database(paths),
         _lease_dir(settings),
         _driver(),
+        _sandbox(),
         *_language_models(paths, settings),
     ]
+
+
+def _sandbox() -> dict[str, str]:
+    """What generated code could reach while a plan is validated."""
+    held = containment()
+    if held.kind == "bubblewrap":
+        return _finding("sandbox", "ok", f"bubblewrap; generated code has no {', no '.join(held.contained[1:3])}")
+    said = f"{held.reason}; generated code is limited, but reaches {', '.join(held.not_contained)}"
+    return _finding("sandbox", "warn", said, "Install bubblewrap, e.g. apt-get install bubblewrap.")
 
 
 def _finding(name: str, status: str, said: str, fix: str = "") -> dict[str, str]:
