@@ -15,7 +15,12 @@ _MADE_BY_HAND = "wild"
 
 def list_sweeps(deed: Deed, limit: int = 10) -> Json:
     found, more = sweep_views.page(deed.lab, limit, None)
-    return {"sweeps": [{name: sweep[name] for name in _SHOWN} for sweep in found], "more": more is not None}
+    shown = [_listed(deed, sweep) for sweep in found]
+    return {"sweeps": shown, "more": more is not None}
+
+
+def _listed(deed: Deed, sweep: Json) -> Json:
+    return {**{name: sweep[name] for name in _SHOWN}, "evidence": deed.cite("sweep", sweep_id=sweep["id"])}
 
 
 def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | None = None, limit: int = 5) -> Json:
@@ -35,7 +40,9 @@ def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | No
         for row in found["configurations"]
         if row["mean"] is not None
     ]
-    return {**facts, "metric": metric, "configurations": rows, "verdict": found["verdict"]["text"]}
+    words = found["verdict"]["text"]
+    verdict = {"text": words, "evidence": deed.cite("text", what=sweep, shown=words)}
+    return {**facts, "metric": metric, "configurations": rows, "verdict": verdict}
 
 
 def _configuration(deed: Deed, sweep: str, config_hash: str, metric: Json) -> str:
