@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     command,
+    dashboard,
     drain,
     idle,
     latency,
@@ -15,6 +16,7 @@ from benchmarks import (
     logs,
     metrics,
     peers,
+    planning,
     report,
     sdk,
     slurm,
@@ -37,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "idle": idle.measure,
     "help": command.measure,
     "workflow": workflow.measure,
+    "planning": planning.measure,
+    "dashboard": dashboard.measure,
 }
 
 

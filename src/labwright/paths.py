@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
+
+
+def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
+    """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
+    return Path(base).expanduser() / "labwright" / "keys" / endpoint
 
 
 class RunPaths:
@@ -94,6 +101,7 @@ class ProjectPaths:
         self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
+        self.spending = self.state / "spending.jsonl"  # what each call of a language model took
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
 

@@ -45,6 +45,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
+from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
@@ -70,6 +71,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     """Blocks until the server is told to end."""
     settings = load_settings(project)
     project_rules(ProjectPaths(project).config)  # a mistake there is told now, not when the first run starts
+    load_choice(project, settings)  # nor when the first question is asked
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
@@ -110,7 +112,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
-        ws="none",
+        ws="wsproto",
         lifespan="on",
         server_header=False,
         proxy_headers=False,

@@ -248,9 +248,9 @@ def extend(lab: Lab, sweep_id: str, wanted: Extension, actor: Actor) -> Added:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.is_wild:
             raise Conflict(f"Sweep {sweep_id} is wild.", hint="Runs join it with sweep_id; there is nothing to extend.")
+        _check_not_stopped(sweep)
         if sweep.plan_id is not None:
             raise Conflict(f"Sweep {sweep_id} belongs to plan {sweep.plan_id}.", hint="Plan the further runs.")
-        _check_not_stopped(sweep)
         grown, made, already = extended(tx.connection, sweep, wanted, _opened)
         if grown == sweep and not made:
             raise Invalid("That adds nothing to the sweep.", hint="Give values, seeds, runs or budget it has not.")

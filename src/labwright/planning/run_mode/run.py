@@ -14,7 +14,9 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict
 from labwright.domain.plan_reader import read
+from labwright.planning.checks.entrypoint import as_planned
 from labwright.planning.contained import child_for, project_python
+from labwright.planning.ir import read_ir
 from labwright.planning.results import write_results
 from labwright.planning.run_mode.approved import check_approved
 from labwright.planning.run_mode.execution import Execution
@@ -98,8 +100,12 @@ def _workflow(execution: Execution, approved: Digest) -> Workflow:
     copy = execution.handle.open_copy(handoff.digest)
     with child_for(copy, approved, project_python(execution.scan)) as child:
         answer = child.load(handoff.module, handoff.symbol)
+        ir = read_ir(PlanWorkspaceHandle(child.workspace))
     if not answer["ok"]:
         raise Conflict(f"The approved workflow does not load: {answer['fault']['message']}.", hint="Validate it again.")
+    # What the code says of itself may be another thing each time; what was approved is the IR.
+    for found in as_planned(ir, answer["workflow"]):
+        raise Conflict(f"The approved workflow is not the planned one: {found.message}", hint="Validate it again.")
     return mirror(answer["workflow"], lambda step_id, inputs: run_task(execution, step_id, inputs))
 
 
