@@ -22,7 +22,8 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     expect(page.locator(".reading-line")).to_have_count(3 * 8)  # the pointer is followed by every chart
 
     page.get_by_role("tab", name="Table").click()
-    expect(page.get_by_role("row").filter(has_text="width")).to_have_class("differs")
+    width = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="width", exact=True))
+    expect(width).to_have_class("differs")
     page.get_by_label("Only what differs").check()
     page.get_by_role("tab", name="Scatter").click()
     page.get_by_label("Across", exact=True).select_option("width")

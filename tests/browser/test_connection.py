@@ -25,7 +25,9 @@ def test_the_page_outlives_its_server(
     long = server.submit(f"echo before; until [ -e {gate} ]; do sleep 0.1; done; echo after", name="long")
     visitor = make_visitor(server)
     visitor.allow(FAILED_REQUEST)
-    page = visitor.sign_in(f"#/runs/{long['id']}")
+    page = visitor.sign_in("#/runs")
+    expect(page.get_by_role("link", name="long", exact=True)).to_be_visible()
+    visitor.open(f"#/runs/{long['id']}")
     page.evaluate("window.here = true")
     expect(page.get_by_role("log")).to_contain_text("before")
 

@@ -1,15 +1,16 @@
 // Where it starts: sign-in or the page that the address names.
 
+import { ApiError } from "./api.js";
 import { startKeyboard } from "./keyboard.js";
 import { startNotices } from "./notices.js";
 import { SignInPage } from "./pages/signin.js";
-import { Message } from "./parts/message.js";
+import { Message, Problem } from "./parts/message.js";
 import { Shell } from "./parts/shell.js";
 import { PLACES } from "./places.js";
 import { go, route, startRouter } from "./router.js";
 import { takeTokenFromAddress, token } from "./session.js";
-import { startStore } from "./store.js";
-import { Component, html, render, signal, useEffect, useMemo } from "./ui.js";
+import { reloads, resync, startStore } from "./store.js";
+import { Component, effect, html, render, signal, useEffect, useMemo } from "./ui.js";
 import { startTitle } from "./window_title.js";
 
 // Each page is fetched when it is first opened: who looks at runs does not wait for what draws plans.
@@ -31,16 +32,32 @@ const PAGES = {
 function Page({ page, id }) {
   const name = id ? `${page}/` : page;
   const shown = useMemo(() => signal(null), [name]);
+  const again = resync.value;
   useEffect(() => {
-    PAGES[name]?.().then(
+    if (!Object.hasOwn(PAGES, name) || shown.value?.Show) return;
+    PAGES[name]().then(
       (module) => (shown.value = { Show: module.default }),
-      (fault) => (shown.value = { fault }),
+      () => (shown.value = { error: NOT_FETCHED }),
     );
-  }, [name]);
+  }, [name, again]);
   if (!Object.hasOwn(PAGES, name)) return html`<${NoPage} />`;
-  if (shown.value?.fault) throw shown.value.fault;
+  if (shown.value?.error) return html`<${Problem} error=${shown.value.error} />`;
   if (!shown.value) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<${shown.value.Show} id=${id} key=${id} />`;
+}
+
+const NOT_FETCHED = new ApiError(0, "gone", "This page could not be fetched.", "It is shown as soon as the server answers again.");
+
+// The other pages, once the first stands and nothing else is to do: then they open at once, and without a server, too.
+function startFetchingAhead() {
+  const stop = effect(() => {
+    if (!reloads.value) return;
+    const later = window.requestIdleCallback ?? ((work) => setTimeout(work, 500));
+    later(async () => {
+      stop();
+      for (const load of Object.values(PAGES)) await load().catch(() => {}); // asked for again when it is opened
+    });
+  });
 }
 
 const NoPage = () => html`<${Message} icon="circle-question-mark" title="There is no such page">
@@ -78,4 +95,5 @@ startKeyboard({
 startStore();
 startTitle();
 startNotices();
+startFetchingAhead();
 render(html`<${App} />`, document.getElementById("app"));
