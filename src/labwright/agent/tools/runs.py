@@ -60,7 +60,7 @@ def start_run(
     despite: str | None = None,
 ) -> Json:
     """Not before an earlier failure of the same kind was pointed out, and named as known."""
-    before = failures.like(deed.lab, command, params or {})
+    before = failures.like(deed.lab, command, params or {}, ended_before=deed.asked_at)
     if before and despite != before["run_id"]:
         return {"started": False, "failed_before": before, "to_start_anyway": f"pass despite={before['run_id']}"}
     wanted = NewRun(
@@ -84,7 +84,8 @@ def rerun(deed: Deed, run: str, command: str | None = None, despite: str | None 
     """The same again needs no reminder of how it ended; another command may."""
     changes: dict[str, Any] = {"chat_session_id": deed.session.id, **({"command": command} if command else {})}
     old = runs.find(deed.lab, run)
-    before = failures.like(deed.lab, command, {}) if command and command != old.command else None
+    other = command if command and command != old.command else ""
+    before = failures.like(deed.lab, other, {}, ended_before=deed.asked_at) if other else None
     if before and despite != before["run_id"]:
         return {"started": False, "failed_before": before, "to_start_anyway": f"pass despite={before['run_id']}"}
     made = runs.rerun(deed.lab, old.id, deed.actor, changes, deed.once("rerun"))
