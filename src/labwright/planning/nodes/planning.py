@@ -64,8 +64,8 @@ class Planning:
         return answer.value
 
     def _chosen(self, node: str) -> tuple[Model, Tier]:
-        choice = self.model_policy.get(node, Tier.LARGE)
-        return (self.model, Tier(choice)) if isinstance(choice, str) else (choice, Tier.LARGE)
+        choice = self.model_policy.get(node, Tier.HEAVY)
+        return (self.model, Tier(choice)) if isinstance(choice, str) else (choice, Tier.HEAVY)
 
     def keep(self, path: str, text: str) -> str:
         """Write a file of the workspace; the hash of it."""
