@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     command,
+    dashboard,
     drain,
     idle,
     latency,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "help": command.measure,
     "workflow": workflow.measure,
     "planning": planning.measure,
+    "dashboard": dashboard.measure,
 }
 
 

@@ -19,7 +19,7 @@ def measure() -> list[Figure]:
         run_id = server.submit("true")["id"]
         server.wait_for_end(run_id)
         log = Path(ProjectPaths(server.project).run(run_id).output)
-        _write_log(log)
+        write_log(log)
         assert server.get(f"/runs/{run_id}/logs")["total_size"] >= _SIZE
 
         def get(path: str) -> Callable[[], float]:
@@ -34,7 +34,7 @@ def measure() -> list[Figure]:
     ]
 
 
-def _write_log(path: Path) -> None:
+def write_log(path: Path) -> None:
     """Real bytes, line by line of a training loop; no holes."""
     lines = [f"step {number:>7} loss 0.{number:06} lr 0.0003 tokens/s 51234\n" for number in range(_BLOCK_LINES)]
     block = "".join(lines).encode()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
+from tests.browser.sample import Sample, make_sample
 from tests.support.live_server import ENDED, LiveServer
 
 CHROMIUM = "/usr/bin/chromium"
@@ -68,15 +69,15 @@ class Visitor:
         dialog.dismiss()
 
     def _on_request(self, request: Request) -> None:
+        if request.url.startswith(("blob:", "data:")):  # from memory
+            return
         if urlsplit(request.url).netloc != urlsplit(self.server.url).netloc:
             self.faults.append(f"a request left the origin: {request.url}")
 
-    def sign_in(self, path: str = "") -> Page:
+    def sign_in(self, path: str = "#/runs") -> Page:
         self.page.goto(f"{self.server.url}/#token={self.server.token}")
         self.page.get_by_role("navigation").wait_for()
-        if path:
-            self.open(path)
-        return self.page
+        return self.open(path)
 
     def open(self, path: str) -> Page:
         self.page.evaluate("(hash) => { location.hash = hash }", path)
@@ -115,6 +116,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         if run["status"] not in ENDED:
             server.call("POST", f"/runs/{run['id']}/stop")
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def sample(lab: LiveServer) -> Sample:
+    return make_sample(lab)
 
 
 @pytest.fixture

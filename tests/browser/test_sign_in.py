@@ -13,25 +13,25 @@ from labwright.tokens import mint
 from tests.browser.conftest import FAILED_REQUEST, Visitor
 
 
-def runs_are_shown(page: Page) -> None:
-    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+def home_is_shown(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
 
 
 def test_the_printed_link_signs_in_and_leaves_no_token_in_the_address(visitor: Visitor) -> None:
-    page = visitor.sign_in()
-    runs_are_shown(page)
+    page = visitor.sign_in("#/")
+    home_is_shown(page)
     assert visitor.server.token not in page.url
     page.go_back()
     assert visitor.server.token not in page.url
 
 
 def test_it_stays_signed_in_after_a_reload_and_in_a_second_tab(visitor: Visitor) -> None:
-    page = visitor.sign_in()
+    page = visitor.sign_in("#/")
     page.reload()
-    runs_are_shown(page)
+    home_is_shown(page)
     second = page.context.new_page()
     second.goto(visitor.server.url)
-    runs_are_shown(second)
+    home_is_shown(second)
 
 
 def test_typing_the_token_signs_in(visitor: Visitor) -> None:
@@ -40,7 +40,7 @@ def test_typing_the_token_signs_in(visitor: Visitor) -> None:
     visitor.picture("sign-in")
     visitor.page.keyboard.type(visitor.server.token)
     visitor.page.keyboard.press("Enter")
-    runs_are_shown(visitor.page)
+    home_is_shown(visitor.page)
 
 
 def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
@@ -54,7 +54,7 @@ def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
         expect(page.get_by_role("alert")).to_contain_text(re.compile("token"))
     page.get_by_label("Token").fill(f"  {visitor.server.token}\n")
     page.get_by_role("button", name="Sign in").click()
-    runs_are_shown(page)
+    home_is_shown(page)
 
 
 def test_a_token_that_expires_leads_to_the_sign_in(visitor: Visitor) -> None:
@@ -62,7 +62,7 @@ def test_a_token_that_expires_leads_to_the_sign_in(visitor: Visitor) -> None:
     short = mint(visitor.server.token, Scope.VIEWER, "guest", 5.0)
     page = visitor.page
     page.goto(f"{visitor.server.url}/#token={short}")
-    runs_are_shown(page)
+    visitor.open("#/runs")
     with contextlib.suppress(PlaywrightTimeout):  # the button is gone once the sign-in is there
         for name in ["Failed", "All"] * 20:
             page.get_by_role("button", name=name, exact=True).click(timeout=2000)
@@ -71,7 +71,7 @@ def test_a_token_that_expires_leads_to_the_sign_in(visitor: Visitor) -> None:
 
 
 def test_signing_out_forgets_the_token(visitor: Visitor) -> None:
-    page = visitor.sign_in()
+    page = visitor.sign_in("#/")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_visible()
     page.reload()

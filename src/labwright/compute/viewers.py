@@ -80,9 +80,14 @@ def session_name(project: Path) -> str:
     return f"labwright-{hashlib.sha256(str(project).encode()).hexdigest()[:8]}"
 
 
+def viewer_command(run: Run) -> list[str]:
+    """Shows a run's output in a terminal as it grows, and passes on what is typed there."""
+    return ["sh", str(_SCRIPT), str(run.run_dir), str(run.pid), "tty" if run.tty else "lines"]
+
+
 def open_window(session: str, run: Run) -> None:
     """The arguments go to tmux as a list: nothing is typed into a shell."""
-    viewer = ["sh", str(_SCRIPT), str(run.run_dir), str(run.pid), "tty" if run.tty else "lines"]
+    viewer = viewer_command(run)
     if tmux(session, "has-session", "-t", f"={session}", check=False).returncode:
         tmux(session, "new-session", "-d", "-s", session, "-n", run.id, "-x", "120", "-y", "40", "--", *viewer)
     else:

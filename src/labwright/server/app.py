@@ -26,6 +26,7 @@ from labwright.server.express import ExpressLane
 from labwright.server.models import ErrorOut
 from labwright.server.openapi import describe
 from labwright.server.routes import (
+    access,
     alerts,
     approvals,
     cluster,
@@ -38,12 +39,14 @@ from labwright.server.routes import (
     metrics,
     models,
     notifications,
+    plan_graph,
     plan_work,
     plans,
     runs,
     sessions,
     skills,
     sweeps,
+    terminal,
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
@@ -101,9 +104,11 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
-    modules = (meta, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_work, alerts, skills, models)
-    talking = (sessions, approvals, memories)
-    routers = [module.router for module in (*modules, *talking, notifications, events, maintenance)]
+    working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
+    planned = (plans, plan_work, plan_graph)
+    talking = (skills, models, sessions, approvals, memories)
+    modules = (*working, *planned, *talking, notifications, events, maintenance)
+    routers = [module.router for module in modules]
     for router in routers:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")

@@ -21,11 +21,13 @@ from labwright.tokens import verify
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
 MAX_BODY_BYTES = 8 << 20
+SOCKET_PREFIX = "labwright.token."
 # Sent with every answer that does not bring its own: scripts and styles only from our files, nothing inline, nothing
-# parsed from text into markup (trusted types), no address but ours, in nobody's frame.
+# parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
+# fetched with the token and shown from memory (blob:, and data: for SVG, which has no origin there).
 _POLICY = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _SECURITY_HEADERS = {
     b"content-security-policy": _POLICY.encode(),
@@ -49,8 +51,8 @@ class Door:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] == "websocket":
+            await self._open_socket(scope, receive, send)
             return
         send = _with_security_headers(send)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -62,6 +64,17 @@ class Door:
             await answer(error)(scope, receive, send)
             return
         await self._app(scope, _limited(receive), send)
+
+    async def _open_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The same checks. A browser cannot send headers with a socket, so the token comes as a subprotocol."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        offered = [name.removeprefix(SOCKET_PREFIX) for name in scope["subprotocols"] if name.startswith(SOCKET_PREFIX)]
+        try:
+            self._check(scope, {**headers, **({"x-auth-token": offered[0]} if offered else {})})
+        except errors.LabwrightError:
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
         self._check_host(headers.get("host", ""))

@@ -112,7 +112,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
-        ws="none",
+        ws="wsproto",
         lifespan="on",
         server_header=False,
         proxy_headers=False,

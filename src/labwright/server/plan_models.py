@@ -46,6 +46,10 @@ class PlanIn(In):
     )
 
 
+class PlanTextIn(In):
+    raw_markdown: Markdown
+
+
 class PlanPatch(In):
     title: Name | None = None
     goal: Goal | None = None

@@ -32,15 +32,20 @@ class Curve:
     values: Sequence[float]
 
 
-def compare(lab: Lab, run_ids: Sequence[str], key: str, max_points: int, x: str) -> dict[str, Any]:
-    """One metric over several runs, and its mean ± std over runs that differ only in their seed."""
+def compare(
+    lab: Lab, run_ids: Sequence[str], key: str, max_points: int, x: str, *, grouped: bool = True
+) -> dict[str, Any]:
+    """One metric over several runs, and its mean ± std over runs that differ only in their seed.
+
+    The mean is over whole series; who draws only curves leaves it out and is answered sooner.
+    """
     if not run_ids or len(run_ids) > MAX_RUNS:
         raise Invalid(f"Name between 1 and {MAX_RUNS} runs.", hint="run_ids=run-…,run-…")
     runs = {run_id: run_verbs.get(lab, run_id) for run_id in run_ids}
     curves = {run_id: _curve(lab, run, key, max_points, x) for run_id, run in runs.items()}
     if not any(curve.values for curve in curves.values()):
         raise _nothing_to_show(key, x)
-    groups = same_but_for_seed(runs.values())
+    groups = same_but_for_seed(runs.values()) if grouped else []
     return {
         "key": key,
         "x": x,

@@ -19,6 +19,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import PLAN, new_id
 from labwright.domain.plan import Plan, PlanStatus, PlanVersion
+from labwright.domain.plan_document import PlanDocument
 from labwright.domain.plan_reader import read
 from labwright.store import plans
 from labwright.store.database import Transaction
@@ -203,7 +204,7 @@ def view(plan: Plan, saved: PlanVersion) -> View:
     return {
         **plan.to_dict(),
         "raw_markdown": saved.raw_markdown,
-        "format": {"valid": document.valid, "errors": document.faults},
+        "format": _format(document),
         "sections": document.sections,
     }
 
@@ -232,3 +233,12 @@ def _write_out(lab: Lab, plan: Plan, folder: PlanWorkspaceHandle) -> None:
     for number in range(1, plan.version):
         if not folder.paths.version(number).exists():
             folder.keep_version(plans.version(lab.db.reader(), plan.id, number))
+
+
+def check_format(raw_markdown: str) -> dict[str, Any]:
+    """What is wrong with the form of a text that is not saved yet."""
+    return _format(read(raw_markdown))
+
+
+def _format(document: PlanDocument) -> dict[str, Any]:
+    return {"valid": document.valid, "errors": document.faults}

@@ -24,7 +24,7 @@ async function call(method, path, { query = {}, body, abort } = {}) {
   const used = token.value;
   const headers = { "X-Auth-Token": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const response = await reach(url, { method, headers, signal: abort, body: body && JSON.stringify(body) });
+  const response = await reach(url, { method, headers, signal: abort, body: body === undefined ? undefined : JSON.stringify(body) });
   if (response.ok) return response;
   throw await refusal(response, used);
 }
@@ -51,6 +51,10 @@ function tokenRefused(used) {
 
 export const get = async (path, query, abort) => (await call("GET", path, { query, abort })).json();
 export const post = async (path, body) => (await call("POST", path, { body })).json();
+export const patch = async (path, body) => (await call("PATCH", path, { body })).json();
+export const put = async (path, body) => (await call("PUT", path, { body })).json();
+export const remove = (path) => call("DELETE", path);
+export const getBlob = async (path, query, abort) => (await call("GET", path, { query, abort })).blob();
 
 export async function getPage(path, query, abort) {
   const response = await call("GET", path, { query, abort });
@@ -61,7 +65,7 @@ export async function getPage(path, query, abort) {
 export async function whatIsWrongWith(text) {
   if (!/^[\x21-\x7e]+$/.test(text)) return "That does not look like a token.";
   try {
-    const response = await reach(address("runs?limit=1"), { headers: { "X-Auth-Token": text } });
+    const response = await reach(address("whoami"), { headers: { "X-Auth-Token": text } });
     if (response.ok) return "";
     return response.status === 401 ? "That token is not this server's, or it has expired." : (await refusal(response)).message;
   } catch (error) {

@@ -1,26 +1,51 @@
 // Where it starts: sign-in or the page that the address names.
 
 import { startKeyboard } from "./keyboard.js";
-import { AlertsPage } from "./pages/alerts.js";
-import { RunPage } from "./pages/run.js";
-import { RunsPage } from "./pages/runs.js";
+import { startNotices } from "./notices.js";
 import { SignInPage } from "./pages/signin.js";
 import { Message } from "./parts/message.js";
 import { Shell } from "./parts/shell.js";
+import { PLACES } from "./places.js";
 import { go, route, startRouter } from "./router.js";
 import { takeTokenFromAddress, token } from "./session.js";
 import { startStore } from "./store.js";
-import { Component, html, render } from "./ui.js";
+import { Component, html, render, signal, useEffect, useMemo } from "./ui.js";
+import { startTitle } from "./window_title.js";
 
-function Page() {
-  const { page, id } = route.value;
-  if (page === "runs" && id) return html`<${RunPage} id=${id} key=${id} />`;
-  if (page === "runs") return html`<${RunsPage} />`;
-  if (page === "alerts") return html`<${AlertsPage} />`;
-  return html`<${Message} icon="circle-question-mark" title="There is no such page">
-    <p><a href="#/runs">Go to the runs</a></p>
-  </${Message}>`;
+// Each page is fetched when it is first opened: who looks at runs does not wait for what draws plans.
+const PAGES = {
+  home: () => import("./pages/home.js"),
+  runs: () => import("./pages/runs.js"),
+  "runs/": () => import("./pages/run.js"),
+  compare: () => import("./pages/compare.js"),
+  sweeps: () => import("./pages/sweeps.js"),
+  "sweeps/": () => import("./pages/sweep.js"),
+  plans: () => import("./pages/plans.js"),
+  "plans/": () => import("./pages/plan.js"),
+  cluster: () => import("./pages/cluster.js"),
+  alerts: () => import("./pages/alerts.js"),
+  settings: () => import("./pages/settings.js"),
+  help: () => import("./pages/help.js"),
+};
+
+function Page({ page, id }) {
+  const name = id ? `${page}/` : page;
+  const shown = useMemo(() => signal(null), [name]);
+  useEffect(() => {
+    PAGES[name]?.().then(
+      (module) => (shown.value = { Show: module.default }),
+      (fault) => (shown.value = { fault }),
+    );
+  }, [name]);
+  if (!Object.hasOwn(PAGES, name)) return html`<${NoPage} />`;
+  if (shown.value?.fault) throw shown.value.fault;
+  if (!shown.value) return html`<div class="loading" aria-busy="true"></div>`;
+  return html`<${shown.value.Show} id=${id} key=${id} />`;
 }
+
+const NoPage = () => html`<${Message} icon="circle-question-mark" title="There is no such page">
+  <p><a href="#/">Go home</a></p>
+</${Message}>`;
 
 // A fault in one page is shown in its place; the bar beside it goes on working.
 class Guard extends Component {
@@ -41,11 +66,16 @@ class Guard extends Component {
 function App() {
   if (!token.value) return html`<${SignInPage} />`;
   const { page, id } = route.value;
-  return html`<${Shell} page=${page} id=${id}><${Guard} key="${page}/${id}"><${Page} /></${Guard}></${Shell}>`;
+  return html`<${Shell} page=${page} id=${id}><${Guard} key="${page}/${id}"><${Page} page=${page} id=${id} /></${Guard}></${Shell}>`;
 }
 
 takeTokenFromAddress();
 startRouter();
-startKeyboard({ "g r": () => go("#/runs"), "g a": () => go("#/alerts") });
+startKeyboard({
+  ...Object.fromEntries(PLACES.map(({ key, href }) => [`g ${key}`, () => go(href)])),
+  "?": () => go("#/help"),
+});
 startStore();
+startTitle();
+startNotices();
 render(html`<${App} />`, document.getElementById("app"));

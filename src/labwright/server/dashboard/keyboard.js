@@ -46,3 +46,13 @@ export function useKeys(keys) {
     return () => layers.splice(layers.indexOf(layer), 1);
   }, []);
 }
+
+// j and k go through the links of a list.
+export function useListKeys(box) {
+  const step = (by) => {
+    const links = [...(box.current?.querySelectorAll("li > a") ?? [])];
+    const at = links.indexOf(document.activeElement);
+    links[Math.max(0, Math.min(links.length - 1, at < 0 ? 0 : at + by))]?.focus();
+  };
+  useKeys({ j: () => step(1), k: () => step(-1) });
+}

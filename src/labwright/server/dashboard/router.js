@@ -8,7 +8,7 @@ export const route = signal(parse(location.hash));
 function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [page, ...rest] = path.split("/");
-  return { page: page || "runs", id: rest.length ? decodePart(rest.join("/")) : "", query: new URLSearchParams(query) };
+  return { page: page || "home", id: rest.length ? decodePart(rest.join("/")) : "", query: new URLSearchParams(query) };
 }
 
 function decodePart(text) {
@@ -28,6 +28,9 @@ export function startRouter() {
 }
 
 export const runAddress = (id) => `#/runs/${encodeURIComponent(id)}`;
+export const sweepAddress = (id) => `#/sweeps/${encodeURIComponent(id)}`;
+export const planAddress = (id) => `#/plans/${encodeURIComponent(id)}`;
+export const compareAddress = (ids) => `#/compare?runs=${ids.map(encodeURIComponent).join(",")}`;
 
 export function go(hash) {
   location.hash = hash;
@@ -41,6 +44,7 @@ export function setQuery(changes) {
     else query.delete(name);
   }
   const { page, id } = route.value;
+  if (page === "home") return;
   const text = query.toString();
   const hash = `#/${page}${id ? `/${encodeURIComponent(id)}` : ""}${text ? `?${text}` : ""}`;
   history.replaceState(null, "", hash);

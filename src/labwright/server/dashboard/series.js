@@ -15,7 +15,7 @@ export function grouped(keys) {
 
 // Columns in ascending x: x, what was logged, what is drawn strong. Gaps are null. NaN and infinity cannot be drawn;
 // they are counted, so that they can be told.
-export function columnsOf(series, { by, smoothing, log }) {
+export function columnsOf(series, { by, smoothing, log, logX }) {
   const raw = series.values.map(toNumber);
   let x = series.steps;
   let values = raw;
@@ -25,12 +25,19 @@ export function columnsOf(series, { by, smoothing, log }) {
     x = order.map((index) => series.times[index] - start);
     values = order.map((index) => raw[index]);
   }
+  if (logX) [x, values] = aboveZero(x, values);
   const drawable = values.map((value) => (Number.isFinite(value) && (!log || value > 0) ? value : null));
   return {
     columns: [x, drawable, smoothing ? smoothed(drawable, smoothing) : drawable],
     strange: values.filter((value) => !Number.isFinite(value)).length,
     hidden: values.filter((value) => Number.isFinite(value) && log && value <= 0).length,
   };
+}
+
+// A log axis begins above zero: step 0 has no place on it.
+function aboveZero(x, values) {
+  const kept = [...x.keys()].filter((index) => x[index] > 0);
+  return [kept.map((index) => x[index]), kept.map((index) => values[index])];
 }
 
 // Exponential moving average, corrected for its start, as TensorBoard does it.

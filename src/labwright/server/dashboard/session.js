@@ -1,9 +1,12 @@
 // Who is signed in: the token, where it comes from and when it goes.
 
 import { signal } from "./ui.js";
-import { forget, recall, remember } from "./storage.js";
+import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 
 export const token = signal(recall("token", ""));
+export const scope = signal(""); // person, agent or viewer, once the server has said so
+export const mayWrite = () => scope.value !== "viewer";
+export const isPerson = () => scope.value === "person";
 export const whyOut = signal(""); // shown on the sign-in page
 
 export function signIn(text) {
@@ -18,12 +21,21 @@ export function signOut(why = "") {
   token.value = "";
 }
 
+// Signing out or in counts for all tabs.
+addEventListener("storage", ({ key }) => {
+  if (key !== keyOf("token")) return;
+  forgetCopy("token"); // what this page remembers is no longer so
+  const kept = recall("token", "");
+  whyOut.value = kept ? "" : "You signed out in another tab.";
+  token.value = kept;
+});
+
 // The printed link is `/#token=…`. The token leaves the address before anything else happens, so that it is neither
 // in the history nor in a picture of the window. Answers whether there was one.
 export function takeTokenFromAddress() {
   const match = /^#token=([^&]*)/.exec(location.hash);
   if (!match) return false;
-  history.replaceState(null, "", `${location.pathname}${location.search}#/runs`);
+  history.replaceState(null, "", `${location.pathname}${location.search}#/`);
   const found = decoded(match[1]).trim();
   if (/^[\x21-\x7e]+$/.test(found)) signIn(found);
   else signOut("The link has no usable token in it."); // other characters cannot be sent in a header

@@ -1,8 +1,8 @@
 // What the pages show: one signal a run, fed by the one stream. Pages are views of this and hold no copy.
 
-import { get, getPage, isAborted, post, runPath } from "./api.js";
-import { Stream } from "./stream.js";
-import { token } from "./session.js";
+import { get, getPage, isAborted, patch, post, remove, runPath } from "./api.js";
+import { scope, token } from "./session.js";
+import { SharedStream } from "./shared_stream.js";
 import { throttle } from "./throttle.js";
 import { batch, effect, signal, untracked } from "./ui.js";
 
@@ -23,6 +23,7 @@ export const resync = signal(0); // grows when hints may have been missed: fetch
 export const reloads = signal(0); // 0 until the stream stands; grows when any event may have been missed
 const newRunListeners = new Set();
 const hintListeners = new Set();
+const eventListeners = new Set();
 let stream = null;
 
 // -- reading
@@ -66,12 +67,21 @@ export function onHint(topic, runId, listener) {
   return () => hintListeners.delete(entry);
 }
 
+// `listener` hears every event that was stored from now on.
+export function onEvent(listener) {
+  eventListeners.add(listener);
+  return () => eventListeners.delete(listener);
+}
+
 // -- verbs
 
-export async function actOnRun(id, verb) {
-  const run = await post(runPath(id, `/${verb}`), verb === "rerun" ? {} : undefined);
+export async function actOnRun(id, verb, body = verb === "rerun" ? {} : undefined) {
+  const run = await post(runPath(id, `/${verb}`), body);
   return putRun(run).value;
 }
+
+export const changeRun = async (id, changes) => putRun(await patch(runPath(id), changes)).value;
+export const deleteRun = (id) => remove(runPath(id));
 
 export async function answerAlert(alert, choice) {
   await post(`alerts/${encodeURIComponent(alert.id)}/respond`, { choice });
@@ -84,6 +94,7 @@ const TERMINAL = new Set(["finished", "failed", "stopped", "lost"]);
 export const isTerminal = (run) => TERMINAL.has(run.status);
 
 function take(event) {
+  eventListeners.forEach((listener) => listener(event));
   if (event.type.startsWith("alert.")) refreshAlerts();
   if (!event.run_id) return;
   if (event.type === "run.created") created.add(event.run_id);
@@ -187,16 +198,27 @@ function back({ missed }) {
   }
   for (const id of watched.keys()) want(id);
   refreshAlerts();
+  if (!scope.value) learnScope();
   resync.value += 1;
 }
 
 export const tryConnecting = () => stream?.tryNow();
 
+async function learnScope() {
+  try {
+    scope.value = (await get("whoami")).scope;
+  } catch {
+    // No answer: the connection's state tells of it. What may not be done is refused with a reason anyway.
+  }
+}
+
 export function startStore() {
   effect(() => {
     if (!token.value) return;
-    stream = untracked(() => new Stream({ event: take, hint: hinted, back }));
+    untracked(learnScope);
+    stream = untracked(() => new SharedStream({ event: take, hint: hinted, back }));
     return () => {
+      scope.value = "";
       stream.close();
       stream = null;
       runs.clear();

@@ -2,54 +2,35 @@
 
 import { address, refusal } from "./api.js";
 import { token } from "./session.js";
-import { signal } from "./ui.js";
 
 const SILENCE_MS = 40_000; // the server says something every 15 s; longer silence is a dead connection
-const HIDDEN_MS = 30_000; // a browser allows six connections a host: tabs nobody looks at give theirs back
 const RETRY_MS = [300, 600, 1000, 2000, 3000];
 
-export const connection = signal("connecting"); // connecting | live | paused | gone
-
-// `on` has event(event), hint(hint), and back({ missed }) for each time that a connection stands; `missed` says that
-// the position is unknown to the server, so everything shown has to be fetched anew.
+// `on` has event(event), hint(hint), stands({ kind, epoch, seq }) for each time that a connection stands (`reset` says
+// that the position is unknown to the server) and state(name): connecting, live or gone.
 export class Stream {
   #on;
-  #position = "";
+  #position;
   #abort = null;
   #closed = false;
   #failures = 0;
   #wake = () => {};
-  #hiddenTimer = 0;
 
-  constructor(on) {
+  constructor(on, position = "") {
     this.#on = on;
+    this.#position = position;
     addEventListener("online", this.tryNow);
-    document.addEventListener("visibilitychange", this.#looked);
     this.#run();
   }
 
   close() {
     this.#closed = true;
     removeEventListener("online", this.tryNow);
-    document.removeEventListener("visibilitychange", this.#looked);
-    clearTimeout(this.#hiddenTimer);
     this.#abort?.abort();
     this.#wake();
   }
 
   tryNow = () => this.#wake();
-
-  #looked = () => {
-    clearTimeout(this.#hiddenTimer);
-    if (document.hidden) this.#hiddenTimer = setTimeout(() => this.#pause(), HIDDEN_MS);
-    else this.#wake();
-  };
-
-  #pause() {
-    if (connection.value !== "live") return;
-    connection.value = "paused";
-    this.#abort?.abort();
-  }
 
   async #run() {
     while (!this.#closed) {
@@ -59,7 +40,7 @@ export class Stream {
         if (error.status === 401) return; // signed out: the sign-in page takes over
       }
       if (this.#closed) return;
-      if (connection.value !== "paused") connection.value = this.#failures ? "gone" : "connecting";
+      this.#on.state(this.#failures ? "gone" : "connecting");
       await this.#rest();
     }
   }
@@ -68,7 +49,7 @@ export class Stream {
     const pause = RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)];
     await new Promise((resolve) => {
       this.#wake = resolve;
-      if (connection.value !== "paused") setTimeout(resolve, pause);
+      setTimeout(resolve, pause);
     });
   }
 
@@ -94,11 +75,10 @@ export class Stream {
   }
 
   #stands(kind, { epoch, seq }) {
-    const first = !this.#position;
     this.#position = `${epoch}:${seq}`;
     this.#failures = 0;
-    connection.value = "live";
-    this.#on.back({ missed: first || kind === "reset" });
+    this.#on.state("live");
+    this.#on.stands({ kind, epoch, seq });
   }
 }
 

@@ -136,10 +136,11 @@ def compare_metrics(
     key: Annotated[str, Query(max_length=1024)],
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
     x: Annotated[Axis, Query(description="time: seconds since each run's start")] = "step",
+    groups: Annotated[bool, Query(description="false leaves out mean and std, and answers sooner")] = True,
 ) -> dict[str, Any]:
     """One metric over several runs, with mean and std over runs that differ only in their seed."""
     ids = [name.strip() for name in run_ids.split(",") if name.strip()]
-    return compare.compare(lab_of(request), ids, key, max_points, x)
+    return compare.compare(lab_of(request), ids, key, max_points, x, grouped=groups)
 
 
 @router.get("/runs/{run_id}/artifacts", dependencies=[READERS()])

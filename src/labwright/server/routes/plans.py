@@ -12,7 +12,7 @@ from labwright.planning import verbs
 from labwright.planning.plan_views import view
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.plan_models import PlanIn, PlanOut, PlanPatch, PlanSummary, PlanVersionOut
+from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import plans
 
@@ -36,6 +36,12 @@ def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
         key=idempotency_key(key, request, body),
     )
     return PlanOut(**made)
+
+
+@router.post("/check", dependencies=[READERS()])
+def check_plan(body: PlanTextIn) -> FormatOut:
+    """What is wrong with the form of a text, line by line. Nothing is kept."""
+    return FormatOut(**plans.check_format(body.raw_markdown))
 
 
 @router.get("", dependencies=[READERS()])

@@ -5,14 +5,13 @@ import { Alert } from "../parts/alert.js";
 import { Message } from "../parts/message.js";
 import { pendingAlerts } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
 
-export function AlertsPage() {
+export default function AlertsPage() {
   const [answered, setAnswered] = useState([]);
   const open = pendingAlerts.value;
   const openIds = open.map((alert) => alert.id).join();
-  useEffect(() => {
-    document.title = "Alerts · Labwright";
-  }, []);
+  useTitle("Alerts");
   useEffect(() => {
     const abort = new AbortController();
     get("alerts", { status: "resolved", limit: 100 }, abort.signal).then(setAnswered, () => {});

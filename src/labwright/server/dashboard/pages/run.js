@@ -1,22 +1,33 @@
 // One run: what it is, how it goes, what it says.
 
 import { get, isAborted } from "../api.js";
-import { bytes, duration, exactTime, text } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { Alert } from "../parts/alert.js";
+import { Artifacts } from "../parts/artifacts.js";
 import { Charts } from "../parts/charts.js";
 import { Copy } from "../parts/copy.js";
+import { RunEvents } from "../parts/event_list.js";
 import { Icon } from "../parts/icon.js";
+import { Lazy } from "../parts/lazy.js";
 import { Log } from "../parts/log.js";
 import { Problem } from "../parts/message.js";
+import { Meter } from "../parts/meter.js";
+import { RunCode } from "../parts/run_code.js";
+import { RunDetails } from "../parts/run_details.js";
 import { RunVerbs } from "../parts/run_verbs.js";
 import { reasonOf, Status } from "../parts/status.js";
+import { Tabs } from "../parts/tabs.js";
 import { Ago, Duration } from "../parts/time.js";
-import { go, runAddress } from "../router.js";
-import { knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
+import { progressOf } from "../progress.js";
+import { go, runAddress, sweepAddress } from "../router.js";
+import { isPerson } from "../session.js";
+import { isTerminal, knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
 
-export function RunPage({ id }) {
+const loadTerminal = () => import("../parts/terminal.js");
+
+export default function RunPage({ id }) {
   const [problem, setProblem] = useState(null);
   const loads = reloads.value;
   const load = (abort) => loadRun(id, abort).then((found) => found.value.id !== id && go(runAddress(found.value.id)));
@@ -34,28 +45,32 @@ export function RunPage({ id }) {
   useKeys({ Escape: () => go("#/runs") });
 
   const run = knownRun(id)?.value;
-  const { name, status } = run ?? {};
-  useEffect(() => {
-    document.title = run ? `${name} · ${status} · Labwright` : "Run · Labwright";
-  }, [name, status]);
+  useTitle(run ? `${run.name} · ${run.status}` : "Run");
   if (problem && !run) return html`<${Problem} error=${problem} />`;
   if (!run) return html`<div class="loading" aria-busy="true"></div>`;
+  const tabs = [
+    { name: "overview", label: "Overview", show: () => html`<${Alerts} run=${run} /><${Charts} run=${run} /><${Log} run=${run} />` },
+    { name: "details", label: "Details", show: () => html`<${RunDetails} run=${run} />` },
+    { name: "code", label: "Code", show: () => html`<${RunCode} run=${run} />` },
+    { name: "artifacts", label: "Artifacts", show: () => html`<${Artifacts} run=${run} />` },
+    { name: "events", label: "Events", show: () => html`<${RunEvents} run=${run} />` },
+    run.status === "running" && run.launcher === "local" && isPerson() && { name: "terminal", label: "Terminal", show: () => html`<${Lazy} load=${loadTerminal} run=${run} />` },
+  ].filter(Boolean);
   return html`<div class="page run-page" key=${id}>
     <${Header} run=${run} />
-    <${Alerts} run=${run} />
-    <${Charts} run=${run} />
-    <${Log} run=${run} />
-    <${Details} run=${run} />
+    <${Tabs} tabs=${tabs} label="Parts of this run" />
   </div>`;
 }
 
 function Header({ run }) {
   const reason = reasonOf(run);
+  const done = isTerminal(run) ? null : progressOf(run);
   return html`<header class="run-head">
     <a class="back" href="#/runs"><${Icon} name="arrow-left" size="14" />Runs</a>
     <div class="run-title">
       <h1 title=${run.name}>${run.name}</h1>
       <${Status} run=${run} />
+      ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
       <${RunVerbs} run=${run} />
     </div>
     ${(run.deleted || reason) && html`<p class="run-reason run-reason-${run.status}">${run.deleted ? "This run was deleted." : reason}</p>`}
@@ -68,8 +83,9 @@ function Header({ run }) {
       ${run.gpu_uuids.length > 0 && html`<${Fact} name="GPUs"><span title=${run.gpu_uuids.join(", ")}>${run.gpu_uuids.length}</span></${Fact}>`}
       ${run.attempt > 1 && html`<${Fact} name="Attempt">${run.attempt}</${Fact}>`}
       ${run.node && html`<${Fact} name="Node">${run.node}</${Fact}>`}
+      ${run.sweep_id && html`<${Fact} name="Sweep"><a href=${sweepAddress(run.sweep_id)}>${run.sweep_id}</a></${Fact}>`}
       ${run.parent_run_id && html`<${Fact} name="Rerun of"><a href=${runAddress(run.parent_run_id)}>${run.parent_run_id}</a></${Fact}>`}
-      ${run.tags.length > 0 && html`<${Fact} name="Tags">${run.tags.map((tag) => html`<span class="tag">${tag}</span>`)}</${Fact}>`}
+      ${run.tags.length > 0 && html`<${Fact} name="Tags">${run.tags.map((tag) => html`<a class="tag" key=${tag} href="#/runs?tag=${encodeURIComponent(tag)}">${tag}</a> `)}</${Fact}>`}
       ${run.archived && html`<${Fact} name="List">archived</${Fact}>`}
     </dl>
   </header>`;
@@ -92,40 +108,4 @@ function Alerts({ run }) {
     ${answered.length > 0 && html`<details><summary class="muted">${answered.length} answered ${answered.length === 1 ? "alert" : "alerts"}</summary>
       ${answered.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}</details>`}
   </section>`;
-}
-
-function Details({ run }) {
-  const names = [...Object.keys(run.env), ...run.secret_env].sort();
-  const params = Object.entries({ ...run.params, ...(run.seed !== null && { seed: run.seed }) });
-  return html`<section class="details" aria-label="Details">
-    ${run.warnings.length > 0 && html`<div class="card"><h2>Warnings</h2>
-      <ul class="warnings">${run.warnings.map((warning) => html`<li><${Icon} name="triangle-alert" size="14" />${warning}</li>`)}</ul></div>`}
-    <div class="card"><h2>Command</h2>
-      <pre class="command">${run.command}</pre>
-      <p class="muted small">in <code>${run.workdir}</code></p></div>
-    <div class="card"><h2>Parameters</h2>
-      ${params.length ? html`<${Pairs} pairs=${params} />` : html`<p class="muted">None given. <code>labwright run --param lr=0.1 -- …</code> records one.</p>`}</div>
-    <div class="card"><h2>Environment</h2>
-      ${names.length ? html`<p class="names">${names.map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>` : html`<p class="muted">Nothing added to the server's.</p>`}</div>
-    <div class="card"><h2>Facts</h2><${Pairs} pairs=${factsOf(run)} /></div>
-    ${run.notes && html`<div class="card"><h2>Notes</h2><p class="notes">${run.notes}</p></div>`}
-  </section>`;
-}
-
-const Pairs = ({ pairs }) => html`<table class="pairs"><tbody>${pairs.map(
-  ([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${text(value)}</td></tr>`,
-)}</tbody></table>`;
-
-function factsOf(run) {
-  const { usage, snapshot } = run;
-  return [
-    ["queued", exactTime(run.queued_at)],
-    ["started", exactTime(run.started_at)],
-    ["ended", exactTime(run.ended_at)],
-    ["processor time", usage.cpu_seconds === undefined ? "" : duration(usage.cpu_seconds)],
-    ["most memory", usage.max_memory_mb ? bytes(usage.max_memory_mb * 1e6) : ""],
-    ["git commit", snapshot?.git_commit ? `${snapshot.git_commit.slice(0, 8)}${snapshot.dirty ? " with changes" : ""}` : ""],
-    ["launcher", run.launcher ?? ""],
-    ["folder", run.run_dir ?? ""],
-  ].filter(([, value]) => value);
 }

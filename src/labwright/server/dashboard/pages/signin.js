@@ -4,13 +4,14 @@ import { whatIsWrongWith } from "../api.js";
 import { Icon } from "../parts/icon.js";
 import { signIn, whyOut } from "../session.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
 
 export function SignInPage() {
   const field = useRef(null);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
+  useTitle("Sign in");
   useEffect(() => {
-    document.title = "Sign in · Labwright";
     field.current.focus();
   }, []);
 

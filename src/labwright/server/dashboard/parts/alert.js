@@ -1,6 +1,7 @@
 // Something a person should know, with its choices as buttons.
 
 import { runAddress } from "../router.js";
+import { mayWrite } from "../session.js";
 import { answerAlert, knownRun, loadRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
 import { ask } from "./confirm.js";
@@ -49,6 +50,7 @@ function Choices({ alert, onAnswered }) {
     }
     setBusy(false);
   };
+  if (!mayWrite()) return null;
   const choices = alert.choices?.length ? alert.choices : ["ignore"];
   return html`<div class="alert-choices" role="group" aria-label="Answer">${choices.map(
     (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${choice}</button>`,

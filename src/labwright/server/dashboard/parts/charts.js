@@ -2,22 +2,16 @@
 
 import { get, isAborted, runPath } from "../api.js";
 import { grouped } from "../series.js";
-import { recall, remember } from "../storage.js";
 import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
 import { html, signal, useEffect, useMemo, useState } from "../ui.js";
-import { Chart, PALETTE } from "./chart.js";
+import { Chart } from "./chart.js";
+import { ChartControls, look, setLook } from "./chart_look.js";
+import { colorAt } from "./plot.js";
 
 const REFRESH_MS = 1000;
 const AT_ONCE = 30;
 const MAX_POINTS = 1000;
-const look = signal({ smoothing: 0, log: false, by: "step", system: false, ...recall("charts", {}) });
-
-function setLook(changes) {
-  look.value = { ...look.value, ...changes };
-  remember("charts", look.value);
-}
-
 export function Charts({ run }) {
   const [limit, setLimit] = useState(AT_ONCE);
   const [series, setSeries] = useState(null);
@@ -32,14 +26,14 @@ export function Charts({ run }) {
   const zoom = useMemo(() => signal(null), [run.id, by]);
 
   const grid = (members) => html`<div class="chart-grid">${members.map(
-    (key) => html`<${Card} key=${key} name=${key} series=${series?.get(key)} zoom=${zoom} color=${PALETTE[all.indexOf(key) % PALETTE.length]} />`,
+    (key) => html`<${Card} key=${key} name=${key} series=${series?.get(key)} zoom=${zoom} color=${colorAt(all.indexOf(key))} runId=${run.id} />`,
   )}</div>`;
   return html`<section class="charts" aria-label="Charts">
     <header class="section-head">
       <h2>Charts</h2>
       ${own.length > 8 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics"
         onInput=${(event) => setFilter(event.currentTarget.value)} />`}
-      ${all.length > 0 && html`<${Controls} zoom=${zoom} />`}
+      ${all.length > 0 && html`<${ChartControls} zoom=${zoom} />`}
     </header>
     ${!own.length && html`<${NoMetrics} />`}
     ${grouped(keys).map(([group, members]) => html`<div class="chart-group" key=${group}>
@@ -82,24 +76,11 @@ function useSeries(runId, keys, by, setSeries) {
   }, [runId, wanted, by, again]);
 }
 
-function Card({ name, series, color, zoom }) {
+function Card({ runId, name, series, color, zoom }) {
+  const [isBig, setBig] = useState(false);
   // Until the answer for the other axis is there, the old curve would be drawn on the wrong one.
   if (!series || series.by !== look.value.by) return html`<figure class="chart chart-empty" aria-busy="true"></figure>`;
-  return html`<${Chart} name=${name} series=${series} look=${look.value} color=${color} zoom=${zoom} />`;
-}
-
-function Controls({ zoom }) {
-  const { smoothing, log, by } = look.value;
-  return html`<div class="controls">
-    ${zoom.value && html`<button class="link" onClick=${() => (zoom.value = null)}>Reset zoom</button>`}
-    <label>Smoothing <input type="range" min="0" max="0.99" step="0.01" value=${smoothing}
-      onInput=${(event) => setLook({ smoothing: Number(event.currentTarget.value) })} />
-      <output class="num">${smoothing.toFixed(2)}</output></label>
-    <label><input type="checkbox" checked=${log} onChange=${(event) => setLook({ log: event.currentTarget.checked })} /> Log axis</label>
-    <div class="segments" role="group" aria-label="Horizontal axis">${["step", "time"].map(
-      (name) => html`<button key=${name} aria-pressed=${String(name === by)} onClick=${() => setLook({ by: name })}>${name}</button>`,
-    )}</div>
-  </div>`;
+  return html`<${Chart} runId=${runId} name=${name} series=${series} look=${look.value} color=${color} zoom=${zoom} isBig=${isBig} onBig=${() => setBig(!isBig)} />`;
 }
 
 const NoMetrics = () => html`<p class="hint-line">No metrics so far. Log them in the script: ${" "}

@@ -4,8 +4,8 @@ import { html, signal, useEffect, useRef } from "../ui.js";
 
 const question = signal(null);
 
-export function ask({ title, text, verb }) {
-  return new Promise((resolve) => (question.value = { title, text, verb, resolve }));
+export function ask({ title, text, verb, kind = "danger" }) {
+  return new Promise((resolve) => (question.value = { title, text, verb, kind, resolve }));
 }
 
 export function Confirm() {
@@ -29,7 +29,7 @@ export function Confirm() {
     <p class="muted">${asked.text}</p>
     <div class="dialog-verbs">
       <button onClick=${() => answer(false)}>Cancel</button>
-      <button class="danger" autofocus onClick=${() => answer(true)}>${asked.verb}</button>
+      <button class=${asked.kind} autofocus onClick=${() => answer(true)}>${asked.verb}</button>
     </div>
   </dialog>`;
 }

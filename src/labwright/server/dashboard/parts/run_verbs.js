@@ -1,38 +1,69 @@
 // What can be done with a run now. What cannot be undone is asked about first.
 
 import { go, runAddress } from "../router.js";
-import { actOnRun, isTerminal } from "../store.js";
+import { isPerson, mayWrite } from "../session.js";
+import { actOnRun, changeRun, deleteRun, isTerminal } from "../store.js";
 import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
+import { Dialog } from "./dialog.js";
 import { Icon } from "./icon.js";
+import { Menu } from "./menu.js";
 import { say, sayError } from "./toast.js";
 
 export function RunVerbs({ run }) {
   const [busy, setBusy] = useState(false);
-  const act = async (verb, then) => {
+  const [editing, setEditing] = useState("");
+  const doing = async (work) => {
     setBusy(true);
     try {
-      then(await actOnRun(run.id, verb));
+      await work();
     } catch (error) {
       sayError(error);
     }
     setBusy(false);
   };
+  const act = (verb, then, body) => doing(async () => then(await actOnRun(run.id, verb, body)));
   const stop = async () => {
     const text = "It and everything it started will be ended. What it wrote and logged so far stays.";
     if (await ask({ title: `Stop “${run.name}”?`, text, verb: "Stop run" })) act("stop", () => say("Stopping the run."));
   };
-  const rerun = () => act("rerun", (made) => (say("Started again as a new run."), go(runAddress(made.id))));
+  const rerun = (body) => act("rerun", (made) => (say("Started again as a new run."), go(runAddress(made.id))), body);
   const archive = () => act("archive", () => say("Archived.", { action: { label: "Undo", run: unarchive } }));
   const unarchive = () => act("unarchive", () => say("Back in the list."));
+  const drop = async () => {
+    const text = "Its output, metrics and files go with it. This cannot be undone; archiving only takes it out of the list.";
+    if (await ask({ title: `Delete “${run.name}”?`, text, verb: "Delete run" })) doing(async () => (await deleteRun(run.id), say("Deleted."), go("#/runs")));
+  };
+  const rename = (name) => doing(async () => (await changeRun(run.id, { name }), setEditing("")));
 
+  if (!mayWrite() || run.deleted) return null;
   const ended = isTerminal(run);
   return html`<div class="verbs" role="group" aria-label="What to do with this run">
     ${run.status === "ready" && html`<button class="primary" disabled=${busy} onClick=${() => act("start", () => say("Queued."))}>
       <${Icon} name="play" size="14" />Start</button>`}
     ${!ended && html`<button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop run</button>`}
-    <button disabled=${busy} onClick=${rerun}><${Icon} name="rotate-cw" size="14" />Rerun</button>
+    <button disabled=${busy} onClick=${() => rerun()}><${Icon} name="rotate-cw" size="14" />Rerun</button>
     ${ended && !run.archived && html`<button disabled=${busy} onClick=${archive}><${Icon} name="archive" size="14" />Archive</button>`}
     ${run.archived && html`<button disabled=${busy} onClick=${unarchive}><${Icon} name="archive" size="14" />Unarchive</button>`}
+    <${Menu} label="More" icon="ellipsis">${(close) => html`
+      <button class="menu-item" onClick=${() => (close(), setEditing("command"))}><${Icon} name="rotate-cw" size="14" />Rerun with another command…</button>
+      <button class="menu-item" onClick=${() => (close(), setEditing("name"))}><${Icon} name="pencil" size="14" />Rename…</button>
+      ${ended && isPerson() && html`<button class="menu-item danger" onClick=${() => (close(), drop())}><${Icon} name="trash" size="14" />Delete run…</button>`}`}</${Menu}>
+    ${editing === "command" && html`<${TextDialog} title="Rerun with another command" label="Command" text=${run.command} verb="Rerun" onClose=${() => setEditing("")}
+      onSave=${(command) => (setEditing(""), rerun({ command }))} />`}
+    ${editing === "name" && html`<${TextDialog} title="Rename the run" label="Name" text=${run.name} verb="Rename" short onClose=${() => setEditing("")} onSave=${rename} />`}
   </div>`;
+}
+
+function TextDialog({ title, label, text, verb, short = false, onSave, onClose }) {
+  const [draft, setDraft] = useState(text);
+  const onInput = (event) => setDraft(event.currentTarget.value);
+  const submit = (event) => {
+    event.preventDefault();
+    if (draft.trim()) onSave(draft);
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose} wide=${!short}><form onSubmit=${submit} class="stack">
+    ${short ? html`<input type="text" aria-label=${label} value=${draft} maxlength="200" autofocus onInput=${onInput} />`
+      : html`<textarea rows="8" aria-label=${label} value=${draft} autofocus spellcheck=${false} onInput=${onInput}></textarea>`}
+    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary">${verb}</button></div></form></${Dialog}>`;
 }

@@ -1,41 +1,42 @@
 // What is around every page: the bar, the banner, the news.
 
+import { useKeys } from "../keyboard.js";
+import { ON_A_PHONE, PLACES } from "../places.js";
 import { signOut } from "../session.js";
+import { connection } from "../shared_stream.js";
 import { pendingAlerts, tryConnecting } from "../store.js";
-import { connection } from "../stream.js";
-import { html, useLayoutEffect, useRef } from "../ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../ui.js";
 import { Confirm } from "./confirm.js";
 import { Icon } from "./icon.js";
+import { openPalette, Palette } from "./palette.js";
 import { Toasts } from "./toast.js";
-
-const PLACES = [
-  { page: "runs", label: "Runs", icon: "list", href: "#/runs" },
-  { page: "alerts", label: "Alerts", icon: "bell", href: "#/alerts" },
-];
 
 export function Shell({ page, id, children }) {
   const main = useRef(null);
   useLayoutEffect(() => main.current.scrollTo(0, 0), [page, id]);
   return html`<div class="shell">
     <${Bar} page=${page} />
-    <div class="stage"><${Banner} /><main ref=${main}>${children}</main></div>
-    <${Toasts} /><${Confirm} />
+    <div class="stage"><${Banner} /><main ref=${main} tabindex="-1">${children}</main></div>
+    <${Toasts} /><${Confirm} /><${Palette} />
   </div>`;
 }
 
 function Bar({ page }) {
-  return html`<nav class="bar" aria-label="Places">
-    <a class="brand" href="#/runs" title="Labwright"><${Icon} name="flask-conical" size="18" /><span>Labwright</span></a>
+  const [more, setMore] = useState(false);
+  useKeys({ ...(more && { Escape: () => setMore(false) }) });
+  const close = () => setMore(false);
+  return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Places">
+    <a class="brand" href="#/" title="Labwright"><${Icon} name="flask-conical" size="18" /><span>Labwright</span></a>
+    <button class="bar-find" onClick=${() => openPalette()}><${Icon} name="search" size="14" /><span>Find or do…</span><kbd>⌘K</kbd></button>
     ${PLACES.map(
-      (place) => html`<a key=${place.page} href=${place.href} aria-current=${place.page === page ? "page" : undefined}>
+      (place) => html`<a key=${place.page} href=${place.href} class=${ON_A_PHONE.has(place.page) ? "" : "bar-rest"} onClick=${close}
+        aria-current=${place.page === page ? "page" : undefined}>
         <${Icon} name=${place.icon} /><span>${place.label}</span>
         ${place.page === "alerts" && html`<${AlertCount} />`}
       </a>`,
     )}
-    <a href="docs" target="_blank" rel="noreferrer"><${Icon} name="book-open" /><span>Help</span></a>
-    <div class="bar-end">
-      <button class="bare" onClick=${() => signOut("You signed out.")}><${Icon} name="log-out" /><span>Sign out</span></button>
-    </div>
+    <button class="bare bar-rest bar-end" onClick=${() => signOut("You signed out.")}><${Icon} name="log-out" /><span>Sign out</span></button>
+    <button class="bare bar-toggle" aria-expanded=${String(more)} onClick=${() => setMore(!more)}><${Icon} name="ellipsis" /><span>More</span></button>
   </nav>`;
 }
 

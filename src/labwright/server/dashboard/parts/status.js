@@ -15,6 +15,24 @@ const ICONS = {
   lost: "circle-question-mark",
 };
 
+// Of sweeps and plans, whose words are others.
+const WORDS = {
+  draft: ["circle-dashed", "ready"],
+  running: ["circle-play", "running"],
+  executing: ["circle-play", "running"],
+  paused: ["circle-pause", "waiting"],
+  completed: ["circle-check", "finished"],
+  approved: ["check", "finished"],
+  failed: ["circle-x", "failed"],
+  stopped: ["circle-slash", "stopped"],
+  archived: ["archive", "stopped"],
+};
+
+export function StatusWord({ status, reason }) {
+  const [icon, kind] = WORDS[status] ?? ["circle-question-mark", "stopped"];
+  return html`<span class="status status-${kind}" title=${reason || undefined}><${Icon} name=${icon} /><span class="status-word">${status}</span></span>`;
+}
+
 export function Status({ run }) {
   const { status } = run;
   const word = run.stop_requested && status === "running" ? "stopping" : status;

@@ -1,0 +1,123 @@
+// What there is to run on: cards, cores, Slurm; who waits, and why.
+
+import { post } from "../api.js";
+import { useFetched, wakesOn } from "../fetched.js";
+import { bytes, duration } from "../format.js";
+import { Gpus } from "../parts/gpus.js";
+import { Icon } from "../parts/icon.js";
+import { Problem } from "../parts/message.js";
+import { RunLines } from "../parts/run_line.js";
+import { Ago } from "../parts/time.js";
+import { say, sayError } from "../parts/toast.js";
+import { isPerson, mayWrite } from "../session.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const LOOK_MS = 3000;
+const KEPT = 200; // samples of each card while this page is open: ten minutes
+const TYPES = { local_gpu: "GPUs of this machine", slurm: "Slurm", cpu_only: "No GPU" };
+const runs = { wakes: wakesOn("run.status", "run.created") };
+
+export default function ClusterPage() {
+  useTitle("Cluster");
+  const { data, problem, refresh } = useFetched("cluster", {}, { wakes: wakesOn("cluster."), every: LOOK_MS });
+  const queue = useFetched("runs", { status: "queued,waiting,launching", limit: 200, sort: "-priority" }, runs);
+  const history = useHistory(data?.cluster);
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return html`<div class="loading" aria-busy="true"></div>`;
+  const { cluster } = data;
+  return html`<div class="page run-page">
+    <header class="run-head"><div class="run-title"><h1>Cluster</h1><${Health} status=${cluster.status} /><${Verbs} cluster=${cluster} refresh=${refresh} /></div><${Facts} cluster=${cluster} /></header>
+    ${cluster.gpus.length > 0 && html`<section aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} history=${history} /></div></section>`}
+    ${cluster.partitions.length > 0 && html`<${Partitions} partitions=${cluster.partitions} />`}
+    <section class="stack" aria-label="Queue"><h2>Queue</h2>
+      ${queue.data?.length ? html`<${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
+    <details class="evidence"><summary>What was looked at</summary><table class="pairs"><tbody>${cluster.evidence.map(
+      ({ looked_at: what, said }) => html`<tr key=${what}><th scope="row">${what}</th><td>${said}</td></tr>`)}</tbody></table></details>
+  </div>`;
+}
+
+const HEALTH = { healthy: ["finished", "circle-check"], degraded: ["waiting", "triangle-alert"], offline: ["failed", "circle-x"] };
+
+function Health({ status }) {
+  const [kind, icon] = HEALTH[status] ?? ["stopped", "circle-question-mark"];
+  return html`<span class="status status-${kind}"><${Icon} name=${icon} />${status}</span>`;
+}
+
+function Facts({ cluster }) {
+  const { recommended } = cluster;
+  const facts = [
+    ["Type", TYPES[cluster.type]],
+    ["How known", cluster.source === "manual" ? "set by hand" : "detected"],
+    ["Host", cluster.head_node],
+    cluster.type === "slurm" && ["Nodes", cluster.node_count],
+    ["Cores", cluster.cpu_count],
+    ["Memory", bytes(cluster.memory_total_mb * 1024 * 1024)],
+    ["GPUs", cluster.gpu_count],
+    ["At a time", recommended.max_parallel],
+    ["gpuwrap", recommended.gpuwrap.replaceAll("_", " ")],
+    ["Other people here", cluster.shared_machine ? "yes" : "no"],
+  ].filter(Boolean);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd class="num">${value}</dd></div>`)}
+    <div><dt>Looked</dt><dd><${Ago} time=${cluster.last_detected_at} /></dd></div></dl>`;
+}
+
+function Verbs({ cluster, refresh }) {
+  const [busy, setBusy] = useState(false);
+  const [byHand, setByHand] = useState(false);
+  const act = async (path, body, words) => {
+    setBusy(true);
+    try {
+      await post(path, body);
+      say(words);
+      setByHand(false);
+      refresh();
+    } catch (error) {
+      sayError(error);
+    }
+    setBusy(false);
+  };
+  if (!mayWrite()) return null;
+  return html`<div class="verbs" role="group" aria-label="What to do with the cluster">
+    <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Looked again.")}><${Icon} name="rotate-cw" size="14" />Detect</button>
+    ${isPerson() && html`<button aria-expanded=${String(byHand)} onClick=${() => setByHand(!byHand)}><${Icon} name="pencil" size="14" />Set by hand</button>`}
+    ${byHand && html`<${ByHand} cluster=${cluster} busy=${busy} onSave=${(body) => act("cluster", body, "Set, until the next detect.")} />`}
+  </div>`;
+}
+
+function ByHand({ cluster, busy, onSave }) {
+  const [draft, setDraft] = useState({ type: cluster.type, max_parallel: cluster.recommended.max_parallel, shared_machine: cluster.shared_machine });
+  const submit = (event) => {
+    event.preventDefault();
+    onSave(draft);
+  };
+  return html`<form class="card by-hand" onSubmit=${submit} aria-label="Set by hand">
+    <label class="field">Type<select onChange=${(event) => setDraft({ ...draft, type: event.currentTarget.value })}>${Object.entries(TYPES).map(([name, label]) => html`<option value=${name} selected=${name === draft.type}>${label}</option>`)}</select></label>
+    <label class="field">Runs at a time<input type="number" min="1" max="100000" value=${draft.max_parallel} onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) })} /></label>
+    <label><input type="checkbox" checked=${draft.shared_machine} onChange=${(event) => setDraft({ ...draft, shared_machine: event.currentTarget.checked })} /> Other people use this machine</label>
+    <button class="primary" disabled=${busy}>Set</button></form>`;
+}
+
+const Partitions = ({ partitions }) => html`<section class="stack" aria-label="Partitions"><h2>Partitions</h2><div class="wide" tabindex="0" role="region" aria-label="Partitions"><table class="grid-table">
+  <thead><tr>${["Name", "State", "Time limit", "Nodes", "Not well", "Cores", "GPUs"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+  <tbody>${partitions.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}${one.default ? " (default)" : ""}</th><td>${one.state}</td><td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
+    <td class="num">${one.nodes}</td><td class="num">${one.nodes_unwell}</td><td class="num">${one.cpus}</td><td class="num">${one.gpus}</td></tr>`)}</tbody></table></div></section>`;
+
+// How busy each card was since the page was opened.
+function useHistory(cluster) {
+  const samples = useRef(new Map());
+  useEffect(() => {
+    for (const gpu of cluster?.gpus ?? []) {
+      const kept = samples.current.get(gpu.uuid) ?? [];
+      samples.current.set(gpu.uuid, [...kept.slice(1 - KEPT), { busy: gpu.utilization / 100, memory: gpu.memory_used_mb / gpu.memory_total_mb }]);
+    }
+  }, [cluster]);
+  return useMemo(() => (gpu) => html`<${Trace} samples=${samples.current.get(gpu.uuid) ?? []} />`, []);
+}
+
+function Trace({ samples }) {
+  if (samples.length < 2) return html`<svg class="trace" viewBox="0 0 200 40" aria-hidden="true"></svg>`;
+  const line = (name) => samples.map((sample, at) => `${((at / (samples.length - 1)) * 200).toFixed(1)},${(38 - sample[name] * 36).toFixed(1)}`).join(" ");
+  return html`<svg class="trace" viewBox="0 0 200 40" preserveAspectRatio="none" role="img" aria-label="Busy and memory over the last ${duration((samples.length * LOOK_MS) / 1000)}">
+    <polyline points=${line("memory")} class="trace-memory" /><polyline points=${line("busy")} class="trace-busy" /></svg>`;
+}

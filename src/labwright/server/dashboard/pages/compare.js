@@ -1,0 +1,129 @@
+// Several runs side by side: curves, numbers, one number against another.
+
+import { isAborted } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { number, text } from "../format.js";
+import { ChartControls } from "../parts/chart_look.js";
+import { CompareChart } from "../parts/compare_chart.js";
+import { Icon } from "../parts/icon.js";
+import { Message } from "../parts/message.js";
+import { colorAt } from "../parts/plot.js";
+import { Scatter } from "../parts/scatter.js";
+import { Status } from "../parts/status.js";
+import { Tabs } from "../parts/tabs.js";
+import { sayError } from "../parts/toast.js";
+import { compareAddress, go, route, runAddress, setQuery } from "../router.js";
+import { metricsOf, nameOf, valueOf } from "../run_columns.js";
+import { recall, remember } from "../storage.js";
+import { knownRun, loadRun, putRun, reloads, watchRun } from "../store.js";
+import { html, signal, useEffect, useMemo, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const AT_ONCE = 24;
+const mean = signal(recall("mean", true));
+
+export default function ComparePage() {
+  useTitle("Compare");
+  const ids = useMemo(() => (route.value.query.get("runs") ?? "").split(",").filter(Boolean).slice(0, 200), [route.value.query.get("runs")]);
+  const runs = useRuns(ids);
+  if (!ids.length) return html`<${Nothing} />`;
+  if (runs.length < 1) return html`<div class="loading" aria-busy="true"></div>`;
+  return html`<${Compared} runs=${runs} />`;
+}
+
+function useRuns(ids) {
+  const [, draw] = useState(0);
+  const loads = reloads.value;
+  useEffect(() => {
+    const abort = new AbortController();
+    const missing = ids.filter((id) => !knownRun(id));
+    Promise.all(missing.map((id) => loadRun(id, abort.signal).catch((error) => !isAborted(error) && error.status && sayError(error)))).then(() => draw((count) => count + 1));
+    const stops = ids.map(watchRun);
+    return () => {
+      abort.abort();
+      stops.forEach((stop) => stop());
+    };
+  }, [ids, loads]);
+  return ids.map((id) => knownRun(id)?.value).filter(Boolean);
+}
+
+function Nothing() {
+  const { data } = useFetched("runs", { status: "finished", limit: 5 });
+  const offer = () => {
+    data.forEach((run) => knownRun(run.id) || putRun(run));
+    go(compareAddress(data.map(({ id }) => id)));
+  };
+  return html`<div class="page"><header class="page-head"><h1>Compare</h1></header>
+    <${Message} icon="git-compare" title="Choose runs to compare">
+      <p class="muted">Tick them in the <a href="#/runs">table of runs</a> (<kbd>x</kbd> ticks the row), then press Compare.</p>
+      ${data?.length > 1 && html`<button onClick=${offer}>Compare the last ${data.length} that finished</button>`}
+    </${Message}></div>`;
+}
+
+function Compared({ runs }) {
+  const names = runs.map(({ id }) => id).join();
+  const colors = useMemo(() => colorsOf(runs), [names, mean.value]);
+  const metrics = [...new Set(runs.flatMap(metricsOf))].sort();
+  const params = [...new Set(runs.flatMap((run) => [...Object.keys(run.params), ...(run.seed === null ? [] : ["seed"])]))].sort();
+  const columns = [...params.map((key) => `p:${key}`), ...metrics.map((key) => `m:${key}`), "duration"];
+  const tabs = [
+    { name: "curves", label: "Curves", show: () => html`<${Curves} runs=${runs} metrics=${metrics} colors=${colors} />` },
+    { name: "table", label: "Table", show: () => html`<${Differences} runs=${runs} params=${params} metrics=${metrics} colors=${colors} />` },
+    { name: "scatter", label: "Scatter", show: () => html`<${Scatter} runs=${runs} columns=${columns.filter((column) => column !== "duration")} colors=${colors} />` },
+  ];
+  const without = (id) => setQuery({ runs: runs.map((run) => run.id).filter((other) => other !== id).join(",") });
+  return html`<div class="page run-page">
+    <header class="run-head"><h1>Compare ${runs.length} runs</h1>
+      <ul class="legend">${runs.map((run) => html`<li key=${run.id}><span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span>
+        <a href=${runAddress(run.id)} title=${run.name}>${run.name}</a><button class="bare" aria-label="Leave out ${run.name}" onClick=${() => without(run.id)}><${Icon} name="x" size="12" /></button></li>`)}</ul>
+    </header>
+    <${Tabs} tabs=${tabs} label="Ways to compare" />
+  </div>`;
+}
+
+// Runs that differ only in their seed share a colour while they are drawn as one band.
+function colorsOf(runs) {
+  const groups = new Map();
+  return new Map(runs.map((run) => {
+    const group = mean.value ? (run.config_hash ?? run.id) : run.id;
+    if (!groups.has(group)) groups.set(group, colorAt(groups.size));
+    return [run.id, groups.get(group)];
+  }));
+}
+
+function Curves({ runs, metrics, colors }) {
+  const zoom = useMemo(() => signal(null), []);
+  const [words, setWords] = useState("");
+  const [limit, setLimit] = useState(AT_ONCE);
+  const found = metrics.filter((key) => key.toLowerCase().includes(words.toLowerCase()));
+  const setMean = (on) => {
+    mean.value = on;
+    remember("mean", on);
+  };
+  if (!metrics.length) return html`<${Message} icon="git-compare" title="None of these runs has logged a metric" />`;
+  return html`<section aria-label="Curves">
+    <header class="section-head">
+      ${metrics.length > 6 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics" onInput=${(event) => setWords(event.currentTarget.value)} />`}
+      <${ChartControls} zoom=${zoom}><label><input type="checkbox" checked=${mean.value} onChange=${(event) => setMean(event.currentTarget.checked)} /> Mean ± std over seeds</label></${ChartControls}>
+    </header>
+    <div class="chart-grid">${found.slice(0, limit).map((metric) => html`<${CompareChart} key=${metric} metric=${metric} runs=${runs} colors=${colors} mean=${mean.value} zoom=${zoom} />`)}</div>
+    ${found.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}</button>`}
+  </section>`;
+}
+
+function Differences({ runs, params, metrics, colors }) {
+  const [onlyDifferent, setOnly] = useState(false);
+  const rows = [...params.map((key) => `p:${key}`), ...metrics.map((key) => `m:${key}`)];
+  const differs = (column) => new Set(runs.map((run) => JSON.stringify(valueOf(run, column)))).size > 1;
+  return html`<section class="stack" aria-label="Table">
+    <label><input type="checkbox" checked=${onlyDifferent} onChange=${(event) => setOnly(event.currentTarget.checked)} /> Only what differs</label>
+    <div class="wide" tabindex="0" role="region" aria-label="Parameters and results"><table class="grid-table">
+      <thead><tr><th></th>${runs.map((run) => html`<th scope="col" key=${run.id}><span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span> <a href=${runAddress(run.id)}>${run.name}</a></th>`)}</tr></thead>
+      <tbody><tr><th scope="row">status</th>${runs.map((run) => html`<td key=${run.id}><${Status} run=${run} /></td>`)}</tr>
+      ${rows.filter((column) => !onlyDifferent || differs(column)).map((column) => html`<tr key=${column} class=${column.startsWith("p:") && differs(column) ? "differs" : ""}>
+        <th scope="row" title=${nameOf(column)}>${nameOf(column)}</th>${runs.map((run) => html`<${Cell} key=${run.id} value=${valueOf(run, column)} />`)}</tr>`)}
+      </tbody></table></div>
+  </section>`;
+}
+
+const Cell = ({ value }) => html`<td class="num" title=${value === undefined ? undefined : text(value)}>${typeof value === "number" ? number(value) : value === undefined ? "" : text(value)}</td>`;

@@ -1,0 +1,97 @@
+// What is running, waiting, broken and waiting for an answer, on one page.
+
+import { useFetched, wakesOn } from "../fetched.js";
+import { Alert } from "../parts/alert.js";
+import { Gpus } from "../parts/gpus.js";
+import { Icon } from "../parts/icon.js";
+import { Message, Problem } from "../parts/message.js";
+import { RunLines } from "../parts/run_line.js";
+import { StatusWord } from "../parts/status.js";
+import { SweepLine } from "../parts/sweep_line.js";
+import { Ago } from "../parts/time.js";
+import { planAddress } from "../router.js";
+import { pendingAlerts } from "../store.js";
+import { html } from "../ui.js";
+import { counts, useTitle } from "../window_title.js";
+
+const AT_MOST = 8;
+const runs = { wakes: wakesOn("run.status", "run.created", "run.deleted") };
+
+export default function HomePage() {
+  useTitle("Home");
+  const active = useFetched("runs", { status: "running,launching", limit: AT_MOST }, runs);
+  const waiting = useFetched("runs", { status: "queued,waiting", limit: AT_MOST, sort: "-priority" }, runs);
+  const broken = useFetched("runs", { status: "failed,lost", limit: 5, sort: "-ended_at" }, runs);
+  const sweeps = useFetched("sweeps", { limit: 50 }, { wakes: wakesOn("sweep.", "run.status") });
+  const plans = useFetched("plans", { status: "draft,approved,executing", limit: 5 }, { wakes: wakesOn("plan.") });
+  const cluster = useFetched("cluster", {}, { wakes: wakesOn("cluster.", "run.status"), every: 5000 });
+  if (active.problem && !active.data) return html`<${Problem} error=${active.problem} retry=${active.refresh} />`;
+  if (!active.data || !waiting.data || !broken.data || !sweeps.data) return html`<div class="loading" aria-busy="true"></div>`;
+
+  const going = sweeps.data.filter(({ status }) => status === "running" || status === "paused").slice(0, 5);
+  const isNew = !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
+  return html`<div class="page home-page">
+    <header class="page-head"><h1>Home</h1><${Tally} /></header>
+    ${isNew ? html`<${FirstSteps} />` : html`<div class="home-grid">
+      <div class="home-main">
+        <${NeedsYou} />
+        <${Panel} title="Running" href="#/runs?show=active" empty="Nothing runs.">${lines(active.data)}</${Panel}>
+        <${Panel} title="Waiting" href="#/cluster" empty="Nothing waits.">${lines(waiting.data, true)}</${Panel}>
+        <${Panel} title="Broken last" href="#/runs?show=failed" empty="Nothing is broken.">${lines(broken.data, true)}</${Panel}>
+      </div>
+      <div class="home-side">
+        <${Machine} cluster=${cluster.data} />
+        <${Panel} title="Sweeps" href="#/sweeps" empty="No sweep is going.">
+          ${going.length > 0 && html`<ul class="lines">${going.map((sweep) => html`<${SweepLine} key=${sweep.id} sweep=${sweep} />`)}</ul>`}</${Panel}>
+        <${Panel} title="Plans" href="#/plans" empty="No plan is open.">
+          ${plans.data?.length > 0 && html`<ul class="lines">${plans.data.map((plan) => html`<${PlanLine} key=${plan.id} plan=${plan} />`)}</ul>`}</${Panel}>
+      </div>
+    </div>`}
+  </div>`;
+}
+
+const lines = (found, reasons = false) => found.length > 0 && html`<${RunLines} runs=${found} reasons=${reasons} />`;
+
+function Tally() {
+  const { running = 0, launching = 0, queued = 0, waiting = 0 } = counts.value;
+  const alerts = pendingAlerts.value.length;
+  return html`<p class="tally muted"><strong class="num">${running + launching}</strong> running · <strong class="num">${queued + waiting}</strong> waiting ·
+    ${" "}<strong class="num">${alerts}</strong> ${alerts === 1 ? "question" : "questions"} for you</p>`;
+}
+
+const Panel = ({ title, href, empty, children }) => html`<section class="panel" aria-label=${title}>
+  <header class="section-head"><h2><a href=${href}>${title}</a></h2></header>
+  ${children || html`<p class="muted">${empty}</p>`}
+</section>`;
+
+function NeedsYou() {
+  const open = pendingAlerts.value;
+  if (!open.length) return null;
+  return html`<section class="panel alerts" aria-label="Needs you">
+    <header class="section-head"><h2><a href="#/alerts">Needs you</a></h2></header>
+    ${open.slice(0, 3).map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
+    ${open.length > 3 && html`<p><a href="#/alerts">${open.length - 3} more</a></p>`}
+  </section>`;
+}
+
+function Machine({ cluster: found }) {
+  if (!found) return null;
+  const { cluster } = found;
+  const words = { cpu_only: "no GPU", local_gpu: `${cluster.gpu_count} ${cluster.gpu_count === 1 ? "GPU" : "GPUs"}`, slurm: `Slurm, ${cluster.node_count} nodes` };
+  return html`<section class="panel" aria-label="Machine">
+    <header class="section-head"><h2><a href="#/cluster">Machine</a></h2>
+      <span class="muted">${words[cluster.type]} · ${cluster.cpu_count} cores · ${cluster.status}</span></header>
+    ${cluster.gpus.length > 0 && html`<${Gpus} gpus=${cluster.gpus} />`}
+  </section>`;
+}
+
+const PlanLine = ({ plan }) => html`<li class="run-line"><${StatusWord} status=${plan.status} reason=${plan.status_reason} />
+  <a href=${planAddress(plan.id)} title=${plan.goal}>${plan.title}</a><span class="muted run-line-time"><${Ago} time=${plan.updated_at} /></span></li>`;
+
+const FirstSteps = () => html`<${Message} icon="flask-conical" title="Nothing here yet">
+  <p class="muted">Start a run in this project's folder. It shows up here at once.</p>
+  <pre class="teach">labwright run -- python train.py</pre>
+  <p class="muted">Many at a time, from one command and its parameters:</p>
+  <pre class="teach">labwright sweep sweep.yaml</pre>
+  <p><a href="#/help"><${Icon} name="book-open" size="14" /> What else there is</a></p>
+</${Message}>`;

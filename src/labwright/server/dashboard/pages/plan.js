@@ -1,0 +1,62 @@
+// One plan: its text, what was made of it, the review, the execution, the report.
+
+import { useFetched } from "../fetched.js";
+import { useKeys } from "../keyboard.js";
+import { Copy } from "../parts/copy.js";
+import { Icon } from "../parts/icon.js";
+import { Problem } from "../parts/message.js";
+import { PlanDocument } from "../parts/plan_document.js";
+import { PlanFiles } from "../parts/plan_files.js";
+import { PlanGraph } from "../parts/plan_graph.js";
+import { PlanReport } from "../parts/plan_report.js";
+import { PlanReview } from "../parts/plan_review.js";
+import { PlanVerbs } from "../parts/plan_verbs.js";
+import { PlanVersions } from "../parts/plan_versions.js";
+import { StatusWord } from "../parts/status.js";
+import { Tabs } from "../parts/tabs.js";
+import { Ago } from "../parts/time.js";
+import { go } from "../router.js";
+import { html } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+export default function PlanPage({ id }) {
+  const path = `plans/${encodeURIComponent(id)}`;
+  const { data: plan, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.plan_id === id });
+  useKeys({ Escape: () => go("#/plans") });
+  useTitle(plan?.title ?? "Plan");
+  if (problem && !plan) return html`<${Problem} error=${problem} />`;
+  if (!plan) return html`<div class="loading" aria-busy="true"></div>`;
+  const made = plan.planning; // nothing was made of the text until it was compiled
+  const hasGraph = made?.progress.some(({ node, status }) => /IR/i.test(node) && status === "finished");
+  const tabs = [
+    made && { name: "review", label: "Review", show: () => html`<${PlanReview} plan=${plan} refresh=${refresh} />` },
+    { name: "document", label: "Document", show: () => html`<${PlanDocument} plan=${plan} refresh=${refresh} />` },
+    hasGraph && { name: "workflow", label: "Workflow", show: () => html`<${PlanGraph} plan=${plan} />` },
+    made && { name: "files", label: "Code and tests", show: () => html`<${PlanFiles} plan=${plan} refresh=${refresh} />` },
+    { name: "versions", label: "Versions", show: () => html`<${PlanVersions} plan=${plan} />` },
+    made && made.steps.length > 0 && { name: "report", label: "Report", show: () => html`<${PlanReport} plan=${plan} />` },
+  ].filter(Boolean);
+  return html`<div class="page run-page"><${Header} plan=${plan} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this plan" /></div>`;
+}
+
+function Header({ plan, refresh }) {
+  return html`<header class="run-head">
+    <a class="back" href="#/plans"><${Icon} name="arrow-left" size="14" />Plans</a>
+    <div class="run-title"><h1 title=${plan.title}>${plan.title}</h1><${StatusWord} status=${plan.status} reason=${plan.status_reason} /><${PlanVerbs} plan=${plan} refresh=${refresh} /></div>
+    ${plan.status_reason && html`<p class="run-reason run-reason-${plan.status}">${plan.status_reason}</p>`}
+    ${plan.planning && html`<${Lights} planning=${plan.planning} />`}
+    <dl class="facts">
+      <div><dt>Id</dt><dd><${Copy} text=${plan.id} label="Copy the id" /></dd></div>
+      <div><dt>Version</dt><dd class="num">${plan.version}</dd></div>
+      <div><dt>Form</dt><dd>${plan.format.valid ? "right" : `${plan.format.errors.length} faults`}</dd></div>
+      <div><dt>Created</dt><dd><${Ago} time=${plan.created_at} /> by ${plan.created_by}</dd></div>
+      <div><dt>Changed</dt><dd><${Ago} time=${plan.updated_at} /></dd></div>
+      ${plan.planning?.model && html`<div><dt>Planned by</dt><dd>${plan.planning.model}</dd></div>`}
+    </dl></header>`;
+}
+
+// Three facts that are easily taken for one.
+function Lights({ planning }) {
+  const light = (on, label) => html`<li class="light ${on ? "light-on" : ""}"><${Icon} name=${on ? "circle-check" : "circle-dashed"} size="14" />${label}<span class="hidden">: ${on ? "yes" : "no"}</span></li>`;
+  return html`<ul class="lights">${light(planning.validated, "validated")}${light(planning.approved, "approved")}${light(planning.ready_for_run, "ready to run")}</ul>`;
+}

@@ -1,0 +1,108 @@
+// How this server is set up, where news goes, what the state folder takes, and what this browser does.
+
+import { post } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { bytes, text } from "../format.js";
+import { noticesAre, setNotices } from "../notices.js";
+import { ask } from "../parts/confirm.js";
+import { Icon } from "../parts/icon.js";
+import { Problem } from "../parts/message.js";
+import { Tabs } from "../parts/tabs.js";
+import { Ago } from "../parts/time.js";
+import { say, sayError } from "../parts/toast.js";
+import { isPerson, scope } from "../session.js";
+import { html, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+export default function SettingsPage() {
+  useTitle("Settings");
+  const tabs = [
+    { name: "server", label: "Server", show: () => html`<${Server} />` },
+    { name: "notifications", label: "Notifications", show: () => html`<${Notifications} />` },
+    { name: "storage", label: "Storage", show: () => html`<${Storage} />` },
+    { name: "browser", label: "This browser", show: () => html`<${ThisBrowser} />` },
+  ];
+  return html`<div class="page run-page"><h1>Settings</h1><${Tabs} tabs=${tabs} label="Kinds of settings" /></div>`;
+}
+
+const waiting = html`<div class="loading" aria-busy="true"></div>`;
+
+function Server() {
+  const who = useFetched("whoami");
+  const { data, problem, refresh } = useFetched("settings");
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return waiting;
+  return html`<section class="stack" aria-label="Server">
+    ${who.data && html`<p class="muted">Labwright ${who.data.version} for <code>${who.data.project}</code>. You are signed in as ${who.data.scope}.</p>`}
+    <p class="hint-line">Settings are read when the server starts: a variable <code>LABWRIGHT_NAME</code>, else <code>labwright.toml</code> in the project's folder. Change them there, then
+      ${" "}<code>labwright down</code> and <code>labwright up -d</code>; runs go on meanwhile.</p>
+    <div class="wide" tabindex="0" role="region" aria-label="All settings"><table class="grid-table">
+      <thead><tr><th scope="col">Name</th><th scope="col">Value</th><th scope="col">Default</th><th scope="col">Bounds</th></tr></thead>
+      <tbody>${data.map((one) => html`<tr key=${one.name} class=${one.value === one.default ? "" : "differs"}><th scope="row"><code>${one.name}</code></th><td>${shown(one.value)}</td><td class="muted">${shown(one.default)}</td>
+        <td class="num muted">${one.bounds ? `${one.bounds[0]} – ${one.bounds[1]}` : ""}</td></tr>`)}</tbody></table></div></section>`;
+}
+
+const shown = (value) => (value === "" ? html`<span class="muted">empty</span>` : text(value));
+
+function Notifications() {
+  const [busy, setBusy] = useState(false);
+  const { data, problem, refresh } = useFetched("notifications", { limit: 30 }, { wakes: (event) => event.type.startsWith("alert.") });
+  const test = async () => {
+    setBusy(true);
+    try {
+      await post("notifications/test");
+      say("Sent to every channel.");
+      refresh();
+    } catch (error) {
+      sayError(error);
+    }
+    setBusy(false);
+  };
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return waiting;
+  return html`<section class="stack" aria-label="Notifications">
+    ${!data.channels.length && html`<p class="hint-line">No channel is set up. Name one in <code>labwright.toml</code>; its address is a secret and is never shown again:</p>
+      <pre class="teach">[[notify]]\nkind = "slack"\nurl_env = "SLACK_WEBHOOK"</pre>`}
+    ${data.channels.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="Channels"><table class="grid-table"><thead><tr>${["Channel", "Kind", "Goes to", "From severity", "Waiting", ""].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+      <tbody>${data.channels.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}</th><td>${one.kind}</td><td>${one.target}</td><td>${one.min_severity}</td><td class="num">${one.waiting}</td><td>${one.problem}</td></tr>`)}</tbody></table></div>
+      ${isPerson() && html`<div><button disabled=${busy} onClick=${test}>Send a test</button></div>`}
+      <h2>Sent last</h2>
+      <div class="wide" tabindex="0" role="region" aria-label="Deliveries"><table class="grid-table"><tbody>${data.deliveries.map((one) => html`<tr key=${one.id}><td>${one.channel}</td><td>${one.title}</td><td>${one.status.replaceAll("_", " ")}</td><td>${one.error}</td><td class="muted"><${Ago} time=${one.created_at} /></td></tr>`)}</tbody></table></div>`}
+  </section>`;
+}
+
+function Storage() {
+  const [freed, setFreed] = useState(null);
+  const { data, problem, refresh } = useFetched("storage");
+  const act = async (work) => {
+    try {
+      await work();
+      refresh();
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  const look = () => act(async () => setFreed(await post("gc", { dry_run: true })));
+  const collect = async () => {
+    const words = `${freed.logs_removed} logs and ${freed.runs_deleted} archived runs go for good, as the retention settings say.`;
+    if (await ask({ title: `Free ${bytes(freed.freed_bytes)}?`, text: words, verb: "Free space" })) act(async () => (await post("gc", {}), setFreed(null), say("Done.")));
+  };
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return waiting;
+  return html`<section class="stack" aria-label="Storage">
+    <table class="pairs storage"><tbody>${Object.entries(data).filter(([, size]) => typeof size === "number").map(([name, size]) => html`<tr key=${name}><th scope="row">${name.replaceAll("_", " ").replace(" bytes", "")}</th><td class="num" title="${size} bytes">${bytes(size)}</td></tr>`)}</tbody></table>
+    ${isPerson() && html`<div class="verbs verbs-left"><button onClick=${look}>What could be freed?</button><button onClick=${() => act(async () => say(`Written: ${(await post("backup")).path}`))}>Back up now</button></div>`}
+    ${freed && html`<p>${freed.freed_bytes ? html`${bytes(freed.freed_bytes)} in ${freed.logs_removed} logs and ${freed.runs_deleted} archived runs. <button onClick=${collect}>Free it</button>` : "Nothing, by the retention settings."}</p>`}
+  </section>`;
+}
+
+function ThisBrowser() {
+  const words = { on: "on", off: "off", refused: "refused: allow them for this address in the browser's own settings", impossible: "not possible here: the browser allows them over https or on localhost only" };
+  const state = noticesAre.value;
+  return html`<section class="stack" aria-label="This browser">
+    <h2>Notices</h2>
+    <p>When a run fails or something waits for an answer while this window is not looked at: <strong>${words[state]}</strong></p>
+    ${(state === "on" || state === "off") && html`<div><button onClick=${() => setNotices(state === "off")}><${Icon} name="bell" size="14" />${state === "off" ? "Turn notices on" : "Turn notices off"}</button></div>`}
+    <h2>Kept here</h2><p class="muted">The token (scope ${scope.value || "unknown"}), saved views and how charts are drawn, for this address alone. Signing out forgets the token.</p>
+  </section>`;
+}

@@ -1,0 +1,100 @@
+// One sweep: how far it is, what it found, whether that is more than luck.
+
+import { useFetched } from "../fetched.js";
+import { number, text } from "../format.js";
+import { useKeys } from "../keyboard.js";
+import { Alert } from "../parts/alert.js";
+import { Code } from "../parts/code.js";
+import { Configurations } from "../parts/configurations.js";
+import { Copy } from "../parts/copy.js";
+import { Icon } from "../parts/icon.js";
+import { StatusBar } from "../parts/meter.js";
+import { Problem } from "../parts/message.js";
+import { RunLines } from "../parts/run_line.js";
+import { StatusWord } from "../parts/status.js";
+import { SweepPictures } from "../parts/sweep_pictures.js";
+import { SweepVerbs } from "../parts/sweep_verbs.js";
+import { Tabs } from "../parts/tabs.js";
+import { Ago } from "../parts/time.js";
+import { go, runAddress } from "../router.js";
+import { pendingAlerts } from "../store.js";
+import { html } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const CONFIGURATIONS = 500;
+const RUNS = 200;
+
+export default function SweepPage({ id }) {
+  const path = `sweeps/${encodeURIComponent(id)}`;
+  const wakes = (event) => event.sweep_id === id;
+  const sweep = useFetched(path, {}, { wakes });
+  const hasMetric = Boolean(sweep.data?.metric);
+  const results = useFetched(hasMetric && `${path}/results`, { limit: CONFIGURATIONS }, { wakes });
+  const runs = useFetched("runs", { sweep_id: id, limit: RUNS, archived: "all" }, { wakes });
+  useKeys({ Escape: () => go("#/sweeps") });
+  useTitle(sweep.data?.name ?? "Sweep");
+  if (sweep.problem && !sweep.data) return html`<${Problem} error=${sweep.problem} />`;
+  if (!sweep.data) return html`<div class="loading" aria-busy="true"></div>`;
+  const shown = sweep.data;
+  const tabs = [
+    { name: "overview", label: "Overview", show: () => html`<${Overview} sweep=${shown} results=${results.data} />` },
+    hasMetric && { name: "configurations", label: "Configurations", show: () => html`<${Configurations} sweep=${shown} results=${results.data} />` },
+    { name: "runs", label: "Runs", show: () => html`<${Runs} sweep=${shown} runs=${runs.data} />` },
+    { name: "details", label: "Details", show: () => html`<${Details} sweep=${shown} />` },
+  ].filter(Boolean);
+  return html`<div class="page run-page">
+    <${Header} sweep=${shown} refresh=${sweep.refresh} />
+    ${pendingAlerts.value.filter((alert) => alert.sweep_id === id).map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
+    <${Tabs} tabs=${tabs} label="Parts of this sweep" />
+  </div>`;
+}
+
+function Header({ sweep, refresh }) {
+  const { progress } = sweep;
+  const words = ["running", "waiting", "queued", "finished", "failed", "lost", "stopped"].filter((status) => progress[status]).map((status) => `${progress[status]} ${status}`);
+  return html`<header class="run-head">
+    <a class="back" href="#/sweeps"><${Icon} name="arrow-left" size="14" />Sweeps</a>
+    <div class="run-title"><h1 title=${sweep.name}>${sweep.name}</h1><${StatusWord} status=${sweep.status} reason=${sweep.status_reason} /><${SweepVerbs} sweep=${sweep} refresh=${refresh} /></div>
+    ${sweep.goal && html`<p>${sweep.goal}</p>`}
+    ${sweep.status_reason && html`<p class="run-reason">${sweep.status_reason}</p>`}
+    <div class="sweep-progress"><${StatusBar} progress=${progress} /><span class="muted num">${progress.total} runs: ${words.join(", ") || "none yet"}</span></div>
+    <dl class="facts">
+      <div><dt>Id</dt><dd><${Copy} text=${sweep.id} label="Copy the id" /></dd></div>
+      <div><dt>Method</dt><dd>${sweep.method}</dd></div>
+      ${sweep.metric && html`<div><dt>Metric</dt><dd>${sweep.metric.key}, ${sweep.metric.goal}</dd></div>`}
+      ${sweep.seeds.length > 0 && html`<div><dt>Seeds</dt><dd class="num">${sweep.seeds.length}</dd></div>`}
+      ${sweep.parallel && html`<div><dt>At a time</dt><dd class="num">${sweep.parallel}</dd></div>`}
+      <div><dt>Created</dt><dd><${Ago} time=${sweep.created_at} /> by ${sweep.created_by}</dd></div>
+      ${sweep.ended_at && html`<div><dt>Ended</dt><dd><${Ago} time=${sweep.ended_at} /></dd></div>`}
+    </dl>
+  </header>`;
+}
+
+function Overview({ sweep, results }) {
+  if (!sweep.metric) return html`<p class="hint-line">This sweep has no metric, so there is no best. Its runs are under Runs.</p>`;
+  if (!results) return html`<div class="loading" aria-busy="true"></div>`;
+  const { best, verdict } = results;
+  return html`<div class="sweep-top">
+      <div class="card"><h2><${Icon} name="trophy" size="14" /> Best so far</h2>
+        ${best ? html`<p class="best-value num"><strong title=${best.mean}>${number(best.mean)}</strong>${best.n > 1 && html` <span class="muted">± ${number(best.std)}, n = ${best.n}</span>`}</p>
+          <p class="names">${Object.entries(best.params).map(([name, value]) => html`<code class="tag" key=${name}>${name}=${text(value)}</code> `)}</p>
+          <p><a href=${runAddress(best.run_id)}>Open its best run</a></p>` : html`<p class="muted">No run has finished with ${sweep.metric.key} yet.</p>`}</div>
+      <div class="card verdict verdict-${verdict.kind}"><h2>Is it more than luck?</h2><p>${verdict.text}</p></div>
+    </div>
+    <${SweepPictures} sweep=${sweep} results=${results} />`;
+}
+
+function Runs({ sweep, runs }) {
+  if (!runs) return html`<div class="loading" aria-busy="true"></div>`;
+  return html`<section class="stack" aria-label="Runs">
+    <p><a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the table of runs</a>${runs.length === RUNS && html`<span class="muted"> (the newest ${RUNS} are shown here)</span>`}</p>
+    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">It has no runs yet.</p>`}</section>`;
+}
+
+function Details({ sweep }) {
+  const given = { parameters: sweep.parameters, seeds: sweep.seeds, max_runs: sweep.max_runs, early_stop: sweep.early_stop, budget: sweep.budget, sampling_seed: sweep.sampling_seed };
+  return html`<section class="stack" aria-label="Details">
+    ${sweep.warnings.length > 0 && html`<ul class="warnings">${sweep.warnings.map((warning) => html`<li><${Icon} name="triangle-alert" size="14" />${warning}</li>`)}</ul>`}
+    <h2>Command</h2><${Code} text=${sweep.base_command} language="bash" label="Command" />
+    <h2>What it goes through</h2><${Code} text=${JSON.stringify(given, null, 2)} language="json" label="Parameters" /></section>`;
+}

@@ -1,0 +1,33 @@
+// All sweeps, newest first.
+
+import { useFetched, wakesOn } from "../fetched.js";
+import { useListKeys } from "../keyboard.js";
+import { Message, Problem } from "../parts/message.js";
+import { SweepLine } from "../parts/sweep_line.js";
+import { html, useRef } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const AT_MOST = 500;
+
+export default function SweepsPage() {
+  useTitle("Sweeps");
+  const { data, problem, refresh } = useFetched("sweeps", { limit: AT_MOST }, { wakes: wakesOn("sweep.", "run.status") });
+  const box = useRef(null);
+  useListKeys(box);
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return html`<div class="loading" aria-busy="true"></div>`;
+  return html`<div class="page list-page"><header class="page-head"><h1>Sweeps</h1></header>
+    ${data.length ? html`<ul class="lines" ref=${box}>${data.map((sweep) => html`<${SweepLine} key=${sweep.id} sweep=${sweep} />`)}</ul>` : html`<${NoSweeps} />`}
+  </div>`;
+}
+
+const NoSweeps = () => html`<${Message} icon="layers" title="No sweeps yet">
+  <p class="muted">A sweep makes many runs from one command and its parameters. Write this as <code>sweep.yaml</code>:</p>
+  <pre class="teach">name: which learning rate
+base_command: python train.py
+parameters:
+  lr: [0.1, 0.01, 0.001]
+seeds: 3
+metric: {key: loss, goal: min}</pre>
+  <pre class="teach">labwright sweep sweep.yaml</pre>
+</${Message}>`;

@@ -1,0 +1,33 @@
+// Source text with colours. The highlighter's tree becomes elements; no markup is parsed.
+
+import { h, html, useMemo } from "../ui.js";
+import highlighter from "../vendor/highlight.js";
+import bash from "../vendor/highlight-bash.js";
+import diff from "../vendor/highlight-diff.js";
+import json from "../vendor/highlight-json.js";
+import markdown from "../vendor/highlight-markdown.js";
+import python from "../vendor/highlight-python.js";
+import yaml from "../vendor/highlight-yaml.js";
+
+const MOST = 200_000; // longer text is shown without colours
+for (const [name, grammar] of Object.entries({ bash, diff, json, markdown, python, yaml })) highlighter.registerLanguage(name, grammar);
+const BY_SUFFIX = { py: "python", sh: "bash", json: "json", jsonl: "json", yaml: "yaml", yml: "yaml", md: "markdown", diff: "diff", patch: "diff" };
+
+export const languageOf = (path) => BY_SUFFIX[path.split(".").pop().toLowerCase()] ?? "";
+
+export function Code({ text, language = "", label = "Code" }) {
+  const parts = useMemo(() => highlighted(text, language), [text, language]);
+  return html`<pre class="code" tabindex="0" role="region" aria-label=${label}><code>${parts}</code></pre>`;
+}
+
+function highlighted(text, language) {
+  if (!highlighter.getLanguage(language) || text.length > MOST) return text;
+  const { _emitter: emitter } = highlighter.highlight(text, { language, ignoreIllegals: true });
+  return emitter.rootNode.children.map(drawn);
+}
+
+function drawn(node) {
+  if (typeof node === "string") return node;
+  const children = node.children.map(drawn);
+  return node.scope ? h("span", { class: `hl-${node.scope.split(".")[0]}` }, children) : children;
+}

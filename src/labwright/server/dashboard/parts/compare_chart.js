@@ -1,0 +1,87 @@
+// One metric of all compared runs. Fetched when it comes into view, and again when one of the runs has logged more.
+
+import { get, isAborted } from "../api.js";
+import { columnsOfRuns } from "../compare_series.js";
+import { saveCanvas } from "../downloads.js";
+import { duration, number } from "../format.js";
+import { onHint, resync } from "../store.js";
+import { throttle } from "../throttle.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { look } from "./chart_look.js";
+import { Icon } from "./icon.js";
+import { Plot } from "./plot.js";
+
+const MAX_POINTS = 1000;
+const REFRESH_MS = 2000;
+
+export function CompareChart({ metric, runs, colors, mean, zoom }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const [hover, setHover] = useState(null);
+  const isSeen = useSeen(box);
+  const { by } = look.value;
+  const having = runs.filter((run) => run.summary[metric]).map(({ id }) => id);
+  const found = useCompared(metric, isSeen ? having : [], by, mean);
+  const data = useMemo(() => found && columnsOfRuns(found, { ...look.value, mean }, colors), [found, look.value, mean, colors]);
+  const isReady = data && found.by === by && data.lines.length > 0;
+  return html`<figure class="chart" ref=${box} aria-label="Chart of ${metric}" aria-busy=${String(!found)}>
+    <figcaption><span class="chart-name" title=${metric}>${metric}</span>
+      ${isReady && html`<span class="chart-tools"><button class="bare" aria-label="Download a picture of ${metric}"
+        onClick=${() => saveCanvas(plot.current.root.querySelector("canvas"), `compare ${metric}.png`)}><${Icon} name="download" size="14" /></button></span>`}</figcaption>
+    ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare"
+      label="${metric} of ${having.length} runs" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />`}
+    ${isReady && hover !== null && html`<${Reading} data=${data} hover=${hover} by=${by} />`}
+  </figure>`;
+}
+
+// What each curve has at the pointer, the largest first.
+function Reading({ data, hover, by }) {
+  const [xs, ...columns] = data.columns;
+  const values = data.lines.map((line, at) => ({ ...line, value: near(columns[at], hover) })).filter(({ silent, value }) => !silent && value !== null);
+  values.sort((a, b) => b.value - a.value);
+  return html`<div class="reading"><span class="muted num">${by === "time" ? duration(xs[hover]) : `step ${xs[hover]}`}</span>${values.slice(0, 8).map(
+    ({ name, color, value }) => html`<span class="reading-line"><span class="swatch" style=${{ background: `var(${color})` }}></span><span class="reading-name">${name}</span><span class="num">${number(value)}</span></span>`,
+  )}</div>`;
+}
+
+// Runs log at different steps: the last value before the pointer stands for a run that has none at it.
+function near(column, at) {
+  for (let index = at; index >= 0 && index > at - 200; index -= 1) if (column[index] !== null && column[index] !== undefined) return column[index];
+  return null;
+}
+
+function useSeen(box) {
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const watcher = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && setSeen(true), { rootMargin: "600px" });
+    watcher.observe(box.current);
+    return () => watcher.disconnect();
+  }, []);
+  return seen;
+}
+
+function useCompared(metric, ids, by, mean) {
+  const [found, setFound] = useState(null);
+  const wanted = ids.join(",");
+  const again = resync.value;
+  useEffect(() => {
+    if (!wanted) return undefined;
+    const abort = new AbortController();
+    const load = throttle(async () => {
+      try {
+        const answer = await get("metrics/compare", { key: metric, run_ids: wanted, max_points: MAX_POINTS, x: by, groups: mean }, abort.signal);
+        setFound({ ...answer, by });
+      } catch (error) {
+        if (!isAborted(error) && error.status) throw error;
+      }
+    }, REFRESH_MS);
+    load();
+    const stops = ids.map((id) => onHint("metrics", id, load));
+    return () => {
+      stops.forEach((stop) => stop());
+      load.cancel();
+      abort.abort();
+    };
+  }, [metric, wanted, by, mean, again]);
+  return found;
+}

@@ -1,0 +1,29 @@
+// The cards of this machine: who holds each, how full and how busy it is.
+
+import { bytes } from "../format.js";
+import { runAddress } from "../router.js";
+import { html } from "../ui.js";
+import { Meter } from "./meter.js";
+
+const MB = 1024 * 1024;
+
+export const Gpus = ({ gpus, history }) => html`<ul class="gpus">${gpus.map(
+  (gpu) => html`<li key=${gpu.uuid} class="gpu">
+    <div class="gpu-name"><strong>GPU ${gpu.index}</strong> <span class="muted" title=${gpu.uuid}>${gpu.name}</span></div>
+    <${Holder} gpu=${gpu} />
+    <label class="gpu-meter">Busy <${Meter} value=${gpu.utilization / 100} label="Busy" /><span class="num">${gpu.utilization} %</span></label>
+    <label class="gpu-meter">Memory <${Meter} value=${gpu.memory_used_mb / gpu.memory_total_mb} label="Memory in use" />
+      <span class="num">${bytes(gpu.memory_used_mb * MB)} of ${bytes(gpu.memory_total_mb * MB)}</span></label>
+    ${history?.(gpu)}
+  </li>`,
+)}</ul>`;
+
+function Holder({ gpu }) {
+  const { lease, processes } = gpu;
+  if (lease?.run_id) return html`<div>held by <a href=${runAddress(lease.run_id)}>${lease.run_id}</a> <span class="muted">${lease.user}</span></div>`;
+  if (processes.length) {
+    const names = processes.map(({ user, name, pid }) => `${user || "somebody"}: ${name || pid}`).join(", ");
+    return html`<div class="gpu-foreign" title=${names}>in use without a lease: ${names}</div>`;
+  }
+  return html`<div class="muted">free</div>`;
+}

@@ -1,0 +1,86 @@
+// Markdown as elements, made from marked's tokens one by one: no markup is parsed, so none in the text can come alive.
+// Markup inside the Markdown is shown as the text it is. Pictures come from `picture(href)` or stay words.
+
+import { h, html, useMemo } from "../ui.js";
+import { lexer } from "../vendor/marked.js";
+import { Code } from "./code.js";
+
+const SAFE_LINK = /^(https?:|mailto:|#\/)/i;
+
+export function Markdown({ text, picture }) {
+  const tokens = useMemo(() => lexer(text), [text]);
+  return html`<div class="markdown">${blocks(tokens, picture)}</div>`;
+}
+
+const blocks = (tokens, picture) => tokens.map((token) => block(token, picture));
+
+function block(token, picture) {
+  const inner = () => inlines(token.tokens ?? [], picture);
+  switch (token.type) {
+    case "heading":
+      return h(`h${Math.min(6, token.depth + 1)}`, {}, inner()); // the page has its own first heading
+    case "paragraph":
+      return html`<p>${inner()}</p>`;
+    case "text":
+      return token.tokens ? inner() : token.text;
+    case "code":
+      return html`<${Code} text=${token.text} language=${(token.lang ?? "").split(/\s/)[0]} />`;
+    case "blockquote":
+      return html`<blockquote>${blocks(token.tokens, picture)}</blockquote>`;
+    case "list":
+      return h(token.ordered ? "ol" : "ul", token.ordered && token.start !== 1 ? { start: token.start } : {}, token.items.map((item) => listItem(item, picture)));
+    case "table":
+      return table(token, picture);
+    case "hr":
+      return html`<hr />`;
+    case "html":
+      return html`<p>${token.text}</p>`;
+    default:
+      return null; // blank lines, definitions of links
+  }
+}
+
+function listItem(item, picture) {
+  const inner = item.tokens.filter(({ type }) => type !== "checkbox").map((token) => block(token, picture));
+  if (!item.task) return html`<li>${inner}</li>`;
+  return html`<li class="task"><span class="task-box" role="img" aria-label=${item.checked ? "done" : "to do"}>${item.checked ? "☑" : "☐"}</span><span>${inner}</span></li>`;
+}
+
+function table(token, picture) {
+  const cell = (kind) => (one, at) => h(kind, { class: token.align[at] === "right" ? "num" : undefined, scope: kind === "th" ? "col" : undefined }, inlines(one.tokens, picture));
+  return html`<div class="wide" tabindex="0" role="region" aria-label="Table"><table class="grid-table"><thead><tr>${token.header.map(cell("th"))}</tr></thead>
+    <tbody>${token.rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody></table></div>`;
+}
+
+const inlines = (tokens, picture) => tokens.map((token) => inline(token, picture));
+
+function inline(token, picture) {
+  const inner = () => inlines(token.tokens ?? [], picture);
+  switch (token.type) {
+    case "strong":
+      return html`<strong>${inner()}</strong>`;
+    case "em":
+      return html`<em>${inner()}</em>`;
+    case "del":
+      return html`<del>${inner()}</del>`;
+    case "codespan":
+      return html`<code>${token.text}</code>`;
+    case "br":
+      return html`<br />`;
+    case "link":
+      return link(token, inner());
+    case "image":
+      return picture?.(token.href, token.text) ?? html`<span class="muted">${token.text || token.href}</span>`;
+    case "text":
+      return token.tokens ? inner() : token.text;
+    default:
+      return token.text ?? token.raw;
+  }
+}
+
+// A link leads out of the page in a window of its own that knows nothing of us; whatever is no link to a page is words.
+function link({ href }, inner) {
+  if (!SAFE_LINK.test(href)) return html`<span title=${href}>${inner}</span>`;
+  if (href.startsWith("#")) return html`<a href=${href}>${inner}</a>`;
+  return html`<a href=${href} target="_blank" rel="noreferrer noopener">${inner}</a>`;
+}

@@ -1,0 +1,30 @@
+// A button that opens a small panel below it. Escape, a click elsewhere and leaving with Tab close it.
+
+import { html, useEffect, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+
+export function Menu({ label, icon, children, active = false }) {
+  const [open, setOpen] = useState(false);
+  const box = useRef(null);
+  useEffect(() => {
+    if (!open) return undefined;
+    const outside = (event) => !box.current.contains(event.target) && setOpen(false);
+    addEventListener("pointerdown", outside);
+    addEventListener("focusin", outside);
+    return () => {
+      removeEventListener("pointerdown", outside);
+      removeEventListener("focusin", outside);
+    };
+  }, [open]);
+  const onKeyDown = (event) => {
+    if (event.key !== "Escape" || !open) return;
+    event.stopPropagation();
+    setOpen(false);
+    box.current.querySelector("button").focus();
+  };
+  return html`<div class="menu" ref=${box} onKeyDown=${onKeyDown}>
+    <button aria-expanded=${String(open)} class=${active ? "menu-active" : ""} onClick=${() => setOpen(!open)}>
+      ${icon && html`<${Icon} name=${icon} size="14" />`}${label}<${Icon} name="chevron-down" size="12" /></button>
+    ${open && html`<div class="menu-panel" role="group" aria-label=${label}>${typeof children === "function" ? children(() => setOpen(false)) : children}</div>`}
+  </div>`;
+}

@@ -1,0 +1,96 @@
+// Find a run, a sweep, a plan or a place by a few letters, from anywhere: ⌘K or Ctrl-K.
+
+import { get, isAborted } from "../api.js";
+import { PLACES } from "../places.js";
+import { go, planAddress, runAddress, sweepAddress } from "../router.js";
+import { html, signal, useEffect, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+
+const open = signal(false);
+const PAUSE_MS = 120;
+const AT_MOST = 8;
+
+export const openPalette = () => (open.value = true);
+
+addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey) || event.altKey || event.shiftKey) return;
+  if (document.querySelector("dialog[open]:not(.palette)") || !document.querySelector(".shell")) return;
+  event.preventDefault();
+  open.value = !open.value;
+});
+
+export const Palette = () => (open.value ? html`<${Dialog} />` : null);
+
+function Dialog() {
+  const ref = useRef(null);
+  const [words, setWords] = useState("");
+  const [at, setAt] = useState(0);
+  const found = useFound(words);
+  const chosen = Math.min(at, found.length - 1);
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+
+  const close = () => (open.value = false);
+  const take = (item) => {
+    close();
+    go(item.href);
+  };
+  const onKeyDown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && found.length) setAt((chosen + step + found.length) % found.length);
+    else if (event.key === "Enter" && found[chosen]) take(found[chosen]);
+    else return;
+    event.preventDefault();
+  };
+  const onInput = (event) => {
+    setWords(event.currentTarget.value);
+    setAt(0);
+  };
+  return html`<dialog ref=${ref} class="dialog palette" aria-label="Find or do" onCancel=${close} onClick=${(event) => event.target === ref.current && close()}>
+    <label class="palette-field"><${Icon} name="search" />
+      <input type="text" placeholder="A run, a sweep, a plan, a page…" aria-label="Find" autofocus spellcheck=${false} autocomplete="off"
+        role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant=${found.length ? `found-${chosen}` : undefined}
+        onInput=${onInput} onKeyDown=${onKeyDown} /></label>
+    <ul id="palette-found" role="listbox" aria-label="Found">${found.map(
+      (item, index) => html`<li key=${item.href} id="found-${index}" role="option" aria-selected=${String(index === chosen)}
+        onClick=${() => take(item)} onPointerMove=${() => setAt(index)}>
+        <${Icon} name=${item.icon} /><span class="palette-label">${item.label}</span><span class="muted small">${item.kind}</span></li>`,
+    )}</ul>
+    ${!found.length && html`<p class="muted palette-none">Nothing has these letters.</p>`}
+  </dialog>`;
+}
+
+function useFound(words) {
+  const [things, setThings] = useState([]);
+  useEffect(() => {
+    if (!words.trim()) return setThings([]);
+    const abort = new AbortController();
+    const timer = setTimeout(() => search(words.trim(), abort.signal).then(setThings, (error) => !isAborted(error) && setThings([])), PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [words]);
+  const low = words.trim().toLowerCase();
+  const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({ ...place, kind: `g ${place.key}` }));
+  return low ? [...places, ...things] : places;
+}
+
+async function search(words, abort) {
+  const has = (text) => text.toLowerCase().includes(words.toLowerCase());
+  const [runs, sweeps, plans] = await Promise.all([
+    get("runs", { q: words, archived: "all", limit: AT_MOST }, abort),
+    get("sweeps", { limit: 200 }, abort),
+    get("plans", { limit: 200 }, abort),
+  ]);
+  return [
+    ...runs.map((run) => ({ href: runAddress(run.id), label: run.name, icon: "list", kind: `run · ${run.status}` })),
+    ...sweeps.filter(({ id, name }) => has(name) || has(id)).slice(0, AT_MOST)
+      .map((sweep) => ({ href: sweepAddress(sweep.id), label: sweep.name, icon: "layers", kind: `sweep · ${sweep.status}` })),
+    ...plans.filter(({ id, title }) => has(title) || has(id)).slice(0, AT_MOST)
+      .map((plan) => ({ href: planAddress(plan.id), label: plan.title, icon: "workflow", kind: `plan · ${plan.status}` })),
+  ];
+}

@@ -1,0 +1,75 @@
+// The plan's text, as people read it; and to edit, with what is wrong with its form while one types.
+
+import { isAborted, patch, post } from "../api.js";
+import { mayWrite } from "../session.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+import { Markdown } from "./markdown.js";
+import { Message } from "./message.js";
+import { say, sayError } from "./toast.js";
+
+const PAUSE_MS = 250;
+const FIXED = new Set(["executing", "completed", "archived"]);
+
+export function PlanDocument({ plan, refresh }) {
+  const [draft, setDraft] = useState(null);
+  const canEdit = mayWrite() && !FIXED.has(plan.status) && !plan.compiling_by;
+  const path = `plans/${encodeURIComponent(plan.id)}`;
+  const save = async () => {
+    try {
+      await patch(path, { raw_markdown: draft, version: plan.version });
+      setDraft(null);
+      say("Saved as a new version.");
+      refresh();
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  if (draft !== null) return html`<${Editor} draft=${draft} setDraft=${setDraft} before=${plan.raw_markdown} onSave=${save} />`;
+  return html`<section class="stack" aria-label="Document">
+    ${canEdit && html`<div class="verbs verbs-left"><button onClick=${() => setDraft(plan.raw_markdown)}><${Icon} name="pencil" size="14" />Edit document</button></div>`}
+    ${!plan.format.valid && plan.raw_markdown && html`<${Faults} errors=${plan.format.errors} />`}
+    ${plan.raw_markdown ? html`<article class="card document"><${Markdown} text=${plan.raw_markdown} /></article>` : html`<${Message} icon="file-text" title="No text yet"><p class="muted">${plan.goal}</p></${Message}>`}
+  </section>`;
+}
+
+const Faults = ({ errors, onLine }) => html`<ul class="faults" aria-label="What is wrong with the form">${errors.map(({ line, message, hint }, at) => html`<li key=${at}>
+  ${onLine ? html`<button class="link" onClick=${() => onLine(line)}>line ${line}</button>` : html`<span class="num">line ${line}</span>`}
+  <span>${message}${hint && html` <span class="muted">${hint}</span>`}</span></li>`)}</ul>`;
+
+function Editor({ draft, setDraft, before, onSave }) {
+  const field = useRef(null);
+  const format = useFormat(draft);
+  const toLine = (line) => {
+    const lines = draft.split("\n");
+    const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    field.current.focus();
+    field.current.setSelectionRange(from, from + (lines[line - 1] ?? "").length);
+    field.current.scrollTop = (line - 4) * 19;
+  };
+  const cancel = () => setDraft(null);
+  return html`<section class="editor" aria-label="Edit document">
+    <div class="editor-text"><textarea ref=${field} aria-label="Document" spellcheck=${false} value=${draft} onInput=${(event) => setDraft(event.currentTarget.value)}></textarea></div>
+    <div class="editor-side"><div class="verbs verbs-left"><button class="primary" disabled=${draft === before} onClick=${onSave}>Save version</button><button onClick=${cancel}>Cancel</button></div>
+      <div role="status" class="stack">${format && (format.valid ? html`<p class="status status-finished"><${Icon} name="circle-check" />The form is right.</p>` : html`<p class="muted">${format.errors.length} faults of form. It can be saved all the same.</p><${Faults} errors=${format.errors} onLine=${toLine} />`)}</div>
+      <details><summary class="muted">Preview</summary><div class="document"><${Markdown} text=${draft} /></div></details></div>
+  </section>`;
+}
+
+function useFormat(draft) {
+  const [format, setFormat] = useState(null);
+  const last = useRef(null);
+  useEffect(() => {
+    const timer = setTimeout(async () => {
+      last.current = draft;
+      try {
+        const found = await post("plans/check", { raw_markdown: draft });
+        if (last.current === draft) setFormat(found);
+      } catch (error) {
+        if (!isAborted(error)) setFormat(null); // saving tells what is wrong
+      }
+    }, PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [draft]);
+  return format;
+}

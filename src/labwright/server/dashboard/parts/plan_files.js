@@ -1,0 +1,58 @@
+// The files of a plan's workspace: to read, and to mend where the review may.
+
+import { put } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { bytes } from "../format.js";
+import { mayWrite } from "../session.js";
+import { html, useEffect, useState } from "../ui.js";
+import { Code, languageOf } from "./code.js";
+import { Icon } from "./icon.js";
+import { Markdown } from "./markdown.js";
+import { Problem } from "./message.js";
+import { Diff } from "./plan_versions.js";
+import { say, sayError } from "./toast.js";
+
+export function PlanFiles({ plan, refresh }) {
+  const path = `plans/${encodeURIComponent(plan.id)}/workspace`;
+  const { data, problem, refresh: again } = useFetched(path, {}, { wakes: (event) => event.data.plan_id === plan.id });
+  const [open, setOpen] = useState("");
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${again} />`;
+  if (!data) return html`<div class="loading" aria-busy="true"></div>`;
+  const current = data.files.find((file) => file.path === open) ?? data.files.find((file) => file.path.endsWith("workflow.py")) ?? data.files[0];
+  if (!current) return html`<p class="muted">Nothing was made yet.</p>`;
+  return html`<section class="files" aria-label="Files">
+    <nav class="file-list" aria-label="Files of the workspace">${data.files.map((file) => html`<button key=${file.path} class="menu-item" aria-pressed=${String(file === current)} onClick=${() => setOpen(file.path)}>
+      <${Icon} name=${languageOf(file.path) === "python" ? "file-code" : "file-text"} size="14" /><span>${file.path}</span><span class="muted small num">${bytes(file.size)}</span></button>`)}</nav>
+    <${File} key="${current.path} ${current.sha256}" plan=${plan} path=${current.path} onSaved=${() => (again(), refresh())} />
+  </section>`;
+}
+
+export const filePath = (plan, path) => `plans/${encodeURIComponent(plan.id)}/workspace/files/${path.split("/").map(encodeURIComponent).join("/")}`;
+
+function File({ plan, path, onSaved }) {
+  const { data, problem, refresh } = useFetched(filePath(plan, path));
+  const [draft, setDraft] = useState(null);
+  useEffect(() => setDraft(null), [path]);
+  const save = async () => {
+    try {
+      await put(filePath(plan, path), { content: draft, sha256: data.sha256 });
+      say("Saved. Validate the plan again.");
+      setDraft(null);
+      refresh();
+      onSaved();
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return html`<div class="loading" aria-busy="true"></div>`;
+  const canEdit = data.editable && mayWrite() && plan.status !== "executing" && plan.status !== "completed" && plan.status !== "archived" && !plan.compiling_by;
+  return html`<div class="stack file"><div class="section-head"><h2><code>${path}</code></h2>
+      ${canEdit && draft === null && html`<button onClick=${() => setDraft(data.content)}><${Icon} name="pencil" size="14" />Edit file</button>`}
+      ${draft !== null && html`<button class="primary" disabled=${draft === data.content} onClick=${save}>Save file</button><button onClick=${() => setDraft(null)}>Cancel</button>`}</div>
+    ${draft === null ? html`<${Code} text=${data.content} language=${languageOf(path)} label=${path} />`
+      : html`<textarea class="file-field" aria-label=${path} spellcheck=${false} value=${draft} onInput=${(event) => setDraft(event.currentTarget.value)}></textarea>
+        ${draft !== data.content && html`<${Diff} before=${data.content} after=${draft} />`}`}
+    ${draft === null && languageOf(path) === "markdown" && html`<details><summary class="muted">As a page</summary><div class="card document"><${Markdown} text=${data.content} /></div></details>`}
+  </div>`;
+}

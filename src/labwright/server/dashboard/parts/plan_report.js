@@ -1,0 +1,29 @@
+// What an execution found out, with its pictures.
+
+import { get } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { html, useEffect, useState } from "../ui.js";
+import { Markdown } from "./markdown.js";
+import { Message, Problem } from "./message.js";
+import { filePath } from "./plan_files.js";
+
+export function PlanReport({ plan }) {
+  const isOver = plan.status === "completed" || plan.status === "failed" || plan.status === "archived";
+  const { data, problem, refresh } = useFetched(isOver ? `plans/${encodeURIComponent(plan.id)}/report` : null);
+  if (!isOver) return html`<${Message} icon="hourglass" title="Still executing"><p class="muted">The report is written at the end. How far it is shows under Review.</p></${Message}>`;
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return html`<div class="loading" aria-busy="true"></div>`;
+  const picture = (href, alt) => html`<${Picture} plan=${plan} href=${href} alt=${alt} />`;
+  return html`<article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} /></article>`;
+}
+
+// An SVG of ours, but made from the names and numbers of runs: shown from a data: address, which has no origin.
+function Picture({ plan, href, alt }) {
+  const [source, setSource] = useState("");
+  useEffect(() => {
+    const path = `results/${href}`;
+    if (!/^[\w./-]+\.svg$/.test(href) || href.includes("..")) return;
+    get(filePath(plan, path)).then(({ content }) => setSource(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`), () => {}); // its words stay
+  }, [plan.id, href]);
+  return source ? html`<img class="report-picture" src=${source} alt=${alt} />` : html`<span class="muted">${alt}</span>`;
+}

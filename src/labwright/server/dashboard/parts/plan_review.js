@@ -1,0 +1,120 @@
+// What there is to review: how far it is, what it asks, what was checked, what it will cost; and the decision, bound to
+// one digest.
+
+import { post } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { duration, number } from "../format.js";
+import { isPerson, mayWrite } from "../session.js";
+import { html, useState } from "../ui.js";
+import { Copy } from "./copy.js";
+import { Icon } from "./icon.js";
+import { Problem } from "./message.js";
+import { sayError, say } from "./toast.js";
+
+const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
+const KINDS = { started: "running", finished: "finished", failed: "failed", suspended: "waiting", retried: "waiting" };
+const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
+
+export function PlanReview({ plan, refresh }) {
+  const { planning } = plan;
+  const path = `plans/${encodeURIComponent(plan.id)}`;
+  const workspace = useFetched(plan.compiling_by ? null : `${path}/workspace`, {}, { wakes: (event) => event.data.plan_id === plan.id });
+  return html`<div class="review">
+    <div class="stack">
+      ${planning.error && html`<p class="hint-line hint-bad"><${Icon} name="octagon-alert" size="14" /> ${planning.error}</p>`}
+      ${planning.questions.length > 0 && planning.status === "needs_input" && html`<${Questions} path=${path} questions=${planning.questions} refresh=${refresh} />`}
+      ${workspace.problem && !workspace.data && !plan.compiling_by && html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`}
+      ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
+        <${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
+    </div>
+    <div class="stack"><${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} />
+      ${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}</div>
+  </div>`;
+}
+
+const words = (name) => name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ");
+
+const Steps = ({ title, steps }) => html`<section class="card" aria-label=${title}><h2>${title}</h2><ol class="steps">${steps.map(
+  ({ name, status, seconds, message }) => html`<li key=${name} class="status status-${KINDS[status] ?? "stopped"}"><${Icon} name=${ICONS[status] ?? "circle-dashed"} />
+    <span class="step-name">${words(name)}<span class="hidden">: ${status}</span>${message && html`<span class="step-why">${message}</span>`}</span><span class="muted num">${seconds === null || seconds === undefined ? "" : duration(seconds)}</span></li>`)}</ol></section>`;
+
+function Questions({ path, questions, refresh }) {
+  const [answers, setAnswers] = useState(questions.map(() => ""));
+  const set = (at, text) => setAnswers(answers.map((old, index) => (index === at ? text : old)));
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      await post(`${path}/compile`, { answers: answers.filter((text) => text.trim()) });
+      say("Planning goes on.");
+      refresh();
+    } catch (error) {
+      sayError(error);
+    }
+  };
+  return html`<form class="card stack" aria-label="Questions" onSubmit=${submit}><h2>Planning needs to know</h2>
+    ${questions.map(({ text, suggestions }, at) => html`<label class="field" key=${at}>${text}<input type="text" value=${answers[at]} onInput=${(event) => set(at, event.currentTarget.value)} />
+      ${suggestions.length > 0 && html`<span class="chips">${suggestions.map((one) => html`<button type="button" class="chip" key=${one} onClick=${() => set(at, one)}>${one}</button>`)}</span>`}</label>`)}
+    ${mayWrite() && html`<div><button class="primary" disabled=${!answers.some((text) => text.trim())}>Answer</button></div>`}</form>`;
+}
+
+function Decision({ plan, path, workspace, refresh }) {
+  const [busy, setBusy] = useState(false);
+  const [rejecting, setRejecting] = useState(false);
+  const { planning } = plan;
+  const { approval } = planning;
+  const review = async (body, done) => {
+    setBusy(true);
+    try {
+      await post(`${path}/review`, body);
+      say(done);
+      setRejecting(false);
+    } catch (error) {
+      sayError(error);
+    }
+    refresh();
+    setBusy(false);
+  };
+  const isOpen = plan.status === "draft" && !plan.compiling_by;
+  return html`<section class="card stack" aria-label="Decision"><h2>Decision</h2>
+    <p>What is to be approved: <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />
+      ${" "}<span class="muted">the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.</span></p>
+    ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by ${approval.by}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
+    ${workspace.changed_since_validation && html`<p class="hint-line">Something changed since it was validated. Validate it again first.</p>`}
+    ${workspace.changed_since_approval.length > 0 && html`<div class="hint-line">Changed since the approval: <ul>${workspace.changed_since_approval.map((what) => html`<li key=${what}>${what}</li>`)}</ul></div>`}
+    ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
+    ${isOpen && isPerson() && html`<div class="verbs verbs-left">
+      <button class="primary" disabled=${busy} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
+      <button disabled=${busy} aria-expanded=${String(rejecting)} onClick=${() => setRejecting(!rejecting)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
+    ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node)} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
+  </section>`;
+}
+
+function Rejection({ nodes, busy, onSave }) {
+  const [draft, setDraft] = useState({ reason: "", node: "" });
+  const submit = (event) => {
+    event.preventDefault();
+    onSave({ reason: draft.reason, ...(draft.node && { node: draft.node }) });
+  };
+  return html`<form class="stack" onSubmit=${submit} aria-label="Ask for a change">
+    <label class="field">What should be different?<textarea rows="3" required value=${draft.reason} onInput=${(event) => setDraft({ ...draft, reason: event.currentTarget.value })}></textarea></label>
+    <label class="field">Do again<select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}><option value="">nothing: only reject it</option>${nodes.map((node) => html`<option key=${node} value=${node}>${words(node)}</option>`)}</select></label>
+    <div><button class="danger" disabled=${busy || !draft.reason.trim()}>${draft.node ? "Have it done again" : "Reject plan"}</button></div></form>`;
+}
+
+function Validation({ validation }) {
+  if (!validation) return html`<section class="card"><h2>Validation</h2><p class="muted">Not validated yet.</p></section>`;
+  return html`<section class="card stack" aria-label="Validation"><h2>Validation</h2>
+    <p class="status status-${validation.passed ? "finished" : "failed"}"><${Icon} name=${validation.passed ? "circle-check" : "circle-x"} />${validation.passed ? "Every check passed" : `${validation.findings.length} findings`} <code title=${validation.digest}>${validation.digest.slice(0, 8)}</code></p>
+    ${validation.findings.length > 0 && html`<ul class="faults">${validation.findings.map(({ code, place, message, hint }, at) => html`<li key=${at}><code>${place || code}</code><span>${message} <span class="muted">${hint}</span></span></li>`)}</ul>`}</section>`;
+}
+
+// Whatever a rehearsal tells is shown by its names: what it predicts differs from plan to plan.
+function Rehearsal({ rehearsal }) {
+  if (!rehearsal) return null;
+  const kind = { passed: "finished", failed: "failed" }[rehearsal.outcome] ?? "stopped";
+  const facts = Object.entries(rehearsal).filter(([name, value]) => !["outcome", "reason", "digest"].includes(name) && value !== null && typeof value !== "object");
+  const prediction = rehearsal.prediction && typeof rehearsal.prediction === "object" ? Object.entries(rehearsal.prediction).filter(([, value]) => value !== null && typeof value !== "object") : [];
+  const row = ([name, value]) => html`<tr key=${name}><th scope="row">${name.replaceAll("_", " ")}</th><td class="num">${/seconds$/.test(name) && typeof value === "number" ? duration(value) : typeof value === "number" ? number(value) : String(value)}</td></tr>`;
+  return html`<section class="card stack" aria-label="Rehearsal"><h2>Rehearsal</h2><p class="status status-${kind}">${rehearsal.outcome.replaceAll("_", " ")}</p>${rehearsal.reason && html`<p class="muted">${rehearsal.reason}</p>`}
+    ${(facts.length > 0 || prediction.length > 0) && html`<table class="pairs"><tbody>${facts.map(row)}${prediction.map(row)}</tbody></table>`}</section>`;
+}

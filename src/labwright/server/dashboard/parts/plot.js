@@ -1,0 +1,112 @@
+// Curves on a canvas, drawn by uPlot. Knows columns and lines, nothing of runs.
+
+import { duration, number } from "../format.js";
+import { html, useEffect, useRef } from "../ui.js";
+import uPlot from "../vendor/uplot.js";
+
+export const HEIGHT = 190;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+export const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
+export const colorAt = (index) => PALETTE[index % PALETTE.length];
+
+// `columns`: x and one array a line. `lines`: { color, width, alpha, dash } each, in the order of the columns; `bands`:
+// pairs of columns with the room between them filled. `axis` says what x is: step, time, epoch or plain.
+export function Plot({ columns, lines, bands = [], axis = "step", logX = false, logY = false, zoom, sync = "charts", label, onHover, onPlot, height = HEIGHT }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const kind = JSON.stringify([lines, bands, axis, logX, logY, height]);
+
+  useEffect(() => {
+    const place = box.current;
+    const make = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot(options(place, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }), columns, place);
+      onPlot?.(plot.current);
+      if (zoom?.value) plot.current.setScale("x", zoom.value);
+    };
+    make();
+    const fit = () => {
+      const width = place.clientWidth; // 0 on the way out of the page, which uPlot cannot divide into ticks
+      if (width && plot.current) plot.current.setSize({ width, height });
+    };
+    const watcher = new ResizeObserver(fit);
+    watcher.observe(place);
+    dark.addEventListener("change", make); // a canvas does not follow the style sheet by itself
+    return () => {
+      watcher.disconnect();
+      dark.removeEventListener("change", make);
+      plot.current.destroy();
+      plot.current = null;
+    };
+  }, [kind]);
+
+  useEffect(() => plot.current?.setData(columns, !zoom?.value), [columns]);
+  const range = zoom?.value;
+  useEffect(() => {
+    if (range) plot.current?.setScale("x", range);
+    else plot.current?.setData(columns);
+  }, [range]);
+  return html`<div class="chart-plot" ref=${box} role="img" aria-label=${label} style=${{ height: `${height}px` }}></div>`;
+}
+
+function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }) {
+  const style = getComputedStyle(document.documentElement);
+  const paint = (name) => style.getPropertyValue(name).trim();
+  const look = { stroke: paint("--muted"), font: "11px system-ui, sans-serif", grid: { stroke: paint("--line"), width: 1 }, ticks: { show: false } };
+  return {
+    width: box.clientWidth || 300,
+    height,
+    legend: { show: false },
+    padding: [8, 14, 0, 0],
+    cursor: { sync: { key: sync }, drag: { x: Boolean(zoom), y: false, setScale: false }, y: false, points: { size: 7 } },
+    scales: {
+      x: logX ? { time: false, distr: 3 } : { time: false, range: (_, min, max) => wide(min, max) },
+      y: logY ? { distr: 3 } : { range: (_, min, max) => padded(min, max) },
+    },
+    axes: [
+      { ...look, size: 24, gap: 4, incrs: axis === "step" && !logX ? WHOLE_STEPS : undefined, values: (_, ticks) => ticks.map(axis === "time" ? duration : tickText) },
+      { ...look, size: 52, gap: 6, values: (_, ticks) => ticks.map(tickText) },
+    ],
+    series: [{}, ...lines.map(({ color, width = 1.75, alpha = 1, dash, dots = true }) => {
+      const stroke = paint(color);
+      return { stroke, width, alpha, dash, spanGaps: true, points: dots ? { size: 4, fill: stroke } : { show: false } };
+    })],
+    bands: bands.map(({ upper, lower, color }) => ({ series: [upper, lower], fill: `${paint(color)}2e` })),
+    hooks: {
+      setCursor: onHover ? [(plot) => onHover(plot.cursor.idx ?? null)] : [],
+      setSelect: zoom ? [(plot) => select(plot, zoom)] : [],
+      ready: zoom ? [(plot) => plot.over.addEventListener("dblclick", () => (zoom.value = null))] : [],
+    },
+  };
+}
+
+// Dragging over one chart zooms them all; a double click shows everything again.
+function select(plot, zoom) {
+  const { left, width } = plot.select;
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  const [min, max] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+  if (width >= 4 && max - min > Math.abs(max) * 1e-9) zoom.value = { min, max };
+}
+
+// Ticks that floating point cannot tell apart would be counted for ever, so no range is narrower than that.
+function wide(min, max) {
+  if (min === null) return [null, null];
+  const least = Math.max(Math.abs(min), Math.abs(max)) * 1e-9 || 1;
+  return max - min >= least ? [min, max] : [min - least, max + least];
+}
+
+function padded(min, max) {
+  if (min === null) return [null, null];
+  const size = Math.max(Math.abs(min), Math.abs(max));
+  const room = max - min > size * 1e-9 ? (max - min) * 0.06 : size * 0.1 || 1; // a flat line runs in the middle
+  return [min - room, max + room];
+}
+
+function tickText(value) {
+  if (value === null) return "";
+  const size = Math.abs(value);
+  if (size >= 1e6 && size < 1e9) return `${Number((value / 1e6).toPrecision(3))}M`;
+  if (size >= 1e4 && size < 1e6) return `${Number((value / 1e3).toPrecision(3))}k`;
+  return number(Number(value.toPrecision(10)));
+}

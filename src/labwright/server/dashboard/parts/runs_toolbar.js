@@ -1,0 +1,96 @@
+// What stands above the table of runs: filter, status, groups, columns, saved views. All of it is in the address.
+
+import { useKeys } from "../keyboard.js";
+import { GROUPS, nameOf } from "../run_columns.js";
+import * as list from "../run_list.js";
+import { go, route, setQuery } from "../router.js";
+import { recall, remember } from "../storage.js";
+import { html, signal, useEffect, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+import { Menu } from "./menu.js";
+
+const views = signal(recall("views", []));
+function setViews(next) {
+  views.value = next;
+  remember("views", next);
+}
+
+export function RunsToolbar({ view, columns }) {
+  return html`<header class="page-head">
+    <h1>Runs</h1>
+    <${FilterBox} q=${view.q} />
+    <${Chips} show=${view.show} />
+    <div class="toolbar">
+      ${view.tag && html`<${Narrowed} label="tag ${view.tag}" name="tag" />`}
+      ${view.sweep && html`<${Narrowed} label=${view.sweep} name="sweep" />`}
+      <${Menu} label=${view.group ? `By ${GROUPS[view.group].toLowerCase()}` : "Group"} icon="group" active=${Boolean(view.group)}>${(close) =>
+        Object.entries(GROUPS).map(([name, label]) => html`<button class="menu-item" key=${name} aria-pressed=${String(name === view.group)}
+          onClick=${() => (setQuery({ group: name }), close())}>${label}</button>`)}</${Menu}>
+      <${ColumnMenu} columns=${columns} chosen=${view.cols !== null} />
+      <${ViewMenu} />
+    </div>
+  </header>`;
+}
+
+const Narrowed = ({ label, name }) => html`<button class="chip" aria-pressed="true" title="Show all again" onClick=${() => setQuery({ [name]: "" })}>
+  ${label}<${Icon} name="x" size="12" /></button>`;
+
+function FilterBox({ q }) {
+  const ref = useRef(null);
+  useKeys({ "/": () => ref.current.select() });
+  useEffect(() => {
+    if (document.activeElement !== ref.current) ref.current.value = q;
+  }, [q]);
+  return html`<label class="filter">
+    <${Icon} name="search" />
+    <input ref=${ref} type="search" placeholder="Filter by name or command" aria-label="Filter runs" onInput=${(event) => setQuery({ q: event.currentTarget.value })}
+      spellcheck=${false} autocomplete="off" />
+    <kbd>/</kbd>
+  </label>`;
+}
+
+const Chips = ({ show }) => html`<div class="chips" role="group" aria-label="Show runs by status">${Object.entries(list.SHOWN).map(
+  ([name, { label }]) => html`<button key=${name} class="chip" aria-pressed=${String(name === show)}
+    onClick=${() => setQuery({ show: name === "all" ? "" : name })}>${label}</button>`,
+)}</div>`;
+
+function ColumnMenu({ columns, chosen }) {
+  const [words, setWords] = useState("");
+  const { metrics, params } = list.knownColumns.value;
+  const has = (key) => key.toLowerCase().includes(words.toLowerCase());
+  const toggle = (column) => {
+    const next = columns.includes(column) ? columns.filter((other) => other !== column) : [...columns, column];
+    setQuery({ cols: next.join("\n") || "\n" });
+  };
+  const section = (title, mark, keys) => keys.length > 0 && html`<p class="menu-title">${title}</p>
+    ${keys.map((key) => html`<label class="menu-check" key=${key}><input type="checkbox" checked=${columns.includes(mark + key)}
+      onChange=${() => toggle(mark + key)} /><span title=${key}>${key}</span></label>`)}`;
+  return html`<${Menu} label="Columns" icon="columns-3" active=${chosen}>
+    <input type="search" placeholder="Find a column" aria-label="Find a column" onInput=${(event) => setWords(event.currentTarget.value)} />
+    <div class="menu-scroll">${section("Metrics", "m:", metrics.filter(has))}${section("Parameters", "p:", params.filter(has))}
+      ${!metrics.length && !params.length && html`<p class="muted small">These runs have no metrics and no parameters yet.</p>`}</div>
+    ${chosen && html`<button class="link" onClick=${() => setQuery({ cols: "" })}>Choose by itself</button>`}
+  </${Menu}>`;
+}
+
+function ViewMenu() {
+  const [name, setName] = useState("");
+  const query = route.value.query.toString();
+  const current = views.value.find((view) => view.query === query);
+  const save = (event, close) => {
+    event.preventDefault();
+    if (!name.trim()) return;
+    close();
+    setViews([...views.value.filter((view) => view.name !== name.trim()), { name: name.trim(), query }]);
+    setName("");
+  };
+  return html`<${Menu} label=${current ? current.name : "Views"} icon="save" active=${Boolean(current)}>${(close) => html`
+    ${views.value.map((view) => html`<div class="menu-row" key=${view.name}>
+      <button class="menu-item" aria-pressed=${String(view === current)} onClick=${() => (go(`#/runs?${view.query}`), close())}>${view.name}</button>
+      <button class="bare" aria-label="Forget the view ${view.name}" onClick=${() => setViews(views.value.filter((other) => other !== view))}><${Icon} name="x" size="12" /></button>
+    </div>`)}
+    <form class="menu-form" onSubmit=${(event) => save(event, close)}>
+      <input type="text" placeholder="Name of this view" aria-label="Name of this view" value=${name} maxlength="60" onInput=${(event) => setName(event.currentTarget.value)} />
+      <button>Save view</button>
+    </form>`}</${Menu}>`;
+}

@@ -1,0 +1,76 @@
+// What can be done with a sweep now.
+
+import { post } from "../api.js";
+import { mayWrite } from "../session.js";
+import { html, useState } from "../ui.js";
+import { ask } from "./confirm.js";
+import { Dialog } from "./dialog.js";
+import { Icon } from "./icon.js";
+import { say, sayError } from "./toast.js";
+
+export function SweepVerbs({ sweep, refresh }) {
+  const [busy, setBusy] = useState(false);
+  const [extending, setExtending] = useState(false);
+  const act = async (verb, words, body) => {
+    setBusy(true);
+    try {
+      const answer = await post(`sweeps/${encodeURIComponent(sweep.id)}/${verb}`, body);
+      say(words(answer));
+      refresh();
+      setExtending(false);
+    } catch (error) {
+      sayError(error);
+    }
+    setBusy(false);
+  };
+  const stop = async () => {
+    const text = "It and all of its runs will be ended. What they logged so far stays.";
+    if (await ask({ title: `Stop “${sweep.name}”?`, text, verb: "Stop sweep" })) act("stop", () => "Stopping the sweep.");
+  };
+  if (!mayWrite()) return null;
+  const { status, progress } = sweep;
+  const isOpen = status === "running" || status === "paused";
+  const broken = (progress.failed ?? 0) + (progress.lost ?? 0);
+  const button = (verb, icon, label, words, kind = "") => html`<button class=${kind} disabled=${busy} onClick=${() => act(verb, words)}><${Icon} name=${icon} size="14" />${label}</button>`;
+  return html`<div class="verbs" role="group" aria-label="What to do with this sweep">
+    ${status === "draft" && button("start", "play", "Start", () => "Started.", "primary")}
+    ${status === "running" && button("pause", "pause", "Pause", () => "Nothing new begins; what runs goes on.")}
+    ${status === "paused" && button("resume", "play", "Resume", () => "It goes on.", "primary")}
+    ${broken > 0 && button("retry-failed", "rotate-cw", `Retry ${broken} failed`, ({ added }) => `${added} new runs.`)}
+    ${sweep.method !== "wild" && status !== "stopped" && html`<button disabled=${busy} onClick=${() => setExtending(true)}><${Icon} name="plus" size="14" />Extend…</button>`}
+    ${(isOpen || status === "draft") && html`<button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop sweep</button>`}
+    ${extending && html`<${Extend} sweep=${sweep} busy=${busy} onClose=${() => setExtending(false)}
+      onSave=${(body) => act("extend", ({ added, already }) => `${added} new runs${already ? `, ${already} were there already` : ""}.`, body)} />`}
+  </div>`;
+}
+
+// More values of a list, more seeds, more runs: whatever is left empty stays as it is.
+function Extend({ sweep, busy, onSave, onClose }) {
+  const [draft, setDraft] = useState({ values: {}, seeds: "", runs: "" });
+  const lists = Object.entries(sweep.parameters).filter(([, value]) => Array.isArray(value) || Array.isArray(value?.values));
+  const submit = (event) => {
+    event.preventDefault();
+    const values = Object.entries(draft.values).filter(([, words]) => words.trim()).map(([name, words]) => [name, words.split(",").map((word) => asValue(word.trim()))]);
+    const body = {
+      ...(values.length && { parameters: Object.fromEntries(values) }),
+      ...(draft.seeds && { seeds: Number(draft.seeds) }),
+      ...(draft.runs && { max_runs: Number(draft.runs) }),
+    };
+    if (Object.keys(body).length) onSave(body);
+  };
+  const setValue = (name) => (event) => setDraft({ ...draft, values: { ...draft.values, [name]: event.currentTarget.value } });
+  return html`<${Dialog} title="Extend the sweep" onClose=${onClose}><form class="stack" onSubmit=${submit}>
+    <p class="muted">What is done already is not repeated.</p>
+    ${lists.map(([name]) => html`<label class="field" key=${name}>More values of ${name}<input type="text" placeholder="0.3, 0.001" value=${draft.values[name] ?? ""} onInput=${setValue(name)} /></label>`)}
+    <label class="field">Seeds in all<input type="number" min="1" max="1000" placeholder=${sweep.seeds.length || 1} value=${draft.seeds} onInput=${(event) => setDraft({ ...draft, seeds: event.currentTarget.value })} /></label>
+    ${sweep.max_runs !== null && html`<label class="field">Runs at most<input type="number" min="1" placeholder=${sweep.max_runs} value=${draft.runs} onInput=${(event) => setDraft({ ...draft, runs: event.currentTarget.value })} /></label>`}
+    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy}>Extend sweep</button></div></form></${Dialog}>`;
+}
+
+function asValue(word) {
+  try {
+    return JSON.parse(word);
+  } catch {
+    return word;
+  }
+}

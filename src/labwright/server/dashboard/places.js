@@ -1,0 +1,15 @@
+// Where one can go: the bar, the palette, the `g` keys and the help page all read this list.
+
+export const PLACES = [
+  { page: "home", label: "Home", icon: "house", href: "#/", key: "h" },
+  { page: "runs", label: "Runs", icon: "list", href: "#/runs", key: "r" },
+  { page: "sweeps", label: "Sweeps", icon: "layers", href: "#/sweeps", key: "s" },
+  { page: "plans", label: "Plans", icon: "workflow", href: "#/plans", key: "p" },
+  { page: "compare", label: "Compare", icon: "git-compare", href: "#/compare", key: "m" },
+  { page: "cluster", label: "Cluster", icon: "cpu", href: "#/cluster", key: "c" },
+  { page: "alerts", label: "Alerts", icon: "bell", href: "#/alerts", key: "a" },
+  { page: "settings", label: "Settings", icon: "settings", href: "#/settings", key: "t" },
+  { page: "help", label: "Help", icon: "book-open", href: "#/help", key: "?" },
+];
+
+export const ON_A_PHONE = new Set(["home", "runs", "sweeps", "alerts"]); // the rest is behind "More"

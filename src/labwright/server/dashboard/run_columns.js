@@ -1,0 +1,71 @@
+// What the table of runs can show, sort and group by. `m:loss` is a metric, `p:lr` a parameter; the rest is built in.
+
+import { toNumber } from "./format.js";
+
+export const STATUS_ORDER = ["running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped", "finished"];
+export const SERVER_SORTS = new Set(["created_at", "-created_at", "ended_at", "-ended_at", "name", "-name"]);
+export const GROUPS = { "": "No groups", sweep: "Sweep", config: "Configuration", tag: "Tag", status: "Status" };
+const OWN_METRICS = (key) => !key.startsWith("system/");
+
+export const isMetric = (column) => column.startsWith("m:");
+export const nameOf = (column) => column.slice(2);
+export const metricsOf = (run) => Object.keys(run.summary).filter(OWN_METRICS);
+
+export function valueOf(run, column) {
+  if (isMetric(column)) return run.summary[nameOf(column)]?.last;
+  if (column.startsWith("p:")) return nameOf(column) === "seed" && run.seed !== null ? run.seed : run.params[nameOf(column)];
+  if (column === "duration") return secondsOf(run);
+  if (column === "status") return STATUS_ORDER.indexOf(run.status);
+  return run[column];
+}
+
+function secondsOf(run) {
+  if (!run.started_at) return undefined;
+  return ((run.ended_at ? Date.parse(run.ended_at) : Date.now()) - Date.parse(run.started_at)) / 1000;
+}
+
+// Numbers by size, texts by letters; what has no value, or NaN, comes last in either direction.
+export function sorted(runs, sort) {
+  const down = sort.startsWith("-");
+  const column = down ? sort.slice(1) : sort;
+  const keyed = runs.map((run) => [comparable(valueOf(run, column)), run]);
+  keyed.sort(([a], [b]) => {
+    if (a === null || b === null) return (a === null) - (b === null);
+    const order = typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0;
+    return down ? -order : order;
+  });
+  return keyed.map(([, run]) => run);
+}
+
+function comparable(value) {
+  if (value === undefined || value === null || value === "" || value === "NaN") return null;
+  if (value === "Infinity" || value === "-Infinity") return toNumber(value);
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}
+
+export function groupOf(run, by) {
+  if (by === "sweep") return run.sweep_id ?? "";
+  if (by === "tag") return [...run.tags].sort().join(", ");
+  if (by === "config") return run.config_hash ?? "";
+  return run.status;
+}
+
+export function groupLabel(run, by, sweepNames) {
+  if (by === "sweep") return run.sweep_id ? (sweepNames.get(run.sweep_id) ?? run.sweep_id) : "In no sweep";
+  if (by === "tag") return run.tags.length ? [...run.tags].sort().join(", ") : "No tag";
+  if (by === "config") return configText(run) || "No parameters";
+  return run.status;
+}
+
+export const configText = (run) =>
+  Object.entries(run.params).filter(([name]) => name !== "seed")
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+
+// Mean and deviation over the finite last values.
+export function spreadOf(runs, column) {
+  const values = runs.map((run) => toNumber(valueOf(run, column))).filter(Number.isFinite);
+  if (!values.length) return null;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { mean, std: values.length > 1 ? Math.sqrt(square / (values.length - 1)) : 0, n: values.length };
+}

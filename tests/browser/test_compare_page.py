@@ -1,0 +1,42 @@
+"""Several runs beside each other."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
+
+
+def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/compare?runs={','.join(sample.seeds)}")
+    expect(page.get_by_role("heading", name="Compare 8 runs")).to_be_visible()
+    expect(page.locator(".chart canvas")).to_have_count(3)
+    swatches = page.locator(".legend .swatch")
+    colours = "boxes => new Set(boxes.map((box) => box.style.background)).size"
+    assert swatches.evaluate_all(colours) == 4, "runs that differ only in their seed share a colour"
+    page.get_by_label("Mean ± std over seeds").uncheck()
+    expect(page.locator(".chart canvas")).to_have_count(3)
+    assert swatches.evaluate_all(colours) == 8
+    page.locator(".chart .u-over").first.hover()
+    expect(page.locator(".reading-line")).to_have_count(3 * 8)  # the pointer is followed by every chart
+
+    page.get_by_role("tab", name="Table").click()
+    expect(page.get_by_role("row").filter(has_text="width")).to_have_class("differs")
+    page.get_by_label("Only what differs").check()
+    page.get_by_role("tab", name="Scatter").click()
+    page.get_by_label("Across", exact=True).select_option("width")
+    page.get_by_label("Up", exact=True).select_option("train/loss")
+    expect(page.locator("circle.dot")).to_have_count(8)
+    page.get_by_label("Log across").check()
+    expect(page.locator("circle.dot")).to_have_count(8)
+
+    page.get_by_role("button", name="Leave out").first.click()
+    expect(page.get_by_role("heading", name="Compare 7 runs")).to_be_visible()
+
+
+def test_an_empty_comparison_says_how_to_fill_it(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/compare")
+    expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
+    page.get_by_role("button", name="Compare the last 5 that finished").click()
+    expect(page.get_by_role("heading", name="Compare 5 runs")).to_be_visible()

@@ -1,0 +1,71 @@
+"""Home: what runs, waits, is broken and asks, at one look; and the ways from there to everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
+from tests.support.live_server import LiveServer
+
+
+def test_home_tells_what_runs_what_broke_and_what_asks(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/")
+    expect(page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up")).to_be_visible()
+    expect(page.get_by_label("Broken last").get_by_role("link", name="resnet18 breaks")).to_be_visible()
+    expect(page.get_by_label("Needs you")).to_contain_text("critical")
+    expect(page.get_by_label("Machine")).to_contain_text("no GPU")
+    expect(page.get_by_label("Plans").get_by_role("link", name="Does width help?")).to_be_visible()
+    page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up").click()
+    expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
+
+
+def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveServer) -> None:
+    """alert → answer → rerun"""
+    run = lab.wait_for_end(lab.submit("false", name="asks for a rerun")["id"])
+    page = visitor.sign_in("#/alerts")
+    alert = page.get_by_role("article").filter(has=page.get_by_role("link", name="asks for a rerun")).first
+    alert.get_by_role("button", name="rerun").click()
+    expect(page.get_by_role("status")).to_contain_text("Answered: rerun")
+    visitor.open("#/runs?q=asks for a rerun")
+    expect(page.get_by_role("row").filter(has_text="asks for a rerun")).to_have_count(2)
+    (again,) = [one for one in lab.all_runs() if one["parent_run_id"] == run["id"]]
+    visitor.open(f"#/runs/{again['id']}")
+    expect(page.get_by_role("link", name=run["id"])).to_be_visible()
+
+
+def test_the_first_run_from_an_empty_page(server: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    """first run"""
+    page = make_visitor(server).sign_in("#/")
+    expect(page.get_by_text("labwright run -- python train.py")).to_be_visible()
+    gate = server.project / "gate"
+    server.submit(f"echo hello; until [ -e {gate} ]; do sleep 0.1; done", name="my first")
+    page.get_by_label("Running", exact=True).get_by_role("link", name="my first").click()
+    expect(page.get_by_role("log")).to_contain_text("hello")
+    expect(page).to_have_title("1 running · my first · running · Labwright")
+    assert page.locator("link[rel=icon]").get_attribute("href") == "assets/favicon-running.svg"
+    gate.touch()
+    expect(page.locator(".run-head .status")).to_contain_text("finished")
+    expect(page).to_have_title("my first · finished · Labwright")
+
+
+def test_the_palette_finds_a_run_a_sweep_a_plan_and_a_page(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/")
+    for words, heading in (
+        ("warm-up", "resnet18 warm-up"),
+        ("learning rate and", "learning rate and width"),
+        ("width help", "Does width help?"),
+        ("clust", "Cluster"),
+    ):
+        page.keyboard.press("Control+k")
+        page.keyboard.type(words)
+        expect(page.get_by_role("dialog").get_by_role("option").first).to_contain_text(heading)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("nothing has this name")
+    expect(page.get_by_text("Nothing has these letters")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)

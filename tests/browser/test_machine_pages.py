@@ -1,0 +1,49 @@
+"""Cluster, settings and help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
+from tests.support.live_server import LiveServer
+
+
+def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
+    server.wait_for_status(server.submit("sleep 300", name="in front")["id"], "running")
+    server.submit("true", name="behind")
+    page = make_visitor(server).sign_in("#/cluster")
+    line = page.get_by_label("Queue").get_by_role("listitem").filter(has_text="behind")
+    expect(line).to_contain_text("queued")
+    expect(line.locator(".run-line-why")).not_to_be_empty()
+    page.get_by_role("button", name="Detect").click()
+    expect(page.get_by_role("status")).to_contain_text("Looked again")
+    page.get_by_role("button", name="Set by hand").click()
+    page.get_by_label("Runs at a time").fill("2")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator(".facts")).to_contain_text("set by hand")
+    page.get_by_text("What was looked at").click()
+    expect(page.locator(".evidence tr").first).to_be_visible()
+
+
+def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    page = visitor.sign_in("#/settings")
+    expect(page.get_by_role("row").filter(has_text="max_parallel")).to_have_class("differs")
+    page.get_by_role("tab", name="Notifications").click()
+    expect(page.get_by_text("No channel is set up")).to_be_visible()
+    page.get_by_role("tab", name="Storage").click()
+    page.get_by_role("button", name="Back up now").click()
+    expect(page.get_by_role("status")).to_contain_text("Written:")
+    page.get_by_role("button", name="What could be freed?").click()
+    expect(page.get_by_text("Nothing, by the retention settings.")).to_be_visible()
+    page.get_by_role("tab", name="This browser").click()
+    page.context.grant_permissions(["notifications"], origin=lab.url)
+    page.get_by_role("button", name="Turn notices on").click()
+    expect(page.get_by_role("button", name="Turn notices off")).to_be_visible()
+    visitor.open("#/help")
+    expect(page.get_by_text("ssh -L")).to_be_visible()

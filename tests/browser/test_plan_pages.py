@@ -1,0 +1,56 @@
+"""Plans in the browser: the document with what is wrong with it, its versions."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import PLAN, Sample
+from tests.support.live_server import LiveServer
+
+
+def test_a_document_is_shown_as_text_whatever_is_in_it(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/plans/{sample.plan}")
+    document = page.locator(".markdown")
+    expect(document.get_by_role("heading", name="Objective")).to_be_visible()
+    expect(document).to_contain_text("<script>alert(1)</script>")
+    expect(document.get_by_text("a link")).to_be_visible()
+    assert document.locator("a, img, script").count() == 0
+
+
+def test_faults_of_form_show_while_typing_and_versions_can_be_compared(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "Edited", "goal": "g", "raw_markdown": PLAN})
+    page = visitor.sign_in(f"#/plans/{plan['id']}")
+    page.get_by_role("button", name="Edit document").click()
+    field = page.get_by_role("textbox", name="Document")
+    expect(page.get_by_label("What is wrong with the form")).to_be_visible()
+    before = page.locator(".faults li").count()
+    field.fill(f"{PLAN}\n### Approach\n1. **Try** — both widths\n")
+    expect(page.locator(".faults li")).not_to_have_count(before)
+    page.locator(".faults").get_by_role("button").first.click()
+    expect(field).to_be_focused()
+    page.get_by_role("button", name="Save version").click()
+    expect(page.locator(".toasts")).to_contain_text("Saved as a new version")
+    page.get_by_role("tab", name="Versions").click()
+    expect(page.locator(".diff .hl-addition", has_text="### Approach")).to_be_visible()
+    assert lab.get(f"/plans/{plan['id']}")["version"] == 2
+
+
+def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServer) -> None:
+    kept, dropped = (
+        lab.post("/plans", {"title": title, "goal": "g", "raw_markdown": PLAN}) for title in ("kept", "gone")
+    )
+    page = visitor.sign_in(f"#/plans/{kept['id']}")
+    more = page.locator("main").get_by_role("button", name="More")
+    more.click()
+    page.get_by_role("button", name="Archive…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Archive plan").click()
+    expect(page.locator(".run-head .status")).to_have_text("archived")
+    visitor.open(f"#/plans/{dropped['id']}")
+    more.click()
+    page.get_by_role("button", name="Delete plan…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete plan").click()
+    expect(page.get_by_role("heading", name="Plans", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="gone")).to_have_count(0)
+    page.get_by_role("button", name="Archived").click()
+    expect(page.get_by_role("link", name="kept")).to_be_visible()

@@ -1,0 +1,128 @@
+"""The parts of a run's page behind its first: details, code, files, events; and what they let one do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import SVG, Sample
+from tests.support.live_server import LiveServer
+
+
+def test_parameters_stand_beside_those_of_the_parent(visitor: Visitor, lab: LiveServer) -> None:
+    parent = lab.wait_for_end(lab.submit("true", name="parent", params={"lr": 0.1, "depth": 3})["id"])
+    child = lab.submit("true", name="child", params={"lr": 0.2, "depth": 3}, parent_run_id=parent["id"])
+    page = visitor.sign_in(f"#/runs/{child['id']}?tab=details")
+    page.get_by_label("Compare parameters with").select_option("Beside its parent")
+    expect(page.locator("tr.differs")).to_have_count(1)
+    expect(page.locator("tr.differs")).to_have_text("lr0.20.1")
+
+
+def test_notes_name_and_command_are_changed_and_a_run_is_deleted(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo first", name="to-be-changed")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    page.get_by_role("tab", name="Details").click()
+    page.get_by_role("button", name="Edit notes").click()
+    page.get_by_label("Notes").fill("looks odd <b>here</b>")
+    page.get_by_role("button", name="Save notes").click()
+    expect(page.locator(".notes")).to_have_text("looks odd <b>here</b>")
+    more = page.locator("main").get_by_role("button", name="More")
+    more.click()
+    page.get_by_role("button", name="Rename…").click()
+    page.get_by_label("Name", exact=True).fill("changed")
+    page.get_by_role("button", name="Rename", exact=True).click()
+    expect(page.get_by_role("heading", name="changed", level=1)).to_be_visible()
+    more.click()
+    page.get_by_role("button", name="Rerun with another command…").click()
+    page.get_by_role("textbox", name="Command").fill("echo second")
+    page.get_by_role("dialog").get_by_role("button", name="Rerun").click()
+    expect(page.get_by_role("log")).to_contain_text("second")
+    visitor.open(f"#/runs/{run['id']}")
+    more.click()
+    page.get_by_role("button", name="Delete run…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete run").click()
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    assert lab.call("GET", f"/runs/{run['id']}").status == 404
+
+
+def test_pictures_show_and_a_drawing_with_a_script_is_only_a_picture(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.artist}?tab=artifacts")
+    for name in ("sixteen samples", "a drawing"):
+        page.get_by_role("button", name=name).click()
+        shown = page.get_by_role("dialog").get_by_role("img", name=name)
+        expect(shown).to_be_visible()
+        assert shown.evaluate("picture => picture.naturalWidth") > 0
+        assert re.match(r"^(blob|data):", shown.get_attribute("src") or "")
+        with page.expect_download() as saved:
+            page.get_by_role("dialog").get_by_role("button", name="Download").click()
+        assert saved.value.suggested_filename.endswith(("png", "svg"))
+        page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    assert Path(saved.value.path()).read_text() == SVG
+    assert page.locator("iframe, object, embed, main svg script").count() == 0
+
+
+def test_events_tell_who_did_what(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")
+    page.get_by_role("tab", name="Events").click()
+    events = page.get_by_label("Events", exact=True)
+    expect(events.get_by_role("listitem").filter(has_text="run.created")).to_contain_text("person")
+    expect(events.get_by_role("listitem").filter(has_text="→ failed")).to_contain_text("system")
+
+
+def test_the_code_tab_shows_what_changed_since_submit(visitor: Visitor, lab: LiveServer) -> None:
+    script = lab.project / "model.py"
+    script.write_text("width = 64\n")
+    run = lab.wait_for_end(lab.submit("true", name="code-of-then")["id"])
+    script.write_text("width = 128\n")
+    page = visitor.sign_in(f"#/runs/{run['id']}?tab=code")
+    expect(page.locator(".hl-addition", has_text="+width = 128")).to_be_visible()
+    expect(page.locator(".hl-deletion", has_text="-width = 64")).to_be_visible()
+
+
+def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")
+    charts = page.locator(".chart canvas")
+    expect(charts).to_have_count(3)
+    box = charts.first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 120, box["y"] + 60)
+    expect(page.locator(".chart-value", has_text="step").first).to_be_visible()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 220, box["y"] + 60, steps=4)
+    page.mouse.up()
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
+    page.get_by_role("button", name="Larger").first.click()
+    expect(page.locator(".chart-big")).to_have_count(1)
+    page.get_by_label("Log x").check()
+    page.get_by_role("button", name="time", exact=True).click()
+    expect(charts).to_have_count(3)
+    page.get_by_label("Log x").uncheck()
+    page.get_by_role("button", name="Download train/loss").click()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="All points (CSV)").click()
+    assert Path(saved.value.path()).read_text().startswith("key,step,time,value")
+    with page.expect_download() as drawn:
+        page.get_by_role("button", name="Picture (PNG)").click()
+    assert Path(drawn.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("echo ready; read answer; echo you said $answer; sleep 300", name="talks")
+    lab.wait_for_status(run["id"], "running")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    page.get_by_role("tab", name="Terminal").click()
+    screen = page.locator(".terminal .xterm-rows")
+    expect(screen).to_contain_text("ready")
+    page.keyboard.type("hello there\n")
+    expect(screen).to_contain_text("you said hello there")
+    visitor.picture("terminal")
+    page.get_by_role("tab", name="Overview").click()
+    assert lab.run(run["id"])["status"] == "running", "closing the terminal ends nothing"
+    visitor.open(f"#/runs/{run['id']}?tab=terminal")
+    expect(screen).to_contain_text("you said hello there")
+    lab.post(f"/runs/{run['id']}/stop")
+    expect(page.locator(".run-head .status")).to_contain_text("stopped")

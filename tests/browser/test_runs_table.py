@@ -1,0 +1,104 @@
+"""The table of runs as an instrument: columns, order, groups, saved views, and many runs at a time."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
+from tests.support.live_server import LiveServer
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".row .cell-name a").all_inner_texts()
+
+
+def test_chosen_parameters_and_metrics_are_columns(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    expect(page.get_by_role("columnheader", name="train/loss")).to_be_visible()
+    expect(page.locator(".sparkline").first).to_be_visible()
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_label("Find a column").fill("wid")
+    page.get_by_role("checkbox", name="width", exact=True).check()
+    expect(page.get_by_role("columnheader", name="width")).to_be_visible()
+    expect(page.locator("[data-key=width]").first).to_have_text(re.compile("32|64"))
+    page.reload()
+    expect(page.get_by_role("columnheader", name="width")).to_be_visible()
+
+
+def test_sorting_by_a_metric_puts_the_best_first(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    page.get_by_role("button", name="train/loss", exact=True).click()
+    expect(page.get_by_role("columnheader", name="train/loss")).to_have_attribute("aria-sort", "ascending")
+    by_loss = sorted(lab.get(f"/runs?sweep_id={sample.sweep}"), key=lambda run: run["summary"]["train/loss"]["last"])
+    expect(page.locator(".row .cell-name a").first).to_have_text(by_loss[0]["name"])
+    assert names(page) == [run["name"] for run in by_loss]
+    page.get_by_role("button", name="train/loss", exact=True).click()
+    expect(page.locator(".row .cell-name a").first).to_have_text(by_loss[-1]["name"])
+
+
+def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    page.get_by_role("button", name="Group").click()
+    page.get_by_role("button", name="Configuration").click()
+    expect(page.locator(".row-group")).to_have_count(4)
+    expect(page.locator(".row-group").first).to_contain_text("±")
+    page.locator(".row-group").first.get_by_role("button").click()
+    expect(page.locator(".row:not(.row-group):not(.row-head)")).to_have_count(6)
+
+
+def test_a_view_is_saved_and_opened_again(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}&group=config&sort=m:train/loss")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_label("Name of this view").fill("by loss")
+    page.get_by_role("button", name="Save view").click()
+    visitor.open("#/runs")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="by loss", exact=True).click()
+    expect(page.locator(".row-group")).to_have_count(4)
+
+
+def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: Visitor, lab: LiveServer) -> None:
+    ended = lab.wait_for_end(lab.submit("true", name="many-ended")["id"])
+    going = lab.submit("sleep 300", name="many-going")
+    lab.wait_for_status(going["id"], "running")
+    page = visitor.sign_in("#/runs?q=many-")
+    page.get_by_role("checkbox", name="Select all runs shown").check()
+    bar = page.get_by_role("toolbar", name="Selected runs")
+    expect(bar).to_contain_text("2 runs")
+    bar.get_by_role("button", name="Tag").click()
+    bar.get_by_role("textbox", name="Tag").fill("together")
+    bar.get_by_role("button", name="Add tag").click()
+    expect(page.locator(".row .tag", has_text="together")).to_have_count(2)
+    page.keyboard.press("Escape")
+    bar.get_by_role("button", name="Stop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop runs").click()
+    assert lab.wait_for_end(going["id"])["status"] == "stopped"
+    page.get_by_role("checkbox", name="Select many-going").uncheck()
+    bar.get_by_role("button", name="Rerun").click()
+    page.get_by_role("button", name="Show 1 new run").click()
+    expect(page.get_by_role("link", name="many-ended", exact=True)).to_have_count(2)
+    bar.get_by_role("button", name="Archive").click()
+    expect(bar).to_have_count(0)
+    assert lab.run(ended["id"])["archived"] and lab.run(ended["id"])["tags"] == ["together"]
+    visitor.open("#/runs?tag=together")
+    page.get_by_role("checkbox", name="Select all runs shown").check()
+    bar.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compare 1 runs")).to_be_visible()
+
+
+def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    from labwright.domain.actor import Scope
+    from labwright.tokens import mint
+
+    page = visitor.page
+    page.goto(f"{lab.url}/#token={mint(lab.token, Scope.VIEWER, 'guest', 600.0)}")
+    page.get_by_role("navigation").wait_for()
+    visitor.open(f"#/runs/{sample.running}")
+    expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
+    for name in ("Stop run", "Rerun", "More"):
+        expect(page.locator("main").get_by_role("button", name=name)).to_have_count(0)
+    visitor.open("#/settings?tab=browser")
+    expect(page.get_by_text("scope viewer")).to_be_visible()

@@ -1,0 +1,68 @@
+"""Sweeps: what they found, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
+from tests.support.live_server import LiveServer
+
+
+def test_a_sweep_shows_its_best_what_mattered_and_every_configuration(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/sweeps")
+    page.get_by_role("link", name="learning rate and width").click()
+    expect(page.get_by_text("Is it more than luck?")).to_be_visible()
+    expect(page.locator(".chart canvas")).to_have_count(1)
+    expect(page.get_by_text("It takes 10 configurations")).to_be_visible()
+    expect(page.locator(".parallel-line")).to_have_count(4)
+    expect(page.locator(".heat td")).to_have_count(4)
+    page.get_by_label("Across", exact=True).select_option("width")
+    expect(page.locator(".heat td")).to_have_count(4)
+    page.get_by_role("tab", name="Configurations").click()
+    expect(page.get_by_role("row")).to_have_count(5)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download (CSV)").click()
+    assert len(Path(saved.value.path()).read_text().splitlines()) == 5
+    page.get_by_role("link", name="Runs of configuration 1").click()
+    expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+
+
+def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor: Visitor, lab: LiveServer) -> None:
+    wanted = {"name": "verbs", "base_command": "sleep {wait}; false", "parameters": {"wait": [0, 300]}, "parallel": 2}
+    sweep = lab.post("/sweeps", wanted)
+    page = visitor.sign_in(f"#/sweeps/{sweep['id']}")
+    status = page.locator(".run-head .status")
+    button = page.locator(".verbs").get_by_role("button", name="Start")
+    button.click()
+    expect(status).to_have_text("running")
+    page.get_by_role("button", name="Pause").click()
+    expect(status).to_have_text("paused")
+    page.get_by_role("button", name="Resume").click()
+    expect(status).to_have_text("running")
+    page.get_by_role("button", name="Retry 1 failed").click()
+    expect(page.get_by_role("status")).to_contain_text("1 new runs")
+    page.get_by_role("button", name="Extend…").click()
+    page.get_by_label("More values of wait").fill("301")
+    page.get_by_role("button", name="Extend sweep").click()
+    expect(page.locator(".sweep-progress")).to_contain_text("4 runs")
+    page.get_by_role("button", name="Stop sweep").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop sweep").click()
+    expect(status).to_have_text("stopped")
+    page.get_by_role("tab", name="Runs").click()
+    expect(page.locator(".run-line")).to_have_count(4)
+
+
+def test_without_sweeps_the_page_shows_a_file_that_makes_one(
+    server: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = make_visitor(server)
+    page = visitor.sign_in("#/sweeps")
+    expect(page.get_by_text("base_command: python train.py")).to_be_visible()
+    visitor.open("#/plans")
+    expect(page.get_by_text("labwright plan save plan.md")).to_be_visible()
+    visitor.open("#/cluster")
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
