@@ -16,6 +16,7 @@ from benchmarks import (
     logs,
     metrics,
     peers,
+    planning,
     report,
     sdk,
     slurm,
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "idle": idle.measure,
     "help": command.measure,
     "workflow": workflow.measure,
+    "planning": planning.measure,
     "dashboard": dashboard.measure,
 }
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
+
+
+def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
+    """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
+    return Path(base).expanduser() / "labwright" / "keys" / endpoint
 
 
 class RunPaths:
@@ -60,6 +67,8 @@ class PlanPaths:
         self.versions = folder / "versions"
         self.staged = folder / "staged"  # what the next rename puts in place
         self.copies = folder / "copies"  # by digest, read-only
+        self.execution = folder / "execution"  # of running it: what is done, and what its steps were given and gave
+        self.results = folder / "results"
 
     def version(self, number: int) -> Path:
         return self.versions / f"{number}.json"
@@ -86,11 +95,13 @@ class ProjectPaths:
         self.skills = self.state / "skills"
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
+        self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
         self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
         self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
+        self.spending = self.state / "spending.jsonl"  # what each call of a language model took
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
 

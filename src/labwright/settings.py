@@ -41,6 +41,19 @@ class Settings:
     system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
     agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
     state_dir: str = ""  # local folder for the database when the project is on a network file system
+    model: str = ""  # `provider:model`; empty: offline rules, and nothing leaves the machine
+    model_cheap: str = ""  # for small questions; empty: `model`
+    model_heavy: str = ""  # for hard ones; empty: `model`
+    model_max_tokens: int = 0  # longest answer; 0: as long as the provider lets it be
+    model_silence_seconds: float = 120.0  # a connection to a model that is silent for longer is given up
+    model_answer_seconds: float = 900.0  # nor may one whole answer take longer
+    model_retries: int = 4  # further tries after a fault that passes
+    model_requests_per_minute: int = 0  # at most so many questions to one provider; 0: no limit
+    session_token_limit: int = 5_000_000  # a session that used so many tokens pauses and asks; 0: no limit
+    session_usd_limit: float = 10.0  # or so much money, where the prices are known; 0: no limit
+    agent_max_rounds: int = 25  # answers of a model in one turn; then it stops and says so
+    agent_result_chars: int = 12_000  # no answer of a tool is longer
+    agent_history_chars: int = 150_000  # longer conversations reach the model with their older turns summed up
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -60,6 +73,16 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "notify_retry_seconds": (0.001, 3_600),
     "system_metrics_seconds": (0, 3_600),
     "agent_token_hours": (0.01, 720),
+    "model_max_tokens": (0, 1_000_000),
+    "model_silence_seconds": (0.01, 3_600),
+    "model_answer_seconds": (0.01, 86_400),
+    "model_retries": (0, 20),
+    "model_requests_per_minute": (0, 100_000),
+    "session_token_limit": (0, 1e12),
+    "session_usd_limit": (0, 1_000_000),
+    "agent_max_rounds": (1, 1_000),
+    "agent_result_chars": (1_000, 200_000),
+    "agent_history_chars": (10_000, 10_000_000),
 }
 TABLES = {
     "slurm": "[slurm]",
@@ -67,6 +90,8 @@ TABLES = {
     "alerts_builtin": "[alerts_builtin]",
     "alerts": "[[alerts]]",
     "notify": "[[notify]]",
+    "endpoints": "[endpoints.NAME]",
+    "prices": '[prices."PROVIDER:MODEL"]',
 }
 _LARGEST = 1e15
 _NEVER_EMPTY = ("host", "lease_dir")

@@ -62,7 +62,7 @@ def on_a_terminal(lab: LiveServer, *arguments: str) -> str:
 
 def test_an_empty_list_says_what_to_do(tmp_path: Path) -> None:
     server = LiveServer(tmp_path).start()
-    assert "labwright plan save FILE" in labwright(server, "plan", "list").stdout
+    assert 'labwright plan "' in labwright(server, "plan", "list").stdout
     assert answer(server, "plan", "list", "--json") == []
     server.stop()
 
@@ -142,5 +142,5 @@ def test_a_terminal_shows_the_document_and_nothing_that_steers_it(lab: LiveServe
     shown = on_a_terminal(lab, "plan", "show", plan)
     assert "\x1b]0;" not in shown and "\u202e" not in shown and "\x07" not in shown
     assert "hidden" in shown and "<b>bold" in shown
-    assert "Risks & Mitigations" in shown and "Change it: labwright plan edit" in shown
+    assert "Risks & Mitigations" in shown and "Compile it: labwright plan new --from-plan" in shown
     assert "U+202E" in shown

@@ -151,3 +151,15 @@ def anchors(page: Path) -> set[str]:
     """Headings as GitHub makes them into names."""
     headings = _HEADING.findall(_FENCED.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
+    package = ROOT / "src" / "labwright"
+    checks = "".join(path.read_text() for path in (package / "planning").rglob("*.py"))
+    workflow = "".join(path.read_text() for path in (package / "workflow").glob("*.py"))
+    codes = {
+        *re.findall(r'\bFound\(\s*code="(\w+)"', checks),
+        *re.findall(r'(?:Finding|LoadFault|_guarded|_fault)\(\s*"(\w+)"', workflow),
+    }
+    assert len(codes) > 50
+    assert sorted(code for code in codes if f"`{code}`" not in read("validation.md")) == []

@@ -39,13 +39,17 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     ),
     "llm": (GROUND, "models behind an interface of our own; knows nothing of what it is asked"),
     "planning": (
-        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm"},
-        "from a goal to a workspace that may run; generated code runs contained, and no server is needed",
+        GROUND | {"sdk", "workflow", "sandbox", "workspace", "llm", "store", "compute", "services"},
+        "from a goal to a workspace that may run, which needs no server; its verbs and RunMode call those of runs",
     ),
-    "agent": (GROUND | {"workspace", "llm", "planning"}, "sessions and modes: the Python surface, without a server"),
+    "agent": (
+        GROUND | {"workspace", "skills", "llm", "planning", "store", "compute", "services"},
+        "conversations and what happens in them: calls the same verbs as every other way in",
+    ),
     "server": (
-        GROUND | {"gpu", "sdk", "store", "workspace", "skills", "compute", "services", "planning"},
-        "HTTP only, and what is set up at start",
+        GROUND
+        | {"gpu", "sdk", "store", "workspace", "skills", "llm", "compute", "services", "planning", "agent", "sandbox"},
+        "HTTP only, and what is set up at start; `doctor` asks it what generated code would be held back from",
     ),
     "client": (GROUND, "a thin HTTP client: works against a server on another machine"),
     "mcp": (GROUND | {"client"}, "the verbs as tools for other assistants: HTTP only, with the token of an agent"),
@@ -115,3 +119,13 @@ def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> N
             if used - ({"pynvml"} if path.name == "gpuwrap_detect.py" else set()):
                 wrong.append(f"{path.relative_to(ROOT)}: {used}")
     assert not wrong
+
+
+def test_only_the_model_layer_knows_an_sdk_of_models() -> None:
+    foreign = {"pydantic_ai", "anthropic", "openai", "httpx2", "genai_prices"}
+    users = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
+    }
+    assert users and all(user.startswith("llm/") for user in users)

@@ -1,10 +1,14 @@
-"""A model that answers as its script says, and nothing beyond it."""
+"""Models that answer as their script says, and nothing beyond it."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from labwright.llm import Request, ScriptedModel
+from labwright.llm import ChatRequest, Message, Request, ScriptedChat, ScriptedModel, ToolCall
+from labwright.llm.chat import whole
+from labwright.llm.faults import AnswerCut
 
 
 def ask(model: ScriptedModel, node: str) -> str:
@@ -25,3 +29,16 @@ def test_beyond_the_script_another_model_answers_or_it_says_that_none_is_left() 
     assert ask(model, "Draft") == "from the other"
     with pytest.raises(LookupError, match="no answer left for Draft"):
         ask(model, "Draft")
+
+
+def test_a_scripted_chat_speaks_its_turns_and_ends_each() -> None:
+    call = ToolCall(id="c-1", name="look")
+    chat = ScriptedChat([["Looking", call], ["Done."], [AnswerCut()]])
+    question = ChatRequest(system="s", messages=(Message(role="user", text="?"),))
+    first, second = asyncio.run(whole(chat, question)), asyncio.run(whole(chat, question))
+    assert (first.text, first.calls, first.end.why) == ("Looking", (call,), "calls")
+    assert (second.text, second.end.why, chat.asked) == ("Done.", "end", [question, question])
+    with pytest.raises(AnswerCut):
+        asyncio.run(whole(chat, question))
+    with pytest.raises(LookupError, match="no turn left"):
+        asyncio.run(whole(chat, question))

@@ -53,7 +53,13 @@ SECTIONS: dict[str, _Entries] = {
         "sweep": ("sweeps", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
     },
     "Plans": {
-        "plan": ("plans", "plan", "Plans: save, read, edit and archive them."),
+        "plan": ("plans", "plan", "Plan an experiment from a goal; review, execute and read plans."),
+    },
+    "Conversation": {
+        "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
+        "sessions": ("sessions", "sessions", "List conversations, show or stop one."),
+        "approvals": ("approvals", "approvals", "What an agent asks you for, and your answer."),
+        "memories": ("memories", "memories", "What every conversation is told."),
     },
     "Assistants": {
         "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
@@ -62,6 +68,7 @@ SECTIONS: dict[str, _Entries] = {
     "Machine": {
         "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
         "cluster": ("machine", "cluster", "Show what there is to run on."),
+        "models": ("models", "models", "Show which language models answer, and what they took."),
         "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
     },
     "News": {
@@ -103,7 +110,9 @@ def load(name: str) -> Any:
     module, attribute, text = COMMANDS[name]
     found = getattr(import_module(f"{_HERE}.{module}"), attribute)
     if isinstance(found, typer.Typer):
-        found.info.help = text
+        callback = found.registered_callback
+        more = getdoc(callback.callback) if callback and callback.callback else ""
+        found.info.help = f"{text}\n\n{more or ''}"
         return typer.main.get_command(found)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     # Options end where a run's command begins, with or without `--`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.plan_standing import lights, next_step, show_questions
 from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import ago, clock_time, counted, one_line
 from labwright.domain.plan import PlanStatus
@@ -82,8 +83,21 @@ def plan_in_full(screen: Screen, plan: Json) -> None:
     )
     show_faults(screen, plan["format"])
     screen.say("")
-    _markdown(visible(plan["raw_markdown"]))
-    screen.next(f"Change it: labwright plan edit {plan['id']}")
+    show_document(plan["raw_markdown"])
+    _planning(screen, plan)
+    screen.next(next_step(plan))
+
+
+def _planning(screen: Screen, plan: Json) -> None:
+    planning = plan["planning"]
+    if planning is None:
+        return
+    screen.heading("Planning")
+    stopped = planning["node"] if planning["status"] != "ready_for_run" else ""
+    where: Cell = f"{planning['status'].replace('_', ' ')}{f' at {stopped}' if stopped else ''}"
+    screen.facts([("status", where), *lights(planning), ("why", one_line(planning["error"]))])
+    if planning["status"] == "needs_input":
+        show_questions(screen, planning["questions"])
 
 
 def show_faults(screen: Screen, form: Json) -> None:
@@ -102,12 +116,12 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text.replace("\r\n", "\n"))
 
 
-def _markdown(text: str) -> None:
+def show_document(text: str) -> None:
     from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown
 
     shown = Markdown("", hyperlinks=False)
     # HTML as the text it is: rich would leave it out, and a reader is to see all of a plan.
-    shown.parsed = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    shown.parsed = MarkdownIt("commonmark", {"html": False}).enable("table").parse(visible(text))
     Console().print(shown)

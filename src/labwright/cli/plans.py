@@ -1,4 +1,5 @@
-"""Plans: save, list, read, edit, archive and delete them."""
+"""Plans as documents: save, list, read, edit, archive and delete them. The verbs around them are in `plan_new.py` and
+`plan_review.py`."""
 
 from __future__ import annotations
 
@@ -10,24 +11,44 @@ import typer
 
 from labwright.cli.editor import edit_text
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table
+from labwright.cli.plan_group import NEW, PlanGroup
+from labwright.cli.plan_ids import PlanRef, plan_id_of
+from labwright.cli.plan_new import answer, new
+from labwright.cli.plan_review import execute, report, review, stop, validate
+from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table, visible
 from labwright.cli.screen import Screen, note
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
-from labwright.domain.ids import PLAN, is_id
 from labwright.domain.plan import PlanStatus
 from labwright.domain.plan_reader import read
 
 Json = dict[str, Any]
-PlanRef = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id or its beginning; @ before it is fine.")]
 _LONGEST_TITLE = 200
 
-plan = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+plan = typer.Typer(
+    cls=PlanGroup,
+    subcommand_metavar="GOAL | COMMAND [ARGS]...",
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+)
+plan.command(NEW)(new)
+plan.command("answer")(answer)
+plan.command("validate")(validate)
+plan.command("review")(review)
+plan.command("execute")(execute)
+plan.command("stop")(stop)
+plan.command("report")(report)
 
 
-@plan.callback()
+@plan.callback(epilog="The whole way: docs/how-to/plan-an-experiment.md")
 def _plan() -> None:
-    pass
+    """Two forms: a goal in quotes makes a new plan, a command does something with one that is there.
+
+    \b
+    labwright plan "lr between 1e-4 and 1e-1 for train.py, metric val_acc"
+    labwright plan review PLAN
+    """
 
 
 @plan.command("list")
@@ -43,7 +64,7 @@ def list_plans(
     if as_json:
         screen.json(found)
     elif not found:
-        screen.say("No plans yet. Write one (docs/reference/plan-format.md), then: labwright plan save FILE")
+        screen.say('No plans yet. Make one: labwright plan "what to vary, over which values, by which metric"')
     else:
         plan_table(screen, found)
         screen.next("Read one: labwright plan show PLAN")
@@ -53,12 +74,20 @@ def list_plans(
 def show(
     reference: PlanRef,
     version: Annotated[int | None, typer.Option(min=1, metavar="N", help="As it was saved then.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A file of its workspace instead, e.g. src/experiment/workflow.py."),
+    ] = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a plan; into a pipe go its bytes as they were saved."""
     screen, client = Screen(as_json=as_json), connect(project)
-    found = client.plan(_id_of(client, reference))
+    plan_id = plan_id_of(client, reference)
+    if file is not None:
+        _show_file(screen, client.plan_file(plan_id, file))
+        return
+    found = client.plan(plan_id)
     if version is not None and version != found["version"]:
         found = _at_version(client, found, version)
     if as_json:
@@ -67,6 +96,13 @@ def show(
         plan_in_full(screen, found)
     else:
         screen.output(found["raw_markdown"])
+
+
+def _show_file(screen: Screen, found: Json) -> None:
+    if screen.as_json:
+        screen.json(found)
+    else:
+        screen.output(visible(found["content"]) if screen.is_terminal else found["content"])
 
 
 def _at_version(client: LabClient, found: Json, version: int) -> Json:
@@ -113,10 +149,21 @@ def _text_of(file: str) -> str:
 
 
 @plan.command("edit")
-def edit(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
-    """Open a plan in $EDITOR; what is saved there becomes a new version."""
+def edit(
+    reference: PlanRef,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file of its workspace instead: code, a test, the IR.")
+    ] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open a plan in $EDITOR; what is saved there becomes a new version, and takes an approval back."""
     screen, client = Screen(as_json=as_json), connect(project)
-    found = client.plan(_id_of(client, reference))
+    plan_id = plan_id_of(client, reference)
+    if file is not None:
+        _edit_file(screen, client, plan_id, client.plan_file(plan_id, file))
+        return
+    found = client.plan(plan_id)
     with edit_text(found["raw_markdown"], f"{found['id']}.md") as edited:
         if edited.text == found["raw_markdown"]:
             note("Nothing was changed.")
@@ -129,11 +176,28 @@ def edit(reference: PlanRef, project: Project = None, as_json: AsJson = False) -
     _tell(screen, saved)
 
 
+def _edit_file(screen: Screen, client: LabClient, plan_id: str, found: Json) -> None:
+    with edit_text(found["content"], Path(found["path"]).name) as edited:
+        if edited.text == found["content"]:
+            note("Nothing was changed.")
+            return
+        try:
+            saved = client.write_plan_file(plan_id, found["path"], edited.text, found["sha256"])
+        except LabwrightError as error:
+            error.hint = f"{error.hint} Your text is in {edited.keep()}.".strip()
+            raise
+    if screen.as_json:
+        screen.json(saved)
+        return
+    screen.say((plan_id, "bold"), f"  {saved['path']} saved")
+    screen.next(f"Have it checked: labwright plan validate {plan_id}")
+
+
 @plan.command("versions")
 def versions(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
     """List every version of a plan that was saved."""
     screen, client = Screen(as_json=as_json), connect(project)
-    plan_id = _id_of(client, reference)
+    plan_id = plan_id_of(client, reference)
     found = client.plan_versions(plan_id)
     if as_json:
         screen.json(found)
@@ -146,7 +210,7 @@ def versions(reference: PlanRef, project: Project = None, as_json: AsJson = Fals
 def archive(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
     """Take a plan out of the usual lists."""
     screen, client = Screen(as_json=as_json), connect(project)
-    archived = client.archive_plan(_id_of(client, reference))
+    archived = client.archive_plan(plan_id_of(client, reference))
     if as_json:
         screen.json(archived)
     else:
@@ -162,7 +226,7 @@ def delete(
 ) -> None:
     """Delete a plan with all its versions and files, for ever."""
     screen, client = Screen(as_json=as_json), connect(project)
-    found = client.plan(_id_of(client, reference))
+    found = client.plan(plan_id_of(client, reference))
     if not yes:
         _confirm(found)
     client.delete_plan(found["id"])
@@ -185,18 +249,5 @@ def _tell(screen: Screen, saved: Json) -> None:
         return
     plan_line(screen, saved)
     show_faults(screen, saved["format"])
-    verb = "Read it: labwright plan show" if saved["format"]["valid"] else "Mend it: labwright plan edit"
-    screen.next(f"{verb} {saved['id']}")
-
-
-def _id_of(client: LabClient, reference: str) -> str:
-    reference = reference.removeprefix("@")
-    if is_id(reference, PLAN):
-        return reference
-    prefix = reference if reference.startswith(f"{PLAN}-") else f"{PLAN}-{reference}"
-    found = [plan["id"] for plan in client.plans(",".join(PlanStatus)) if plan["id"].startswith(prefix)]
-    if len(found) == 1:
-        return str(found[0])
-    if found:
-        raise Invalid(f"{reference!r} is the beginning of more than one plan's id.", hint="Type more of it.")
-    raise NotFound(f"There is no plan {reference}.", hint="List them with: labwright plan list --all")
+    way = "Compile it: labwright plan new --from-plan" if saved["format"]["valid"] else "Mend it: labwright plan edit"
+    screen.next(f"{way} {saved['id']}")

@@ -81,11 +81,17 @@ class Connection:
         query: Mapping[str, object] | None,
         silence: Callable[[], float],
         headers: Mapping[str, str] | None = None,
+        body: object = None,
     ) -> Iterator[Iterator[bytes]]:
-        """The lines of an answer that goes on, on a connection of its own; `silence` is how long each may take."""
+        """The lines of an answer that goes on, on a connection of its own; `silence` is how long each may take.
+
+        With a body it is posted.
+        """
         connection = self._open(silence())
+        data = None if body is None else json.dumps(body).encode()
+        method = "GET" if data is None else "POST"
         try:
-            connection.request("GET", with_query(path, query), None, self._headers(None, headers))
+            connection.request(method, with_query(path, query), data, self._headers(data, headers))
             socket = connection.sock
             response = connection.getresponse()
             if response.status != 200:

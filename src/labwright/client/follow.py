@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -39,6 +40,30 @@ def follow_logs(client: LabClient, run_id: str, offset: int, notice: Notice) -> 
 def follow_events(client: LabClient, query: dict[str, object], notice: Notice) -> Iterator[Frame]:
     """For ever; the first frame is the server's `hello` with its position."""
     return _resumed(client, "/events/stream", {"topics": "events", **query}, notice)
+
+
+def follow_turn(client: LabClient, said: Json, notice: Notice) -> Iterator[Frame]:
+    """Say something, and the pieces of the turn that answers it. Said once, however often the connection breaks."""
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    last: Frame | None = None
+    while last is None:
+        try:
+            with client.connection.stream("/chat", None, _silence(None), headers, said) as lines:
+                for frame in frames(lines):
+                    last = frame
+                    yield frame
+        except ServerUnreachable:
+            _await_server(client, notice, None)
+    if last.event != "end":
+        yield from follow_session(client, last.data["session_id"], last.data["seq"], notice, last.data["turn"])
+
+
+def follow_session(client: LabClient, session_id: str, after: int, notice: Notice, turn: int) -> Iterator[Frame]:
+    """The pieces of a conversation from a position on, until that turn or a later one has ended."""
+    for frame in _resumed(client, f"/sessions/{session_id}/stream", {"after": after}, notice):
+        yield frame
+        if frame.event == "end" and frame.data["turn"] >= turn:
+            return
 
 
 def wait_for_ends(

@@ -49,6 +49,9 @@ class LabClient:
     def health(self) -> Json:
         return self._get("/health")
 
+    def models(self) -> Json:
+        return self._get("/models")
+
     def has_dashboard(self) -> bool:
         """Whether there are pages at the address itself; they are open, so no token goes along."""
         try:
@@ -188,6 +191,35 @@ class LabClient:
     def plan_versions(self, plan_id: str) -> list[Json]:
         return list(self._all(f"/plans/{part(plan_id)}/versions", page=_TEXTS_A_PAGE))
 
+    def compile_plan(self, plan_id: str, wanted: Json) -> Json:
+        return self._post(f"/plans/{plan_id}/compile", wanted)
+
+    def validate_plan(self, plan_id: str, rehearsal: bool | None) -> Json:
+        return self._post(f"/plans/{plan_id}/validate", {"rehearsal": rehearsal})
+
+    def plan_workspace(self, plan_id: str) -> Json:
+        return self._get(f"/plans/{plan_id}/workspace")
+
+    def plan_file(self, plan_id: str, path: str) -> Json:
+        return self._get(f"/plans/{plan_id}/workspace/files/{quote(path)}")
+
+    def write_plan_file(self, plan_id: str, path: str, content: str, based_on: str) -> Json:
+        body = {"content": content, "sha256": based_on}
+        found: Json = self.connection.request("PUT", f"/plans/{plan_id}/workspace/files/{quote(path)}", body).json
+        return found
+
+    def review_plan(self, plan_id: str, verdict: Json) -> Json:
+        return self._post(f"/plans/{plan_id}/review", verdict)
+
+    def execute_plan(self, plan_id: str) -> Json:
+        return self._post(f"/plans/{plan_id}/execute")
+
+    def stop_plan(self, plan_id: str) -> Json:
+        return self._post(f"/plans/{plan_id}/stop")
+
+    def plan_report(self, plan_id: str) -> Json:
+        return self._get(f"/plans/{plan_id}/report")
+
     def archive_plan(self, plan_id: str) -> Json:
         return self._post(f"/plans/{part(plan_id)}/archive")
 
@@ -205,6 +237,43 @@ class LabClient:
 
     def answer_alert(self, alert_id: str, choice: str) -> Json:
         return self._post(f"/alerts/{part(alert_id)}/respond", {"choice": choice})
+
+    def sessions(self) -> list[Json]:
+        return list(self._all("/sessions"))
+
+    def session(self, session_id: str) -> Json:
+        return self._get(f"/sessions/{quote(session_id, safe='')}")
+
+    def stop_session(self, session_id: str) -> Json:
+        return self._post(f"/sessions/{session_id}/stop")
+
+    def delete_session(self, session_id: str) -> None:
+        self.connection.request("DELETE", f"/sessions/{session_id}")
+
+    def pieces(self, session_id: str, after: int) -> Iterator[Json]:
+        """What was said and done, over as many pages as it takes."""
+        while found := self._answer("GET", f"/sessions/{session_id}/pieces", after=after, limit=_PAGE).json:
+            yield from found
+            after = found[-1]["seq"]
+
+    def approvals(self, status: str | None) -> list[Json]:
+        return list(self._all("/approvals", status=status))
+
+    def answer_approval(self, approval_id: str, *, approved: bool, reason: str) -> Json:
+        return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
+
+    def memories(self) -> list[Json]:
+        return list(self._all("/memories"))
+
+    def add_memory(self, text: str) -> Json:
+        return self._create("/memories", {"text": text})
+
+    def accept_memory(self, memory_id: str) -> Json:
+        found: Json = self.connection.request("PATCH", f"/memories/{memory_id}", {"accepted": True}).json
+        return found
+
+    def delete_memory(self, memory_id: str) -> None:
+        self.connection.request("DELETE", f"/memories/{memory_id}")
 
     def events(self, after: int, limit: int, run_id: str | None = None) -> list[Json]:
         found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json

@@ -36,7 +36,9 @@ class Lab:
     user: str
     url: str = ""
     node_url: str = ""  # the same for other machines; none where they could not reach it
-    plan_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of a plan at a time, files included
+    # One change of a plan at a time, files included; held by verbs that look first and then change.
+    plan_lock: threading.RLock = field(default_factory=threading.RLock)
+    plan_news: threading.Condition = field(default_factory=threading.Condition)  # told at every change of a plan
     skill_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of a skill
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications

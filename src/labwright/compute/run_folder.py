@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.alert_rules import project_rules
+from labwright.compute.alert_rules import SWITCHES, project_rules
 from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import EXTERNAL
@@ -20,7 +20,7 @@ from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import TERMINAL, Run
+from labwright.domain.run import REHEARSAL, TERMINAL, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.tokens import mint
@@ -89,22 +89,29 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "pin_gpus": not run.named_gpus,
         "workdir": str(_workdir(lab, run)),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
-        "metrics": _metric_options(lab),
+        "metrics": _metric_options(lab, run),
         "alerts": _alert_options(lab, run),
     }
 
 
 def _alert_options(lab: Lab, run: Run) -> dict[str, Any]:
-    """The output of a script that was started by hand is not ours to see: that it is quiet says nothing."""
+    """The output of a script that was started by hand is not ours to see: that it is quiet says nothing.
+
+    What goes wrong in a rehearsal is told by the plan that it is of.
+    """
     options = project_rules(lab.paths.config).alert_options()
+    if REHEARSAL in run.tags and run.plan_id is not None:
+        return {"builtin": dict.fromkeys(SWITCHES, False), "project": []}
     return {**options, "builtin": {**options["builtin"], "stall": False}} if run.launcher == EXTERNAL else options
 
 
-def _metric_options(lab: Lab) -> dict[str, Any]:
+def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:
+    """A plan counts on the metrics that its script was seen to print, and many print `loss=0.2`."""
     said = project_rules(lab.paths.config).metrics
+    pairs = said.get("key_value", lab.settings.metrics_key_value)
     return {
         **said,
-        "key_value": said.get("key_value", lab.settings.metrics_key_value),
+        "key_value": pairs or run.plan_id is not None,
         "system_seconds": lab.settings.system_metrics_seconds,
         "claims": str(lab.paths.metric_claims),
     }

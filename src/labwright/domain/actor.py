@@ -19,6 +19,12 @@ class Actor:
     scope: Scope
     name: str = ""
 
+    @classmethod
+    def of(cls, text: str) -> Actor:
+        """The way back from its words."""
+        scope, _, name = text.partition(":")
+        return cls(Scope(scope), name)
+
     def __str__(self) -> str:
         return f"{self.scope}:{self.name}" if self.name else str(self.scope)
 

@@ -20,11 +20,21 @@ class EventType(StrEnum):
     PLAN_UPDATED = "plan.updated"
     PLAN_STATUS = "plan.status"
     PLAN_DELETED = "plan.deleted"
+    PLAN_NODE = "plan.node"
+    PLAN_STEP = "plan.step"
     SKILL_SAVED = "skill.saved"
     SKILL_DELETED = "skill.deleted"
     ALERT_RAISED = "alert.raised"
     ALERT_UPDATED = "alert.updated"
     ALERT_RESOLVED = "alert.resolved"
+    SESSION_CREATED = "session.created"
+    SESSION_STATUS = "session.status"
+    SESSION_UPDATED = "session.updated"
+    SESSION_DELETED = "session.deleted"
+    APPROVAL_ASKED = "approval.asked"
+    APPROVAL_ANSWERED = "approval.answered"
+    MEMORY_SAVED = "memory.saved"
+    MEMORY_DELETED = "memory.deleted"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
     GC_DONE = "gc.done"
@@ -46,4 +56,5 @@ class Hint:
     """Something grew; refetch by position. Coalesced, never stored."""
 
     topic: str
-    run_id: str
+    run_id: str = ""
+    session_id: str = ""

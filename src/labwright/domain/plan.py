@@ -24,8 +24,8 @@ MOVES: dict[PlanStatus, frozenset[PlanStatus]] = {
     PlanStatus.APPROVED: frozenset({PlanStatus.EXECUTING, PlanStatus.DRAFT, PlanStatus.ARCHIVED}),
     PlanStatus.EXECUTING: frozenset({PlanStatus.COMPLETED, PlanStatus.FAILED}),
     PlanStatus.COMPLETED: frozenset({PlanStatus.ARCHIVED}),
-    # Mended by an edit, and then approved anew.
-    PlanStatus.FAILED: frozenset({PlanStatus.DRAFT, PlanStatus.ARCHIVED}),
+    # Mended by an edit, and then approved anew; or tried again as it was approved.
+    PlanStatus.FAILED: frozenset({PlanStatus.DRAFT, PlanStatus.APPROVED, PlanStatus.ARCHIVED}),
     PlanStatus.ARCHIVED: frozenset(),
 }
 _CANNOT_BE_EDITED = {
@@ -73,6 +73,8 @@ class Plan:
     status: PlanStatus = PlanStatus.DRAFT
     status_reason: str = ""
     session_id: str | None = None
+    compiling_by: str = ""  # for whom it is compiled or checked just now; kept, so that a restart goes on with it
+    executed_by: str = ""  # who had it executed
 
     def move(self, to: PlanStatus, *, at: str, reason: str = "") -> Plan:
         """The only way to change a status."""
@@ -86,6 +88,29 @@ class Plan:
     def check_editable(self) -> None:
         if self.status in _CANNOT_BE_EDITED:
             raise Conflict(f"Plan {self.id} is {self.status} and stays as it is.", hint=_CANNOT_BE_EDITED[self.status])
+
+    def check_free(self) -> None:
+        if self.compiling_by:
+            raise Conflict(
+                f"Plan {self.id} is being compiled for {self.compiling_by}.",
+                hint="Wait until planning.status is not compiling.",
+            )
+
+    def compiling(self, by: str, *, at: str) -> Plan:
+        self.check_editable()
+        self.check_free()
+        return replace(self, compiling_by=by, updated_at=at)
+
+    def compiled(self, *, ready: bool, why: str, at: str) -> Plan:
+        """Approved where the final check found nothing; and not any more where it did."""
+        done = replace(self, compiling_by="", updated_at=at)
+        wanted = PlanStatus.APPROVED if ready else PlanStatus.DRAFT
+        return done if done.status is wanted else done.move(wanted, at=at, reason=why)
+
+    def executing(self, by: str, *, at: str) -> Plan:
+        self.check_free()
+        plan = self.move(PlanStatus.APPROVED, at=at) if self.status is PlanStatus.FAILED else self
+        return replace(plan.move(PlanStatus.EXECUTING, at=at), executed_by=by)
 
     def edited(self, saved: PlanVersion, *, valid: bool) -> Plan:
         """With a new version as its words; an approval does not carry over to them."""

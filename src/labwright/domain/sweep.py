@@ -47,6 +47,7 @@ class Sweep:
     status: SweepStatus = SweepStatus.RUNNING
     status_reason: str = ""
     chat_session_id: str | None = None
+    plan_id: str | None = None  # whose step it carries out
     parallel: int | None = None
     base_command: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)

@@ -105,7 +105,7 @@ def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
             f"The best leads by {gap:.3g}, but there is only one run of {'it' if best.n < 2 else 'the next'}, so "
             "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
         )
-    alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not _differ(best, found)]
+    alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not differ(best, found)]
     if alike and alike[0] is second:
         return Verdict(
             "within_noise",
@@ -124,7 +124,7 @@ def _pooled(one: Configuration, other: Configuration) -> float:
     return math.sqrt(((one.std or 0.0) ** 2 + (other.std or 0.0) ** 2) / 2)
 
 
-def _differ(one: Configuration, other: Configuration) -> bool:
+def differ(one: Configuration, other: Configuration) -> bool:
     """Welch's t test: neither needs as many seeds nor as much noise as the other."""
     assert one.mean is not None
     assert other.mean is not None

@@ -1,7 +1,43 @@
-"""Models behind one small interface of our own. `offline.py` needs no key and no network; no SDK is imported here."""
+"""Models behind one small interface of our own. `offline.py` needs no key and no network; no SDK is imported here.
 
+Read `chat.py` first, then `models.py`, which puts together what the settings choose.
+"""
+
+from labwright.llm.chat import (
+    CallPiece,
+    ChatModel,
+    ChatPiece,
+    ChatRequest,
+    EndPiece,
+    Message,
+    TextPiece,
+    ThinkingPiece,
+    ToolCall,
+    ToolSpec,
+)
 from labwright.llm.model import Answer, Model, Request, Tier, Usage
-from labwright.llm.offline import NoRule, OfflineModel
-from labwright.llm.scripted import ScriptedModel
+from labwright.llm.offline import NoRule, OfflineChat, OfflineModel
+from labwright.llm.scripted import ScriptedChat, ScriptedModel
 
-__all__ = ["Answer", "Model", "NoRule", "OfflineModel", "Request", "ScriptedModel", "Tier", "Usage"]
+__all__ = [
+    "Answer",
+    "CallPiece",
+    "ChatModel",
+    "ChatPiece",
+    "ChatRequest",
+    "EndPiece",
+    "Message",
+    "Model",
+    "NoRule",
+    "OfflineChat",
+    "OfflineModel",
+    "Request",
+    "ScriptedChat",
+    "ScriptedModel",
+    "TextPiece",
+    "ThinkingPiece",
+    "Tier",
+    "ToolCall",
+    "ToolSpec",
+    "Usage",
+]

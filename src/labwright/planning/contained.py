@@ -18,11 +18,14 @@ from labwright.planning.scan import ProjectScan
 from labwright.sandbox import Fence, Limits, Outcome, containment, run_contained
 from labwright.sdk.install import write_small_package
 from labwright.workflow import load_command, read_answer
+from labwright.workspace.copies import copy_files
 from labwright.workspace.digest import Digest
 
 _RUNNER = Path(__file__).with_name("run_tests.py")
 _LIMITS = Limits(wall_seconds=60.0, cpu_seconds=40, memory_mb=2048, processes=64)
-_NONCE = "LABWRIGHT_NONCE"
+_WORKSPACE = "workspace"
+# Libraries that start a thread for each core would soon meet the limit of processes.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def project_python(scan: ProjectScan) -> str:
@@ -37,6 +40,12 @@ def project_python(scan: ProjectScan) -> str:
     return sys.executable
 
 
+def interpreter_folders(python: str) -> dict[str, str]:
+    """What a contained command has to see to start it, at its own place; `/usr` is there anyway."""
+    real = Path(os.path.realpath(python)).parent.parent
+    return {str(path): str(path) for path in {Path(python).parent.parent, real} if path != Path("/usr")}
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """Where a copy lies for code that runs contained, and how to run it."""
@@ -44,45 +53,49 @@ class Child:
     folder: Path
     python: str
 
+    @property
+    def workspace(self) -> Path:
+        """The copy."""
+        return self.folder / _WORKSPACE
+
     def _place(self, name: str) -> str:
         return f"/plan/{name}" if containment().kind == "bubblewrap" else str(self.folder / name)
 
-    def _run(self, command: Sequence[str], **environment: str) -> Outcome:
-        real = Path(os.path.realpath(self.python)).parent.parent
-        prefixes = {str(path): str(path) for path in {Path(self.python).parent.parent, real} if path != Path("/usr")}
+    def _run(self, command: Sequence[str], word: str) -> Outcome:
         fence = Fence(
-            read_only={str(self.folder): "/plan", **prefixes},
+            read_only={str(self.folder): "/plan", **interpreter_folders(self.python)},
             workdir="/",
-            environment={"PYTHONPATH": self._place("package"), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            environment={"PYTHONPATH": self._place("package"), "PYTHONDONTWRITEBYTECODE": "1", **_ONE_THREAD},
         )
-        return run_contained(command, fence, _LIMITS)
+        return run_contained(command, fence, _LIMITS, given=f"{word}\n".encode())
 
     def load(self, module: str, symbol: str) -> dict[str, Any]:
-        done = self._run(load_command(self.python, self._place("workspace/src"), module, symbol))
-        lines = [line for line in done.output.splitlines() if line.startswith(b"{")]
-        return read_answer(lines[-1] if lines else b"", done.output, done.exit_code)
+        """What the loaded code says of itself: a claim, which the checks hold against the IR."""
+        word = secrets.token_hex(16)
+        command = load_command(self.python, self._place("workspace/src"), module, symbol, word_on_input=True)
+        done = self._run(command, word)
+        return read_answer(_line_after(word, done), done.output, done.exit_code)
 
     def run_tests(self) -> dict[str, Any] | None:
         """By file what each test did; None if the runner did not come to its end."""
-        nonce = secrets.token_hex(16)
+        word = secrets.token_hex(16)
         places = (self._place("run_tests.py"), self._place("workspace/src"), self._place("workspace/tests"))
-        done = self._run([self.python, *places], **{_NONCE: nonce})
-        for line in done.output.decode("utf-8", "replace").splitlines():
-            if line.startswith(f"{nonce} "):
-                found: dict[str, Any] = json.loads(line.removeprefix(f"{nonce} "))
-                return found
-        return None
+        line = _line_after(word, self._run([self.python, *places], word))
+        return None if not line else dict(json.loads(line))
+
+
+def _line_after(word: str, done: Outcome) -> bytes:
+    """The rest of the one line that begins with the word: whatever else was said, anybody may have said."""
+    lines = [line for line in done.output.splitlines() if line.startswith(f"{word} ".encode())]
+    return lines[0][len(word) + 1 :] if len(lines) == 1 else b""
 
 
 @contextmanager
 def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
-    """Readable for any user: the child runs as one without rights."""
+    """Readable for any user, as the child runs as one without rights; and what the digest names, or a Conflict."""
     folder = Path(tempfile.mkdtemp(prefix="labwright-plan-"))
     try:
-        for relative in digest.files:
-            target = folder / "workspace" / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(workspace / relative, target, follow_symlinks=False)
+        copy_files(workspace, folder / _WORKSPACE, digest)
         write_small_package(folder / "package")
         shutil.copyfile(_RUNNER, folder / _RUNNER.name)
         for path, _folders, names in os.walk(folder):

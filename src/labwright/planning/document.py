@@ -21,6 +21,8 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.plan_values import write_value
 from labwright.planning.scan import ProjectScan
 
+BUILD_ON = "Build on earlier work"
+
 
 def sections_of(draft: ExperimentDraft, scan: ProjectScan, cluster: Cluster) -> PlanSections:
     way = "more is better" if draft.direction == "maximize" else "less is better"
@@ -54,6 +56,8 @@ def _setup(scan: ProjectScan, cluster: Cluster) -> ComputeSetup:
 def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[Step]:
     names = ", ".join(parameter.flag for parameter in draft.parameters)
     found: list[Step] = []
+    if draft.builds_on:
+        found.append(Step(title=BUILD_ON, description="; ".join(draft.builds_on)))
     if scan.environment.chosen is None and scan.environment.create:
         found.append(Step(title="Make the environment", description=f"`{'; '.join(scan.environment.create)}`"))
     fixed = "".join(f", {name} {write_value(value)}" for name, value in draft.fixed.items())
@@ -81,7 +85,8 @@ def _criteria(draft: ExperimentDraft) -> list[Criterion]:
 
 
 def _risks(draft: ExperimentDraft, scan: ProjectScan) -> list[Risk]:
-    found = [Risk(risk=note.rstrip("."), mitigation="look at it in the review") for note in draft.notes]
+    found = [Risk(risk=words, mitigation="read its results first, or extend it instead") for words in draft.overlaps]
+    found += [Risk(risk=note.rstrip("."), mitigation="look at it in the review") for note in draft.notes]
     if len(draft.seeds) < 2:
         found.append(Risk(risk="one run a configuration cannot tell luck from effect", mitigation="add seeds"))
     else:

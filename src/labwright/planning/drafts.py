@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Scalar = bool | int | float | str
 
@@ -17,6 +17,7 @@ class AskedQuestion(Strict):
     about: str
     text: str
     suggestions: tuple[str, ...] = ()
+    subject: str = ""  # the flag whose values are asked for: an answer need not name it again
 
 
 class ReportDigest(Strict):
@@ -26,6 +27,15 @@ class ReportDigest(Strict):
     variables: tuple[str, ...] = ()
     expected_outputs: tuple[str, ...] = ()
     missing: tuple[AskedQuestion, ...] = ()  # asked, never invented; three at most
+
+
+class Repair(Strict):
+    """An answer to failed checks of one task: whose fault it is, then the new text of that and of nothing else."""
+
+    diagnosis: str = Field(min_length=1)
+    fault: Literal["body", "test", "both"]
+    body: str = ""
+    test: str = ""
 
 
 class PlannedParameter(Strict):
@@ -49,4 +59,6 @@ class ExperimentDraft(Strict):
     baseline: dict[str, Scalar] | None = None
     max_runs: int | None = None
     gpus: int = 0
+    builds_on: tuple[str, ...] = ()  # sweeps and runs that were made before, with their ids
+    overlaps: tuple[str, ...] = ()  # plans that vary the same
     notes: tuple[str, ...] = ()  # assumptions and warnings that the reader of the plan must see

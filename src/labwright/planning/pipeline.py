@@ -2,36 +2,68 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
+from labwright.llm import Tier
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.handed_in import check_request
 from labwright.planning.nodes import NODES, Node, Planning
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import Approval, PlanState, change_state, read_state
+from labwright.planning.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.workflow import Output, RunResult, Store, Task, Workflow, run
 from labwright.workflow.tasks import Options
 from labwright.workspace import PlanWorkspaceHandle, what_changed
 
 _STORE = "progress"
+MOST_REJECTIONS = 10  # a model that does not get it by then will not
 _CHECKED_ANEW = ("ValidateWorkspace", "HumanReview", "FinalHandoffCheck")
 OnEvent = Callable[[dict[str, Any]], None]
 
 
 def run_pipeline(planning: Planning, on_event: OnEvent | None = None) -> PlanState:
     """Do what is not done. Calling it again goes on: after a kill, an answer, a review, an edit."""
-    if not planning.goal.strip() and not planning.plan.strip():
-        raise Invalid("The goal is empty.", hint="Say what to vary, over which values, by which metric.")
-    store = Store(planning.handle.paths.dir / _STORE)
+    check_request(planning.goal, planning.report, planning.plan)
+    _check_policy(planning)
+    store = progress_store(planning.handle)
     _forget_what_may_have_changed(planning, store)
-    return _outcome(planning.handle, run(_workflow(planning), store, concurrency=1, on_event=on_event))
+    heard = _with_cost(planning.handle, on_event) if on_event else None
+    return _outcome(planning.handle, run(_workflow(planning), store, concurrency=1, on_event=heard))
+
+
+def _check_policy(planning: Planning) -> None:
+    unknown = [node for node in planning.model_policy if node not in NODES]
+    if unknown:
+        raise Invalid(f"There is no node {unknown[0]}.", hint=f"A model policy names: {', '.join(NODES)}.")
+    for node, choice in planning.model_policy.items():
+        if isinstance(choice, str) and choice not in list(Tier):
+            raise Invalid(f"{node}: there is no tier {choice}.", hint=f"Choose: {', '.join(Tier)}.")
+
+
+def _with_cost(handle: PlanWorkspaceHandle, on_event: OnEvent) -> OnEvent:
+    """Facts of a node that ended say what its models took since it began."""
+    before: dict[str, NodeUsage] = {}
+
+    def heard(fact: dict[str, Any]) -> None:
+        node = fact.get("task", "")
+        spent = read_state(handle).usage.get(node, NodeUsage()) if node else NodeUsage()
+        if fact["fact"] == "started":
+            before[node] = spent
+        elif node in before and fact["fact"] in ("finished", "failed", "suspended"):
+            began = before[node]
+            tokens = spent.tokens_in + spent.tokens_out - began.tokens_in - began.tokens_out
+            fact = {**fact, "tokens": tokens, "cost": round(spent.cost_usd - began.cost_usd, 6)}
+        on_event(fact)
+
+    return heard
 
 
 def _workflow(planning: Planning) -> Workflow:
     made = Workflow("plan")
-    source: Any = f"{planning.goal}\n{planning.plan}"
+    source: Any = "\n".join(part for part in (planning.goal, planning.plan, planning.report) if part)
     for name, node in NODES.items():
         made.add(Task(_body(node, planning), name, Options()), inputs={"before": source})
         source = Output(name)
@@ -40,8 +72,9 @@ def _workflow(planning: Planning) -> Workflow:
 
 
 def _body(node: Node, planning: Planning) -> Callable[..., str]:
-    def body(before: str) -> str:  # noqa: ARG001 - what the key of a node is made of
-        return node(planning)
+    def body(before: str) -> str:
+        """With what came before in it: a node may write the same as ever, and those after it still have to look."""
+        return hashlib.sha256(f"{before}\n{node(planning)}".encode()).hexdigest()
 
     # Outside of our package, the engine takes a node for its name: a new version of Labwright repeats no finished
     # node, and so overwrites nothing that a reviewer edited.
@@ -81,15 +114,31 @@ def approve(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: str, by: str
 
 def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     """The next run begins at the node, with the reason as feedback."""
+    if not reason.strip():
+        raise Invalid("A rejection says why.", hint="The reason is what the node is given to do better.")
+    state = read_state(handle)
+    if len(state.rejections) >= MOST_REJECTIONS:
+        hint = "Edit its files yourself, or begin a new plan with a clearer goal."
+        raise Conflict(f"The plan was sent back {MOST_REJECTIONS} times; no further attempt is made.", hint=hint)
+    again_from(handle, node)
+    sent_back = (*state.rejections, Rejection(node=node, reason=reason, at=now()))
+    facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False, "rejections": sent_back}
+    feedback = {**state.feedback, node: reason}
+    change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
+
+
+def again_from(handle: PlanWorkspaceHandle, node: str) -> None:
+    """The next run does this node anew, and all that come after it."""
     if node not in NODES:
         raise Invalid(f"There is no node {node}.", hint=f"Choose: {', '.join(NODES)}.")
     names = list(NODES)
-    with Store(handle.paths.dir / _STORE) as store:
+    with progress_store(handle) as store:
         for name in names[names.index(node) :]:
             store.forget(name)
-    feedback = {**read_state(handle).feedback, node: reason}
-    facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False}
-    change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
+
+
+def progress_store(handle: PlanWorkspaceHandle) -> Store:
+    return Store(handle.paths.dir / _STORE)
 
 
 def withdraw(handle: PlanWorkspaceHandle, scan: ProjectScan) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from labwright.domain.plan_document import PlanSections
@@ -11,8 +11,10 @@ from labwright.domain.plan_reader import read
 from labwright.llm import OfflineModel, Request
 from labwright.llm.offline import Rule
 from labwright.planning import templates
+from labwright.planning.document import BUILD_ON
 from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
 from labwright.planning.goals import Goal, GoalReading, Question, Variation, read_goal
+from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
 from labwright.planning.plan_values import read_value
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
@@ -31,10 +33,10 @@ def digest(request: Request[ReportDigest]) -> ReportDigest:
     return ReportDigest(
         summary=_summary(reading),
         goal=reading.text.strip(),
-        assumptions=_assumptions(reading),
+        assumptions=_assumptions(request, reading),
         variables=tuple(variation.flag for variation in reading.variations),
         expected_outputs=_outputs(reading),
-        missing=tuple(AskedQuestion(about=q.about, text=q.text, suggestions=q.suggestions) for q in questions),
+        missing=tuple(AskedQuestion(**asdict(question)) for question in questions),
     )
 
 
@@ -56,7 +58,7 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
         baseline=_baseline(reading),
         max_runs=reading.budget.runs,
         gpus=reading.budget.gpus or 0,
-        notes=_assumptions(reading),
+        notes=_assumptions(request, reading),
     )
 
 
@@ -77,9 +79,10 @@ RULES: Mapping[str, Rule] = {
 
 
 def _reading(request: Request[Any]) -> GoalReading:
-    """Feedback is read like more words of the goal: it is all that rules can make of it."""
+    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
     scan: ProjectScan = request.given["scan"]
-    words = "\n".join(part for part in (request.given["goal"], request.feedback) if part)
+    goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report that stands for the goal: its beginning
+    words = "\n".join(part for part in (request.feedback, goal) if part)
     plan: str = request.given["plan"]
     if not plan:
         return read_goal(words, scan)
@@ -88,7 +91,7 @@ def _reading(request: Request[Any]) -> GoalReading:
 
 def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> GoalReading:
     """The table of a saved plan is its grid; the other facts are read from its words."""
-    approach = "\n".join(step.description for step in sections.approach)
+    approach = "\n".join(step.description for step in sections.approach if step.title != BUILD_ON)
     rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
     metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
     reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
@@ -98,7 +101,11 @@ def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> Goa
         return reading
     asked = tuple(question for question in reading.questions if question.about not in ("vary", "values"))
     baseline = {variation.flag: _default(entry, variation.flag) for variation in variations}
-    return replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
+    # "3 lr × 2 seeds" counts values; it fixes none
+    fixed = {name: value for name, value in reading.fixed.items() if name not in baseline}
+    unread = read_goal(words, scan).unread if words.strip() else ()  # a plan's own sentences are no wishes
+    found = replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
+    return replace(found, fixed=fixed, unread=unread)
 
 
 def _row(entry: EntryPoint | None, name: str, values: tuple[str, ...], rationale: str) -> Variation:
@@ -123,8 +130,13 @@ def _about_budget(reading: GoalReading) -> list[Question]:
     return [Question(about="budget", text=text)]
 
 
-def _assumptions(reading: GoalReading) -> tuple[str, ...]:
+def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]:
     found = [*reading.warnings]
+    report: str = request.given["report"]
+    if report and request.given["goal"] not in report:
+        found.append("Rules read the goal alone; the report is kept beside it, and nothing is taken from it.")
+    if report and request.given["goal"] in report and len(report) > MOST_GOAL_CHARACTERS:
+        found.append(f"Only the first {MOST_GOAL_CHARACTERS:,} characters of the report were read.")
     if reading.goal and reading.goal.assumed:
         found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
     if reading.unread:

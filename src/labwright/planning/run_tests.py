@@ -1,27 +1,35 @@
 """Runs inside the sandbox, in the project's interpreter (3.8 or newer): every test file in a process of its own.
 
 A file's process has to answer for each test over a pipe, with a secret: ending early, or printing what a pass looks
-like, is no pass. The verdict goes out behind a nonce that the tests' processes are not given.
+like, is no pass. The verdict goes out behind a word that the tests' processes are not given; it came on the input, was
+read before any of them started, and lies in memory that none of them can read. A test that tests nothing passes all
+the same: that is for the checks of the text, and for who reviews it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import Any
+
+from labwright.workflow.hidden_memory import hide_memory
 
 
 def main() -> None:
-    nonce = os.environ.pop("LABWRIGHT_NONCE")
+    hide_memory()
+    word = sys.stdin.readline().strip()
     source, tests = sys.argv[1:3]
     names = sorted(name for name in os.listdir(tests) if name.startswith("test_") and name.endswith(".py"))
     found = {name: run_file(source, os.path.join(tests, name)) for name in names}
-    sys.stdout.write("\n%s %s\n" % (nonce, json.dumps(found)))  # noqa: UP031 - as old as the oldest interpreter
+    sys.stdout.write("\n%s %s\n" % (word, json.dumps(found)))  # noqa: UP031 - as old as the oldest interpreter
 
 
 def run_file(source: str, path: str) -> dict[str, Any]:
@@ -30,20 +38,40 @@ def run_file(source: str, path: str) -> dict[str, Any]:
     child = subprocess.Popen(
         [sys.executable, "-B", __file__, source, path, str(writing)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writing],
+        start_new_session=True,
     )  # fmt: skip
     os.close(writing)
     assert child.stdin is not None
     child.stdin.write(secret.encode())
     child.stdin.close()
     with os.fdopen(reading, encoding="utf-8", errors="replace") as answers:
-        lines = [line.rstrip("\n").split(" ", 2) for line in answers]
+        results = heard(answers, secret)
+    end(child)
+    return {"whole": results.pop("(end)", None) is not None, "tests": results}
+
+
+def heard(answers: Iterable[str], secret: str) -> dict[str, str]:
+    """By test, the first that was said of it. After the end nothing counts, and nobody else who writes is awaited."""
+    results: dict[str, str] = {}
+    for line in answers:
+        said, _, rest = line.rstrip("\n").partition(" ")
+        name, _, words = rest.partition(" ")
+        if said == secret:
+            results.setdefault(name, words)
+        if "(end)" in results:
+            break
+    return results
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """With what it left behind in its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-    results = {line[1]: line[2] for line in lines if len(line) == 3 and line[0] == secret}
-    whole = results.pop("(end)", None) is not None
-    return {"whole": whole, "tests": results}
 
 
 def answer_for(source: str, path: str, pipe: int) -> None:
+    hide_memory()
     secret = sys.stdin.read()
 
     def tell(name: str, words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.llm import Usage
 from labwright.planning.drafts import AskedQuestion, Strict
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -29,6 +30,41 @@ class PlanRunHandoff(Strict):
     created_at: str
 
 
+class NodeUsage(Strict):
+    """What a node's questions to models came to, all attempts together."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    models: tuple[str, ...] = ()
+
+    def with_answer(self, model: str, usage: Usage) -> NodeUsage:
+        return NodeUsage(
+            calls=self.calls + 1,
+            tokens_in=self.tokens_in + usage.tokens_in,
+            tokens_out=self.tokens_out + usage.tokens_out,
+            cost_usd=self.cost_usd + usage.cost_usd,
+            models=tuple(dict.fromkeys((*self.models, model))),
+        )
+
+
+class RepairDone(Strict):
+    """One attempt at mending generated code, for whoever reviews it."""
+
+    round: int
+    task: str
+    findings: tuple[str, ...]
+    diagnosis: str
+    changed: tuple[str, ...]
+
+
+class Rejection(Strict):
+    node: str
+    reason: str
+    at: str
+
+
 class PlanState(Strict):
     status: str = "new"  # new, needs_input, waiting_for_review, rejected, failed, ready_for_run
     node: str = ""
@@ -40,6 +76,10 @@ class PlanState(Strict):
     ready_for_run: bool = False
     handoff: PlanRunHandoff | None = None
     feedback: dict[str, str] = {}  # by node
+    rejections: tuple[Rejection, ...] = ()
+    generated: dict[str, str] = {}  # files that a model wrote: their hash, to tell an edit by a person
+    repairs: tuple[RepairDone, ...] = ()  # of the code that is there now
+    usage: dict[str, NodeUsage] = {}  # by node
     error: str = ""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labwright.planning.ir import PlanIR, StepIR, WorkflowIR
+from labwright.planning.ir import PlanIR, ResourcesIR, StepIR, WorkflowIR
 from labwright.planning.task_templates import BODIES, TESTS
 
 _HEAD = "from __future__ import annotations\n"
@@ -84,7 +84,7 @@ def _experiment(ir: PlanIR) -> str:
         f"    metric=Metric({grid.metric.name!r}, {grid.metric.direction!r}),",
         f"    produces={list(task.produces)!r},",
         f"    baseline={grid.baseline!r},",
-        f"    resources=Resources(gpus={task.resources.gpus}),",
+        f"    resources=Resources({_resources(task.resources)}),",
         f"    max_runs={grid.max_runs!r},",
         f"    switches={task.switches!r},",
     )
@@ -93,6 +93,11 @@ def _experiment(ir: PlanIR) -> str:
         f'"""{task.responsibility} It declares the runs and starts none."""\n\n{_HEAD}\n'
         f"from labwright.workflow import Experiment, Metric, Resources\n\n{task.id} = Experiment(\n{body}\n)\n"
     )
+
+
+def _resources(wanted: ResourcesIR) -> str:
+    limit = wanted.time_limit_seconds
+    return f"gpus={wanted.gpus}" + (f", time_limit_seconds={limit!r}" if limit is not None else "")
 
 
 def _experiment_test(ir: PlanIR) -> str:

@@ -6,6 +6,7 @@ the kernel's limits alone where it does not, which holds back far less and says 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -73,14 +74,14 @@ def _try_bubblewrap() -> str:
     return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()[:300]}"
 
 
-def run_contained(command: Sequence[str], fence: Fence, limits: Limits) -> Outcome:
-    """Answers when it and everything it started has ended."""
+def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: bytes = b"") -> Outcome:
+    """Answers when it and everything it started has ended. `given`, a few bytes, is what it reads on its input."""
     how = containment()
     build = bubblewrap_command if how.kind == "bubblewrap" else limits_command
     began = time.monotonic()
     process = subprocess.Popen(
         build(command, fence, limits),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**fence.environment, "HOME": SCRATCH if how.kind == "bubblewrap" else "/nonexistent"},
@@ -88,6 +89,7 @@ def run_contained(command: Sequence[str], fence: Fence, limits: Limits) -> Outco
         start_new_session=True,
     )
     try:
+        _give(process, given)
         output, size, timed_out = _listen(process, began + limits.wall_seconds, limits.output_bytes)
     finally:
         _end(process)
@@ -100,6 +102,14 @@ def run_contained(command: Sequence[str], fence: Fence, limits: Limits) -> Outco
         wall_seconds=time.monotonic() - began,
         containment=how,
     )
+
+
+def _give(process: subprocess.Popen[bytes], given: bytes) -> None:
+    """Fits into a pipe, so nobody waits. One that ended before it read says so by its exit."""
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(given)
+            process.stdin.close()
 
 
 def _listen(process: subprocess.Popen[bytes], deadline: float, keep: int) -> tuple[bytes, int, bool]:

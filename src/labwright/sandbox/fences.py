@@ -29,6 +29,7 @@ class Fence:
     """What a contained command sees. Folders keep their own paths unless a second one is given."""
 
     read_only: Mapping[str, str] = field(default_factory=dict)  # here: there
+    writable: Mapping[str, str] = field(default_factory=dict)  # likewise; beside scratch
     workdir: str = "/"
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,10 +58,11 @@ def bubblewrap_command(command: Sequence[str], fence: Fence, limits: Limits) -> 
         *("--perms", "1777", "--size", str(_SHARED_MEMORY), "--tmpfs", _SHM, "--remount-ro", "/dev"),
         *("--perms", "1777", "--size", str(limits.scratch_mb << 20), "--tmpfs", SCRATCH),
         *("--symlink", SCRATCH.lstrip("/"), _TMP),
-        *_mounts(fence.read_only),
+        *_mounts(fence.read_only, "--ro-bind"),
+        *_mounts(fence.writable, "--bind"),
         *("--remount-ro", "/", "--chdir", fence.workdir, "--"),
         *(_as_nobody() if is_root else ()),
-        *_within(limits),
+        *within(limits),
         *command,
     ]
 
@@ -70,7 +72,7 @@ _ROOTS_NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unsha
 
 
 def limits_command(command: Sequence[str], _fence: Fence, limits: Limits) -> list[str]:
-    return [*(_as_nobody() if os.geteuid() == 0 else ()), *_within(limits), *command]
+    return [*(_as_nobody() if os.geteuid() == 0 else ()), *within(limits), *command]
 
 
 def _system_mounts() -> list[str]:
@@ -83,13 +85,13 @@ def _system_mounts() -> list[str]:
     return found + [part for path in _ETC if os.path.exists(path) for part in ("--ro-bind", path, path)]
 
 
-def _mounts(folders: Mapping[str, str]) -> list[str]:
+def _mounts(folders: Mapping[str, str], bind: str) -> list[str]:
     """Outer folders first, so that none hides an inner one, in parents that anybody may pass through."""
     mounts: list[str] = []
     for here, there in sorted(folders.items(), key=lambda item: item[1]):
         for parent in reversed(PurePosixPath(there).parents[:-1]):
             mounts += ["--perms", "0755", "--dir", str(parent)]
-        mounts += ["--ro-bind", here, there]
+        mounts += [bind, here, there]
     return mounts
 
 
@@ -100,7 +102,7 @@ def _as_nobody() -> list[str]:
     return ["setpriv", "--reuid", user, "--regid", user, *rights, "--"]
 
 
-def _within(limits: Limits) -> list[str]:
+def within(limits: Limits) -> list[str]:
     """Memory counts as what it allocates, not as what it maps: libraries map gigabytes that they never touch."""
     return [
         "prlimit",

@@ -24,9 +24,10 @@ def write_small_package(target: Path) -> None:
     files = _files()
     name = f"labwright-{_digest(files)}"
     link = target / "labwright"
+    target.mkdir(parents=True, exist_ok=True)
+    target.chmod(0o755)  # also for contained code, which runs as another user; what lies around it lets nobody in
     if link.is_symlink() and os.readlink(link) == name and (target / name).is_dir():
         return
-    target.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not (target / name).is_dir():
         _write_folder(target, name, files)
     aside = target / f"labwright.{os.getpid()}.new"
@@ -56,6 +57,7 @@ def _write_folder(target: Path, name: str, files: dict[str, bytes]) -> None:
             (aside / folder.name).mkdir()
         for relative, content in files.items():
             (aside / relative).write_bytes(content)
+        aside.chmod(0o755)
         with contextlib.suppress(OSError):  # another server was faster; its folder has the same content
             aside.rename(target / name)
             return

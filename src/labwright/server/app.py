@@ -12,10 +12,14 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from labwright.agent.chats import ProjectChats
+from labwright.agent.keeper import SessionKeeper
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.llm.models import Models
+from labwright.planning.keeper import PlanKeeper
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -24,17 +28,22 @@ from labwright.server.openapi import describe
 from labwright.server.routes import (
     access,
     alerts,
+    approvals,
     cluster,
     dashboard,
     events,
     logs,
     maintenance,
+    memories,
     meta,
     metrics,
+    models,
     notifications,
     plan_graph,
+    plan_work,
     plans,
     runs,
+    sessions,
     skills,
     sweeps,
     terminal,
@@ -61,7 +70,11 @@ def make_api(lab: Lab) -> FastAPI:
     hub = Hub(lab)
     engine = Engine(lab)
     keeper = SweepKeeper(lab)
+    plan_keeper = PlanKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
+    language_models = Models(lab.paths, lab.settings)
+    lab.local.withhold(language_models.key_variables)
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -70,8 +83,12 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(engine.start)
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
+        await anyio.to_thread.run_sync(plan_keeper.start)
+        await anyio.to_thread.run_sync(session_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(session_keeper.close)
+        await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
         await anyio.to_thread.run_sync(engine.close)
@@ -86,9 +103,12 @@ def make_api(lab: Lab) -> FastAPI:
         responses=_ERRORS,  # type: ignore[arg-type]
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
-    app.state.lab, app.state.hub, app.state.couriers = lab, hub, couriers
-    modules = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, plans, plan_graph, alerts, skills)
-    routers = [module.router for module in (*modules, notifications, events, maintenance, terminal)]
+    app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
+    working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
+    planned = (plans, plan_work, plan_graph)
+    talking = (skills, models, sessions, approvals, memories)
+    modules = (*working, *planned, *talking, notifications, events, maintenance)
+    routers = [module.router for module in modules]
     for router in routers:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")

@@ -45,6 +45,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
+from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 from labwright.sdk.install import write_small_package
@@ -70,6 +71,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     """Blocks until the server is told to end."""
     settings = load_settings(project)
     project_rules(ProjectPaths(project).config)  # a mistake there is told now, not when the first run starts
+    load_choice(project, settings)  # nor when the first question is asked
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
@@ -245,6 +247,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
         leftovers.remove(leftovers.secrets(lab, time.time()))
+        leftovers.remove_folders(leftovers.rehearsals(lab))
     except OSError as error:
         raise _unusable(paths, error) from error
     if not lab.token:

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from labwright.domain import errors
+from labwright.llm.faults import ModelFault
 from labwright.server.fault_words import refusal
 from labwright.store.database import DatabaseDamaged, is_damage
 
@@ -27,6 +28,7 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
     (errors.TooLarge, 413),
     (errors.Invalid, 422),
     (errors.StorageFailed, 507),
+    (ModelFault, 502),
 ]
 
 _DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}

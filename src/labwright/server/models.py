@@ -326,6 +326,7 @@ class SweepOut(BaseModel):
     status: SweepStatus
     status_reason: str
     chat_session_id: str | None
+    plan_id: str | None
     parallel: int | None
     base_command: str
     parameters: dict[str, Any]

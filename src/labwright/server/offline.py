@@ -19,7 +19,9 @@ from labwright.compute.rebuild import Rebuilt, rebuild
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
+from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
+from labwright.sandbox import containment
 from labwright.server.boot import take_lock
 from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
@@ -54,7 +56,24 @@ def _rebuild(paths: ProjectPaths) -> Rebuilt:
 
 def _check(paths: ProjectPaths) -> list[dict[str, str]]:
     settings = load_settings(paths.project)
-    return [_rules(paths), _file_system(paths), _database(paths), _lease_dir(settings), _driver()]
+    return [
+        _rules(paths),
+        _file_system(paths),
+        _database(paths),
+        _lease_dir(settings),
+        _driver(),
+        _sandbox(),
+        *_language_models(paths, settings),
+    ]
+
+
+def _sandbox() -> dict[str, str]:
+    """What generated code could reach while a plan is validated."""
+    held = containment()
+    if held.kind == "bubblewrap":
+        return _finding("sandbox", "ok", f"bubblewrap; generated code has no {', no '.join(held.contained[1:3])}")
+    said = f"{held.reason}; generated code is limited, but reaches {', '.join(held.not_contained)}"
+    return _finding("sandbox", "warn", said, "Install bubblewrap, e.g. apt-get install bubblewrap.")
 
 
 def _finding(name: str, status: str, said: str, fix: str = "") -> dict[str, str]:
@@ -124,6 +143,17 @@ def _driver() -> dict[str, str]:
     if not found.gpus:
         return _finding("GPU driver", "ok", "none, so runs use the CPU")
     return _finding("GPU driver", "ok", f"{len(found.gpus)} GPUs by {found.source}, driver {found.driver_version}")
+
+
+def _language_models(paths: ProjectPaths, settings: Settings) -> list[dict[str, str]]:
+    """Each one that is configured gets one small question: a key is only good if it opens something."""
+    try:
+        models = Models(paths, settings)
+    except LabwrightError as error:
+        return [_finding("model", "fail", error.message, error.hint)]
+    if not models.configured:
+        return [_finding("model", "ok", "none: offline rules, and nothing leaves this machine")]
+    return [_finding("model", "ok" if one.ok else "fail", one.said, one.hint) for one in models.check()]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.event import Event, Hint
-from labwright.store import events
+from labwright.domain.session import Piece, PieceKind
+from labwright.store import events, sessions
 
 KEEP_ALIVE_SECONDS = 15.0
 _RECENT = 2000
@@ -24,8 +25,9 @@ _HINT_PAUSE_SECONDS = 0.1
 class Client:
     """One connection: what it has seen, and the hints it has not been told yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str = "") -> None:
         self.news = asyncio.Event()
+        self.session_id = session_id  # follows this conversation and nothing else
         self.hints: set[Hint] = set()
 
 
@@ -62,12 +64,14 @@ class Hub:
     def _take(self, committed: list[Event]) -> None:
         self._recent.extend(committed)
         for client in self._clients:
-            client.news.set()
+            if not client.session_id:
+                client.news.set()
 
     def _spread(self, hint: Hint) -> None:
         for client in self._clients:
-            client.hints.add(hint)
-            client.news.set()
+            if client.session_id in ("", hint.session_id):
+                client.hints.add(hint)
+                client.news.set()
 
     def after(self, seq: int) -> list[Event]:
         """What came after a position: from memory if that reaches back far enough, else from the database."""
@@ -77,8 +81,8 @@ class Hub:
         return events.after(self._lab.db.reader(), seq, _PAGE)
 
     @contextlib.contextmanager
-    def _connected(self) -> Any:
-        client = Client()
+    def _connected(self, session_id: str = "") -> Any:
+        client = Client(session_id)
         self._clients.add(client)
         try:
             yield client
@@ -106,6 +110,28 @@ class Hub:
                     await asyncio.wait_for(client.news.wait(), KEEP_ALIVE_SECONDS)
                 except TimeoutError:
                     yield b": still here\n\n"
+
+    async def follow_session(self, session_id: str, seq: int, turn: int | None = None) -> AsyncIterator[bytes]:
+        """The pieces of a conversation from a position on; with a turn, until that has ended."""
+        with self._connected(session_id) as client:
+            while not self.closing:
+                client.news.clear()
+                while found := await asyncio.to_thread(self._pieces, session_id, seq):
+                    seq = found[-1].seq
+                    yield b"".join(frame(piece.kind, piece.to_dict(), str(piece.seq)) for piece in found)
+                    if any(_ends(piece, turn) for piece in found):
+                        return
+                try:
+                    await asyncio.wait_for(client.news.wait(), KEEP_ALIVE_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+
+    def _pieces(self, session_id: str, seq: int) -> list[Piece]:
+        return sessions.pieces_after(self._lab.db.reader(), session_id, seq, _PAGE)
+
+
+def _ends(piece: Piece, turn: int | None) -> bool:
+    return turn is not None and piece.turn >= turn and piece.kind is PieceKind.END
 
 
 class Wanted:

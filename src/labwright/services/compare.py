@@ -45,7 +45,7 @@ def compare(
     curves = {run_id: _curve(lab, run, key, max_points, x) for run_id, run in runs.items()}
     if not any(curve.values for curve in curves.values()):
         raise _nothing_to_show(key, x)
-    groups = _same_but_for_seed(runs.values()) if grouped else []
+    groups = same_but_for_seed(runs.values()) if grouped else []
     return {
         "key": key,
         "x": x,
@@ -106,7 +106,7 @@ def _compared(run: Run, curve: Curve, x: str) -> dict[str, Any]:
     }
 
 
-def _same_but_for_seed(runs: Iterable[Run]) -> list[tuple[str, list[str]]]:
+def same_but_for_seed(runs: Iterable[Run]) -> list[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = {}
     for run in runs:
         config = {name: value for name, value in run.params.items() if name != "seed"}

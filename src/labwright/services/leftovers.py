@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.domain.clock import epoch_seconds
+from labwright.domain.run import TERMINAL, RunStatus
+from labwright.store import runs
 from labwright.store.statements import RUNS, SWEEPS
 
 
@@ -28,6 +31,22 @@ def claims(lab: Lab, before: float) -> list[Path]:
     (launched,) = lab.db.reader().execute(RUNS["first_active_launch"]).fetchone()
     moment = min(before, epoch_seconds(launched)) if launched else before
     return [path for path in _older(lab.paths.metric_claims, moment) if _is_free(path)]
+
+
+def rehearsals(lab: Lab) -> list[Path]:
+    """Throw-away copies of the project in which no run is at work or about to be."""
+    try:
+        folders = [Path(entry.path) for entry in os.scandir(lab.paths.rehearsals)]
+    except FileNotFoundError:
+        return []
+    unended = runs.with_status(lab.db.reader(), *(status for status in RunStatus if status not in TERMINAL))
+    needed = {run.workdir for run in unended}
+    return [folder for folder in folders if str(folder.resolve()) not in needed]
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove(files: Iterable[Path]) -> None:

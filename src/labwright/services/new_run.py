@@ -36,11 +36,13 @@ _NO_CARDS = {"", "-1", "NoDevFiles", "none", "void"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
     command: str
+    id: str | None = None  # of who may have to ask twice for the same run
     name: str | None = None
     workdir: str | None = None
     sweep_id: str | None = None
     parent_run_id: str | None = None
     chat_session_id: str | None = None
+    plan_id: str | None = None
     auto_start: bool = False
     gpuwrap_config: GpuwrapConfig | None = None
     gpus: int | None = None
@@ -92,7 +94,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
     env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
     run = Run(
-        id=new_id(RUN),
+        id=wanted.id or new_id(RUN),
         name=wanted.name or name_from(wanted.command),
         command=wanted.command,
         workdir=str(workdir),
@@ -101,6 +103,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
         sweep_id=wanted.sweep_id,
         parent_run_id=wanted.parent_run_id,
         chat_session_id=wanted.chat_session_id,
+        plan_id=wanted.plan_id,
         gpuwrap_config=gpu.wrap,
         gpus=gpu.gpus,
         named_gpus=gpu.named,

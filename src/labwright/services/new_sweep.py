@@ -18,15 +18,25 @@ from labwright.domain.ids import RUN, SWEEP, id_of, new_id
 from labwright.domain.run import Run, RunRecord, RunStatus, copies
 from labwright.domain.space import Config, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
-from labwright.services.new_run import NewRun, plan_run, take_snapshot
+from labwright.services.new_run import NewRun, PlannedRun, plan_run, take_snapshot
 
 MAX_RUNS = 50_000
 _NAME_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRun:
+    """One run as a plan names it: its configuration, and its command letter by letter."""
+
+    params: Config
+    seed: int | None
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSweep:
     name: str
+    id: str | None = None  # of who may have to ask twice for the same sweep
     base_command: str
     parameters: dict[str, Any]
     method: SweepMethod
@@ -41,6 +51,7 @@ class NewSweep:
     sampling_seed: int | None = None
     chat_session_id: str | None = None
     auto_start: bool = False
+    listed: tuple[ListedRun, ...] = ()  # these runs and no others; else the parameters say which
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +62,8 @@ class PlannedSweep:
 
 
 def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
+    if wanted.listed:
+        return _plan_listed(lab, wanted, actor)
     space = parse_space(wanted.parameters)
     template = command_of(wanted.base_command, space, wanted.seeds)
     _check_method(wanted)
@@ -58,13 +71,35 @@ def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
     configs = first_configurations(wanted.method, space, wanted.max_runs, per_config, seed)
     first = configs[0] if configs else {}
     planned = plan_run(lab, replace(wanted.common, command=_any_command(template, first, wanted)), actor)
+    sweep, common = _draft_of(wanted, planned, seed, actor)
+    sweep = replace(sweep, warnings=_warnings(sweep, common, template, len(configs)))
+    if wanted.auto_start:
+        sweep = started(sweep)
+    return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
+
+
+def _plan_listed(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
+    most = MAX_RUNS if wanted.max_runs is None else wanted.max_runs
+    if len(wanted.listed) > most:
+        raise Invalid(f"There are {len(wanted.listed):,} runs; at most {most:,} are allowed.", hint="Plan fewer.")
+    planned = plan_run(lab, replace(wanted.common, command=wanted.listed[0].command), actor)
+    sweep, common = _draft_of(wanted, planned, _seed(wanted), actor)
+    sweep = replace(sweep, warnings=common.warnings)
+    if wanted.auto_start:
+        sweep = started(sweep)
+    return PlannedSweep(sweep=sweep, runs=_listed_runs(sweep, wanted.listed), secrets=planned.secrets)
+
+
+def _draft_of(wanted: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -> tuple[Sweep, Run]:
+    """The sweep without its runs, and what these have in common."""
     sweep = Sweep(
-        id=new_id(SWEEP),
+        id=wanted.id or new_id(SWEEP),
         name=wanted.name,
         goal=wanted.goal,
         method=wanted.method,
         status=SweepStatus.DRAFT,
         chat_session_id=wanted.chat_session_id,
+        plan_id=wanted.common.plan_id,
         parallel=wanted.parallel,
         base_command=wanted.base_command,
         parameters=wanted.parameters,
@@ -79,10 +114,7 @@ def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
         created_by=str(actor),
     )
     common = replace(planned.run, id="", sweep_id=sweep.id, config_hash=None, name="")
-    sweep = replace(sweep, template=common.to_dict(), warnings=_warnings(sweep, common, template, len(configs)))
-    if wanted.auto_start:
-        sweep = started(sweep)
-    return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
+    return replace(sweep, template=common.to_dict()), common
 
 
 def started(sweep: Sweep, **facts: Any) -> Sweep:
@@ -185,30 +217,48 @@ def runs_for(
 ) -> list[RunRecord]:
     """One run a seed for each numbered configuration; what is `known` by hash and seed is left out."""
     template = command_of(sweep.base_command, space, sweep.seeds)
+
+    def wanted() -> Iterator[tuple[int, ListedRun]]:
+        for trial, config in configs:
+            label = config_hash(config)
+            for seed in sweep.seeds or (None,):
+                if (label, seed) not in known:
+                    yield trial, ListedRun(params=config, seed=seed, command=template.fill(_values(config, seed)))
+
+    return _records(sweep, wanted())
+
+
+def _listed_runs(sweep: Sweep, listed: Iterable[ListedRun]) -> list[RunRecord]:
+    """Runs that differ only in their seed are one configuration, numbered as they come."""
+    numbers: dict[str, int] = {}
+    return _records(sweep, ((numbers.setdefault(config_hash(run.params), len(numbers)), run) for run in listed))
+
+
+def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[RunRecord]:
     at = now()
     status, queued_at = _first_status(sweep, at)
 
     def variants() -> Iterator[dict[str, Any]]:
-        for trial, config in configs:
-            label = config_hash(config)
-            for seed in sweep.seeds or (None,):
-                if (label, seed) in known:
-                    continue
-                values = config if seed is None else {**config, SEED: seed}
-                yield {
-                    "id": id_of(RUN, f"{sweep.id} {label} {seed}".encode()),  # the same if a crash makes us ask again
-                    "name": _name(values),
-                    "command": template.fill(values),
-                    "params": config,
-                    "seed": seed,
-                    "config_hash": label,
-                    "trial": trial,
-                    "status": status,
-                    "created_at": at,
-                    "queued_at": queued_at,
-                }
+        for trial, run in numbered:
+            label = config_hash(run.params)
+            yield {
+                "id": id_of(RUN, f"{sweep.id} {label} {run.seed}".encode()),  # the same if a crash makes us ask again
+                "name": _name(_values(run.params, run.seed)),
+                "command": run.command,
+                "params": run.params,
+                "seed": run.seed,
+                "config_hash": label,
+                "trial": trial,
+                "status": status,
+                "created_at": at,
+                "queued_at": queued_at,
+            }
 
     return list(copies(Run.from_dict(sweep.template), variants()))
+
+
+def _values(config: Config, seed: int | None) -> Config:
+    return config if seed is None else {**config, SEED: seed}
 
 
 def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from labwright.store import plans
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 from labwright.workspace import PlanWorkspaceHandle, Workspace
+from labwright.workspace.manifest import CHANGING
 from labwright.workspace.plan_workspace import Staged
 
 log = logging.getLogger(__name__)
@@ -36,12 +37,14 @@ _TEXTS = ("title", "goal", "raw_markdown")
 class _Saving:
     """One change: its transaction, and the files that are put in place once that is committed."""
 
-    def __init__(self, lab: Lab, tx: Transaction) -> None:
+    def __init__(self, lab: Lab, tx: Transaction, held: contextlib.ExitStack) -> None:
         self.tx = tx
         self._lab = lab
+        self._held = held
         self._staged: list[Staged] = []
 
     def stage(self, plan: Plan, saved: PlanVersion) -> None:
+        self._held.enter_context(CHANGING)
         self._staged.append(folder_of(self._lab, plan.id).stage(plan, saved))
 
     def publish(self) -> None:
@@ -51,9 +54,10 @@ class _Saving:
 
 @contextlib.contextmanager
 def _saving(lab: Lab) -> Iterator[_Saving]:
-    with lab.plan_lock:  # else an older manifest could be put in place after a newer one
+    # Else an older manifest could be put in place after a newer one.
+    with lab.plan_lock, contextlib.ExitStack() as held:
         with lab.db.transaction() as tx:
-            saving = _Saving(lab, tx)
+            saving = _Saving(lab, tx, held)
             yield saving
         saving.publish()
 
@@ -96,8 +100,19 @@ def _view_of_answer(remembered: dict[str, Any]) -> View:
     return view(Plan.from_dict(remembered["plan"]), PlanVersion.from_dict(remembered["version"]))
 
 
-def update(lab: Lab, plan_id: str, changes: dict[str, Any], actor: Actor, *, based_on: int | None = None) -> View:
-    """Another text, title or goal is a new version; an approval is not for that. `based_on`: the version edited."""
+def update(
+    lab: Lab,
+    plan_id: str,
+    changes: dict[str, Any],
+    actor: Actor,
+    *,
+    based_on: int | None = None,
+    while_compiling: bool = False,
+) -> View:
+    """Another text, title or goal is a new version; an approval is not for that. `based_on`: the version edited.
+
+    While it is compiled, only whoever compiles it may write the text.
+    """
     valid = read(changes["raw_markdown"]).valid if "raw_markdown" in changes else None
     with _saving(lab) as saving:
         before = plans.get(saving.tx.connection, plan_id)
@@ -106,6 +121,8 @@ def update(lab: Lab, plan_id: str, changes: dict[str, Any], actor: Actor, *, bas
         after, saved = _in_session(before, changes), old
         changed = [name for name in _TEXTS if name in changes and changes[name] != getattr(old, name)]
         if changed:
+            if not while_compiling:
+                before.check_free()
             texts = {name: changes[name] for name in changed}
             saved = replace(old, **texts, version=old.version + 1, created_at=now(), created_by=str(actor))
             after = after.edited(saved, valid=before.valid if valid is None else valid)
@@ -131,14 +148,24 @@ def _in_session(plan: Plan, changes: dict[str, Any]) -> Plan:
     return plan if wanted in (None, plan.session_id) else plan.of_session(str(wanted), at=now())
 
 
-def archive(lab: Lab, plan_id: str, actor: Actor) -> View:
+def change(lab: Lab, plan_id: str, make: Callable[[Plan], Plan], actor: Actor) -> View:
+    """Another status, or facts beside the text: what `make` makes of the plan as it now is."""
     with _saving(lab) as saving:
         before = plans.get(saving.tx.connection, plan_id)
         saved = plans.version(saving.tx.connection, plan_id, before.version)
-        after = before.move(PlanStatus.ARCHIVED, at=now())
-        plans.change(saving.tx, before, after, str(actor))
-        saving.stage(after, saved)
+        after = make(before)
+        if after != before:
+            plans.change(saving.tx, before, after, str(actor))
+            saving.stage(after, saved)
     return view(after, saved)
+
+
+def archive(lab: Lab, plan_id: str, actor: Actor) -> View:
+    def archived(plan: Plan) -> Plan:
+        plan.check_free()
+        return plan.move(PlanStatus.ARCHIVED, at=now())
+
+    return change(lab, plan_id, archived, actor)
 
 
 def delete(lab: Lab, plan_id: str, actor: Actor) -> None:
@@ -148,6 +175,7 @@ def delete(lab: Lab, plan_id: str, actor: Actor) -> None:
             plan = plans.get(tx.connection, plan_id)
             if plan.status is PlanStatus.EXECUTING:
                 raise Conflict(f"Plan {plan_id} is executing.", hint="Wait until it has ended, then delete it.")
+            plan.check_free()
             lab.journal.note_deleted(plan_id)
             plans.delete(tx, plan, str(actor))
         folder_of(lab, plan_id).remove()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -27,7 +28,7 @@ from labwright.store.statements import REST, RUNS
 
 def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = None) -> Run:
     """Everything is checked before anything is written; the run and its event are one transaction."""
-    if first := _first_answer(lab, key):
+    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
         return first  # also when what it needs is gone by now
     planned = plan_run(lab, wanted, actor)
     run = planned.run
@@ -69,6 +70,15 @@ def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Run | None:
     with lab.db.transaction() as tx:
         answer = recall(tx, key)
     return Run.from_dict(json.loads(answer)) if answer else None
+
+
+def _made_before(lab: Lab, run_id: str | None) -> Run | None:
+    """Its own id outlives the remembered answers and a rebuild of the database."""
+    if run_id is None:
+        return None
+    with contextlib.suppress(NotFound):
+        return get(lab, run_id)
+    return None
 
 
 def _check_references(tx: Transaction, run: Run) -> int:
@@ -149,6 +159,7 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         sweep_id=old.sweep_id,
         parent_run_id=old.id,
         chat_session_id=old.chat_session_id,
+        plan_id=old.plan_id,
         gpuwrap_config=old.gpuwrap_config,
         gpus=old.gpus,
         cpus=old.cpus,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.alert import Alert
 from labwright.domain.budget import raised
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.ids import SWEEP, new_id
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
@@ -69,7 +70,7 @@ def create_wild(
 
 def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
     """Everything is checked before anything is written; the sweep and all its runs are one transaction."""
-    if first := _first_answer(lab, key):
+    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
         return first
     planned = plan_sweep(lab, wanted, actor)
     sweep = planned.sweep
@@ -106,6 +107,15 @@ def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:
     with lab.db.transaction() as tx:
         answer = recall(tx, key)
     return Sweep.from_dict(json.loads(answer)) if answer else None
+
+
+def _made_before(lab: Lab, sweep_id: str | None) -> Sweep | None:
+    """Its own id outlives the remembered answers and a rebuild of the database."""
+    if sweep_id is None:
+        return None
+    with contextlib.suppress(NotFound):
+        return sweeps.get(lab.db.reader(), sweep_id)
+    return None
 
 
 def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
@@ -239,6 +249,8 @@ def extend(lab: Lab, sweep_id: str, wanted: Extension, actor: Actor) -> Added:
         if sweep.is_wild:
             raise Conflict(f"Sweep {sweep_id} is wild.", hint="Runs join it with sweep_id; there is nothing to extend.")
         _check_not_stopped(sweep)
+        if sweep.plan_id is not None:
+            raise Conflict(f"Sweep {sweep_id} belongs to plan {sweep.plan_id}.", hint="Plan the further runs.")
         grown, made, already = extended(tx.connection, sweep, wanted, _opened)
         if grown == sweep and not made:
             raise Invalid("That adds nothing to the sweep.", hint="Give values, seeds, runs or budget it has not.")

@@ -79,6 +79,17 @@ class Database:
         self._listeners.append(listener)
 
     @contextlib.contextmanager
+    def listening(self, listener: Callable[[list[Event]], None]) -> Iterator[None]:
+        """`on_commit` for a while."""
+        with self._lock:
+            self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+    @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         with self._lock:
             transaction = Transaction(self._writer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
@@ -21,6 +21,10 @@ class IdempotencyKey:
     @classmethod
     def of(cls, key: str, request: str, body: bytes) -> IdempotencyKey:
         return cls(key, request, hashlib.sha256(body).hexdigest())
+
+    def again(self, step: str) -> IdempotencyKey:
+        """For a second thing that the same call makes."""
+        return replace(self, request=f"{self.request} {step}")
 
 
 def recall(tx: Transaction, key: IdempotencyKey | None) -> str | None:

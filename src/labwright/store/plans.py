@@ -15,6 +15,7 @@ from labwright.store.database import Transaction
 from labwright.store.statements import PLANS
 
 _FAR = 2**62
+_FACTS = ("session_id", "compiling_by")  # what may change beside the text and the status
 
 
 def insert(tx: Transaction, plan: Plan, first: PlanVersion, actor: str) -> None:
@@ -45,7 +46,7 @@ def change(tx: Transaction, before: Plan, after: Plan, actor: str) -> None:
     if after.status is not before.status:
         _emit_status(tx, before, after, actor)
         return
-    changed = [name for name in ("session_id",) if getattr(before, name) != getattr(after, name)]
+    changed = [name for name in _FACTS if getattr(before, name) != getattr(after, name)]
     _emit(tx, EventType.PLAN_UPDATED, after, actor, {"changed": changed, "version": after.version})
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from labwright.workflow.outcomes import Outcome, RunResult
     from labwright.workflow.reports import Finding, Report
     from labwright.workflow.store import Store, StoreInUse
+    from labwright.workflow.values import Sealed
 
 _LATER = {
     "Finding": "reports",
@@ -35,6 +36,7 @@ _LATER = {
     "Outcome": "outcomes",
     "Report": "reports",
     "RunResult": "outcomes",
+    "Sealed": "values",
     "Store": "store",
     "StoreInUse": "store",
     "Suspended": "attempts",
@@ -63,6 +65,7 @@ __all__ = [
     "Resources",
     "Retry",
     "RunResult",
+    "Sealed",
     "Step",
     "Store",
     "StoreInUse",

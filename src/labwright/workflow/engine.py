@@ -46,17 +46,20 @@ def run(
     environment: Mapping[str, str] | None = None,
     on_event: OnEvent | None = None,
     run_experiment: RunExperiment | None = None,
+    sealed: bool = False,
 ) -> RunResult:
     """Run what is not done yet. Calling it again, after a kill or a failure, goes on where it was.
 
     `environment` is part of every task's key: give versions that results depend on. `on_event` is called with each fact
     after it is in the log. `run_experiment(step, inputs)` executes an experiment and returns an `ExperimentResult`.
+    `sealed`: bodies are given `Sealed` values and give such, so that no class of the workflow's code is needed here.
     """
     report = Report(tuple(check_structure(workflow)))
     if not report.ok:
         raise InvalidWorkflow(report)
     with store if isinstance(store, Store) else Store(store) as opened:
-        engine = _Engine(workflow, opened, Workers(concurrency), Fingerprints(environment), on_event, run_experiment)
+        fingerprints = Fingerprints(environment)
+        engine = _Engine(workflow, opened, Workers(concurrency), fingerprints, on_event, run_experiment, sealed)
         return engine.run()
 
 
@@ -107,6 +110,7 @@ class _Engine:
         fingerprints: Fingerprints,
         on_event: OnEvent | None,
         run_experiment: RunExperiment | None,
+        sealed: bool,
     ) -> None:
         self._workflow = workflow
         self._store = store
@@ -117,7 +121,7 @@ class _Engine:
         self._on_event = on_event
         self._run_experiment = run_experiment
         self._outcomes: dict[str, Outcome] = {}
-        self._sources = Sources(self._outcomes)
+        self._sources = Sources(self._outcomes, sealed)
         self._steps = {step.id: step for step in workflow.steps}
         self._waits_for = {step.id: step.waits_for() for step in workflow.steps}
         self._waits = {id: len(sources) for id, sources in self._waits_for.items()}  # how many have not ended

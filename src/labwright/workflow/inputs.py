@@ -9,7 +9,7 @@ from typing import Any
 
 from labwright.workflow.graph import Output, Step, outputs_in
 from labwright.workflow.outcomes import Outcome
-from labwright.workflow.values import decode, digest_of, encode, text_of
+from labwright.workflow.values import Sealed, decode, digest_of, encode, text_of
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,15 @@ class Given:
 
 
 class Sources:
-    """Looks up outputs of steps that have finished."""
+    """Looks up outputs of steps that have finished; opened, or sealed for who only hands them on."""
 
-    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
+    def __init__(self, outcomes: Mapping[str, Outcome], sealed: bool = False) -> None:
         self._outcomes = outcomes
+        self._opened: Callable[[Any], Any] = Sealed if sealed else decode
         self._digests: dict[Output, str] = {}
 
     def value(self, output: Output) -> Any:
-        return decode(self._outcomes[output.step].encoded(output.name))
+        return self._opened(self._outcomes[output.step].encoded(output.name))
 
     def given(self, value: Any) -> Given:
         if isinstance(value, Output):
@@ -35,7 +36,7 @@ class Sources:
             parts = [self.given(item) for item in value]
             return Given(digest_of("+".join(part.digest for part in parts)), lambda: [part.load() for part in parts])
         encoded = encode(value)
-        return Given(digest_of(text_of(encoded)), lambda: decode(encoded))
+        return Given(digest_of(text_of(encoded)), lambda: self._opened(encoded))
 
     def combinations(self, step: Step) -> Iterator[dict[str, Given]]:
         """The inputs of each job of a step: one, or of a fan-out one for each combination."""

@@ -13,7 +13,7 @@ from typing import Any
 from labwright.workflow.attempts import Suspended, TimedOut
 from labwright.workflow.tasks import Retry
 from labwright.workflow.type_rules import Type, misfit
-from labwright.workflow.values import LARGEST, Refused, decode, encode, text_of
+from labwright.workflow.values import LARGEST, Refused, Sealed, decode, encode, text_of
 
 _TRACEBACK_LIMIT = 8000
 
@@ -46,9 +46,9 @@ class WrongResult(TypeError):
 
 
 def checked(declared: Type, value: Any) -> Any:
-    """The value, encoded, if it may travel and is of the declared type."""
+    """The value, encoded, if it may travel and is of the declared type; a sealed one was checked where it was made."""
     encoded = encode(value)
-    fault = misfit(decode(encoded), declared)
+    fault = "" if isinstance(value, Sealed) else misfit(decode(encoded), declared)
     if fault:
         raise WrongResult(f"the result is not the declared {declared}: {fault}")
     size = len(text_of(encoded))

@@ -2,7 +2,8 @@
 
 Prints one line of JSON: the description with what `validate_contract` found and what importing did to the machine, or
 the fault. Not a sandbox: the code may do whatever the process may, also lie. Whoever does not trust it puts the process
-into one, and reads the same line.
+into one, and gives `-` as a fourth argument: a word is then read from the input before anything is loaded, and the line
+begins with it. So nothing that is merely printed passes for the answer. What a line says is still the code's own claim.
 """
 
 from __future__ import annotations
@@ -145,15 +146,24 @@ def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
         return {"ok": False, "fault": fault.to_dict(), "effects": watch.effects}
 
 
+def _word_on_input() -> str:
+    """Taken off the pipe at once, so that it is not there any more when other code comes to look."""
+    from labwright.workflow.hidden_memory import hide_memory
+
+    hide_memory()
+    return sys.stdin.readline().strip()
+
+
 def main() -> int:
-    if len(sys.argv) != 4:
-        print("usage: python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL", file=sys.stderr)
+    if len(sys.argv) not in (4, 5) or sys.argv[4:] not in ([], ["-"]):
+        print("usage: python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL [-]", file=sys.stderr)
         return 2
+    before = _word_on_input() + " " if sys.argv[4:] else ""
     out = os.dup(1)
     os.dup2(2, 1)  # what the code prints is not our answer
-    found = answer(*sys.argv[1:])
+    found = answer(*sys.argv[1:4])
     with os.fdopen(out, "w", encoding="utf-8") as stream:
-        stream.write(json.dumps({**found, "python": sys.version.split()[0]}) + "\n")
+        stream.write(before + json.dumps({**found, "python": sys.version.split()[0]}) + "\n")
     sys.stdout.flush()
     os._exit(0)  # a thread that the code left behind must not hold us up
 

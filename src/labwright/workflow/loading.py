@@ -10,9 +10,15 @@ from typing import Any
 _OUTPUT_LIMIT = 4000
 
 
-def load_command(python: str, source_root: str | os.PathLike[str], module: str, symbol: str) -> list[str]:
-    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`."""
-    return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol]
+def load_command(
+    python: str, source_root: str | os.PathLike[str], module: str, symbol: str, *, word_on_input: bool = False
+) -> list[str]:
+    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`.
+
+    With `word_on_input` the child reads one line, and its answer begins with that word.
+    """
+    word = ["-"] if word_on_input else []
+    return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol, *word]
 
 
 def load_in_child(
@@ -47,7 +53,7 @@ def read_answer(stdout: bytes, stderr: bytes, exit_code: int) -> dict[str, Any]:
         found = json.loads(stdout)
         if isinstance(found, dict) and isinstance(found.get("ok"), bool):
             return found
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     words = stderr.decode("utf-8", "replace")[-_OUTPUT_LIMIT:]
     message = f"the loading process ended with exit code {exit_code} and without an answer"

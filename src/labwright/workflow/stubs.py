@@ -20,14 +20,17 @@ _MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round
 def why_stub(body: Any) -> str:
     """The reason to call it a stub; empty if it is none, or if nobody can tell."""
     function = _source_of(body)
-    if function is None:
-        return ""
-    statements = _without_docstring(function.body)
+    return "" if function is None else why_stub_text(function)
+
+
+def why_stub_text(function: _Function) -> str:
+    """The same of a function that was read and never loaded."""
+    statements = _reached(_without_docstring(function.body))
     if all(_does_nothing(statement) for statement in statements):
         return "its body is empty"
     if any(_raises_not_implemented(statement) for statement in statements):
         return "it raises NotImplementedError"
-    return _constant_result(function)
+    return _constant_result(statements)
 
 
 def _source_of(body: Any) -> _Function | None:
@@ -47,6 +50,12 @@ def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:
     return statements[1:] if is_text else statements
 
 
+def _reached(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """What stands behind a return is only there to be seen."""
+    ends = [index for index, statement in enumerate(statements) if isinstance(statement, (ast.Return, ast.Raise))]
+    return statements[: ends[0] + 1] if ends else statements
+
+
 def _does_nothing(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Pass) or (
         isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -60,9 +69,9 @@ def _raises_not_implemented(statement: ast.stmt) -> bool:
     return isinstance(named, ast.Name) and named.id == "NotImplementedError"
 
 
-def _constant_result(function: _Function) -> str:
+def _constant_result(statements: list[ast.stmt]) -> str:
     """Every `return` gives one and the same literal, or a name that only ever held one."""
-    nodes = list(_own_nodes(function))
+    nodes = list(_own_nodes(statements))
     returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     if not returned or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
         return ""
@@ -78,9 +87,9 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+def _own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """Without functions and classes defined inside."""
-    todo: list[ast.AST] = list(function.body)
+    todo: list[ast.AST] = list(statements)
     while todo:
         node = todo.pop()
         yield node

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
@@ -27,10 +27,28 @@ class Refused(TypeError):
     """This value cannot travel on an edge."""
 
 
+class Sealed:
+    """An encoded value that is handed on unopened: whoever carries it needs none of its classes."""
+
+    def __init__(self, encoded: Any) -> None:
+        self.encoded = encoded
+
+    def __iter__(self) -> Iterator[Sealed]:
+        """The items of a list, a tuple or a set; anything else cannot be fanned out over."""
+        encoded = self.encoded
+        items = encoded if isinstance(encoded, list) else encoded.get("items", encoded.get("$set"))
+        return iter([Sealed(item) for item in items])
+
+    def __bool__(self) -> bool:
+        return bool(self.encoded)
+
+
 def encode(value: Any, depth: int = 0) -> Any:
     """The value as JSON can carry it. Tags begin with `$`."""
     if type(value) in _FINITE_TYPES:
         return value
+    if type(value) is Sealed:
+        return value.encoded
     if depth > _DEPTH_LIMIT:
         raise Refused(f"nested more than {_DEPTH_LIMIT} deep, or holding itself")
     if type(value) is list:
@@ -54,7 +72,8 @@ def _encode_other(value: Any, depth: int) -> Any:
     if isinstance(value, PurePath):
         return {"$path": str(value), **file_facts(str(value))}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"$tuple": _class_name(type(value)), "items": [encode(item, depth + 1) for item in value]}
+        items = [encode(item, depth + 1) for item in value]
+        return {"$tuple": _class_name(type(value)), "items": items, "fields": list(value._fields)}
     if isinstance(value, tuple):
         return {"$tuple": "", "items": [encode(item, depth + 1) for item in value]}
     if isinstance(value, (set, frozenset)):
@@ -176,5 +195,5 @@ def picked(encoded: Any, name: str) -> Any:
     if isinstance(encoded, dict) and "$dataclass" in encoded:
         return encoded["fields"][name]
     if isinstance(encoded, dict) and "$tuple" in encoded:
-        return encoded["items"][_find_class(encoded["$tuple"])._fields.index(name)]
+        return encoded["items"][encoded["fields"].index(name)]
     return encoded.get(name)

@@ -22,9 +22,7 @@ def keep_copy(workspace: Path, copies: Path, digest: Digest) -> Path:
     aside = copies / f".{digest.value}.{os.getpid()}.new"
     remove_tree(aside)
     try:
-        for path, wanted in digest.files.items():
-            _copy(workspace / path, aside / _FILES / path, path, wanted)
-        (aside / _FILES).mkdir(parents=True, exist_ok=True)
+        copy_files(workspace, aside / _FILES, digest)
         write_json(aside / _LISTING, digest.to_dict())
         _make_read_only(aside / _FILES)
         aside.rename(target)
@@ -32,6 +30,13 @@ def keep_copy(workspace: Path, copies: Path, digest: Digest) -> Path:
         remove_tree(aside)
     target.chmod(0o500)
     return target / _FILES
+
+
+def copy_files(workspace: Path, target: Path, digest: Digest) -> None:
+    """The digest's files and nothing else; one that is not what the digest names is a Conflict."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path, wanted in digest.files.items():
+        _copy(workspace / path, target / path, path, wanted)
 
 
 def open_copy(copies: Path, value: str) -> Path:
@@ -75,9 +80,10 @@ def _copy(source: Path, target: Path, relative: str, wanted: str) -> None:
 
 
 def _make_read_only(folder: Path) -> None:
+    """Readable for any user, since contained code runs as one without rights; the folders around let nobody in."""
     for path, folders, names in os.walk(folder, topdown=False):
         for name in names:
-            os.chmod(os.path.join(path, name), 0o400)
+            os.chmod(os.path.join(path, name), 0o444)
         for name in folders:
-            os.chmod(os.path.join(path, name), 0o500)
-    folder.chmod(0o500)
+            os.chmod(os.path.join(path, name), 0o555)  # noqa: S103
+    folder.chmod(0o555)

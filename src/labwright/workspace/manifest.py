@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from labwright.domain.errors import Invalid
 from labwright.files import write_whole
 
 Manifest = dict[str, Any]
+CHANGING = threading.RLock()  # held from reading a manifest to having written it: its parts have several writers
 _LARGEST = 4 << 20
 
 

@@ -1,6 +1,6 @@
 """One plan's folder: its text and versions, its manifest, its other files, its digest.
 
-Not safe for two writers at once: in a project the server is the only one.
+Not safe for two processes at once: in a project the server is the only writer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.paths import PlanPaths
 from labwright.workspace import copies
 from labwright.workspace.digest import Digest, digest_of
-from labwright.workspace.manifest import Manifest, read_manifest, write_manifest
+from labwright.workspace.manifest import CHANGING, Manifest, read_manifest, write_manifest
 from labwright.workspace.names import inside
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ class PlanWorkspaceHandle:
     # -- the plan and its versions
 
     def stage(self, plan: Plan, saved: PlanVersion) -> Staged:
-        """All that needs room is written here, under names that nobody reads until `publish`."""
+        """All that needs room is written here, under names that nobody reads until `publish`.
+
+        The caller holds `CHANGING` until then.
+        """
         for folder in (self.paths.dir, self.paths.text.parent, self.paths.versions, self.paths.staged):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         text, manifest = self.paths.staged / self.paths.text.name, self.paths.staged / self.paths.manifest.name
@@ -105,7 +108,8 @@ class PlanWorkspaceHandle:
 
     def update_manifest(self, **parts: Any) -> None:
         """Replace these top-level keys and leave the others."""
-        write_manifest(self.paths.manifest, {**self.manifest(), **parts})
+        with CHANGING:
+            write_manifest(self.paths.manifest, {**self.manifest(), **parts})
 
     def write(self, relative: str, content: bytes) -> None:
         """A whole file: readers see the old content or the new."""

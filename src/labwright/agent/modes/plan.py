@@ -12,7 +12,8 @@ from typing import Any
 from labwright.agent.session import AgentSession
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.llm import Model
-from labwright.planning.nodes import Planning
+from labwright.planning.history import History
+from labwright.planning.nodes import ModelPolicy, Planning
 from labwright.planning.pipeline import OnEvent, approve, reject, run_pipeline
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
@@ -36,13 +37,19 @@ class PlanMode:
         workspace_handle: PlanWorkspaceHandle,
         *,
         provider: Model | None = None,
+        model_policy: ModelPolicy | None = None,
         gate_policy: GatePolicy | None = None,
         project: str | os.PathLike[str] | None = None,
         cluster: Cluster | None = None,
+        history: History | None = None,
+        plan: str = "",
+        report: str = "",
     ) -> None:
         self.handle = workspace_handle
         self._model = provider or offline_model()
+        self._policy = model_policy or {}
         self._gate = gate_policy
+        self._history, self._plan, self._report = history, plan, report
         self._project = Path(project) if project else workspace_handle.paths.dir.resolve().parents[2]
         self._cluster = cluster or Cluster(type=ClusterType.CPU_ONLY, cpu_count=os.cpu_count() or 1)
 
@@ -66,6 +73,10 @@ class PlanMode:
             cluster=self._cluster,
             model=self._model,
             goal=goal,
+            plan=self._plan,
+            report=self._report,
+            history=self._history,
+            model_policy=self._policy,
         )
         state = run_pipeline(planning, on_event)
         if state.status == "waiting_for_review" and self._gate is not None and self._gate(state):

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
+from labwright.planning.ir import PlanIR
+from labwright.planning.mirror import IRTypes, mirror_of
+from labwright.workflow import describe
+
+_HINT = "Generate the code again, or change the IR."
+_DECIDED = ("kind", "inputs", "over", "collect", "after", "when")
 
 
 def check_entrypoint(subject: Subject) -> Iterator[Found]:
     answer = subject.child.load(MODULE, SYMBOL)
+    try:
+        yield from list(_told(answer))
+        described = answer["workflow"] if answer["ok"] else None
+    except (KeyError, TypeError, AttributeError) as error:
+        yield _unreadable(error)
+        return
+    if answer["ok"]:
+        yield from as_planned(subject.ir, described)
+
+
+def _told(answer: dict[str, Any]) -> Iterator[Found]:
     for effect in answer.get("effects", []):
         words = f"Importing it {effect['what']}: {effect['target']}."
         yield Found(code="import_effect", place=MODULE, message=words, hint="Do it in a task's body.")
@@ -19,25 +37,42 @@ def check_entrypoint(subject: Subject) -> Iterator[Found]:
         return
     for finding in answer["contract"]["findings"]:
         yield Found(**{name: str(finding[name]) for name in ("code", "place", "message", "hint")})
-    yield from _as_planned(subject, answer["workflow"])
 
 
-def _as_planned(subject: Subject, loaded: dict[str, Any]) -> Iterator[Found]:
-    workflow, hint = subject.ir.workflow, "Generate the code again, or change the IR."
-    planned = {step.id: {n: i.source for n, i in step.inputs.items()} for step in workflow.steps}
-    coded = {step["id"]: {name: _source(given) for name, given in step["inputs"].items()} for step in loaded["steps"]}
-    if planned != coded:
-        words = f"The code wires {coded}, the IR {planned}."
-        yield Found(code="code_ir_mismatch", place=MODULE, message=words, hint=hint)
+def as_planned(ir: PlanIR, loaded: Any) -> Iterator[Found]:
+    """Hold the description that code gave of itself against the one that the IR gives: steps, edges, declared runs."""
+    wanted = _plain(describe(mirror_of(ir, IRTypes(ir.workflow))))
+    try:
+        pairs = {"results": (loaded["results"], wanted["results"]), "name": (loaded["name"], wanted["name"])}
+        have, want = _facts(loaded), _facts(wanted)
+    except (KeyError, TypeError, AttributeError) as error:
+        yield _unreadable(error)
         return
-    experiment = next(step["experiment"] for step in loaded["steps"] if step["id"] == workflow.grid.task)
-    wanted: dict[str, Any] = {"command": subject.ir.experiment.command, "size": workflow.grid.size}
-    wanted["grid"] = {parameter.name: list(parameter.values) for parameter in workflow.grid.parameters}
-    for name, value in wanted.items():
-        if experiment[name] != value:
-            words = f"The code's {name} is {experiment[name]}, the IR's {value}."
-            yield Found(code="code_ir_mismatch", place=workflow.grid.task, message=words, hint=hint)
+    pairs |= {name: (have.get(name), want.get(name)) for name in {**want, **have}}
+    for name, (coded, planned) in pairs.items():
+        if coded != planned:
+            words = f"The code's {name} is {_short(coded)}, the IR's {_short(planned)}."
+            yield Found(code="code_ir_mismatch", place=MODULE, message=words, hint=_HINT)
 
 
-def _source(given: dict[str, Any]) -> str:
-    return f"{given['step']}.{given['output']}" if "step" in given else repr(given)
+def _unreadable(error: Exception) -> Found:
+    words = f"What the code says of itself cannot be read: {error!r}."
+    return Found(code="unreadable", place=MODULE, message=words, hint="Return the Workflow that was built.")
+
+
+def _facts(described: dict[str, Any]) -> dict[str, Any]:
+    """What is decided by a description, by step and name; not what a task is inside."""
+    found: dict[str, Any] = {"steps": [step["id"] for step in described["steps"]]}
+    for step in described["steps"]:
+        found |= {f"{step['id']}'s {name}": step[name] for name in _DECIDED}
+        found |= {f"{step['id']}'s {name}": value for name, value in step.get("experiment", {}).items()}
+    return found
+
+
+def _plain(description: dict[str, Any]) -> dict[str, Any]:
+    """As it is after the way through a pipe."""
+    return dict(json.loads(json.dumps(description)))
+
+
+def _short(value: Any) -> str:
+    return str(value)[:300]

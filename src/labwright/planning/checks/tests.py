@@ -1,44 +1,36 @@
-"""Every test asserts something and passes, told by a runner that the tests cannot answer for."""
+"""Every test passes, told by a runner that the tests cannot answer for."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from typing import Any
 
-from labwright.planning.checks.subject import Found, Subject
+from labwright.planning.checks.assertions import tests_in
+from labwright.planning.checks.subject import Found, Module, Subject
+
+_SHOWN = 400
 
 
 def check_tests(subject: Subject) -> Iterator[Found]:
-    files = subject.python_files("tests")
-    wanted = {path: list(_tests(ast.parse(text))) for path, text in files.items()}
-    for path, tests in wanted.items():
-        if not tests:
-            yield Found(code="no_tests", place=path, message="There is no test in it.")
-        for test in [test for test in tests if not _asserts(test)]:
-            yield Found(code="asserts_nothing", place=f"{path}:{test.lineno}", message=f"{test.name} asserts nothing.")
     ran = subject.child.run_tests()
     if ran is None:
-        yield Found(code="tests_no_answer", place="tests", message="The tests did not come to their end.")
+        words = "The tests did not come to their end."
+        hint = "Does one of them end its process, or take longer than a minute?"
+        yield Found(code="tests_no_answer", place="tests", message=words, hint=hint)
         return
-    for path, tests in wanted.items():
-        told = ran.get(path.removeprefix("tests/"), {"whole": False, "tests": {}})
-        yield from _outcomes(path, tests, told["tests"], whole=told["whole"])
+    for module in subject.below("tests"):
+        yield from _outcomes(module, ran.get(module.path.removeprefix("tests/"), {"whole": False, "tests": {}}))
 
 
-def _outcomes(path: str, tests: list[ast.FunctionDef], told: dict[str, str], *, whole: bool) -> Iterator[Found]:
-    if not whole or "(import)" in told:
-        words = told.get("(import)", "Its process ended before its tests did.")
-        yield Found(code="tests_no_answer", place=path, message=words)
-    for test in tests:
-        outcome = told.get(test.name, "it was not run")
+def _outcomes(module: Module, told: dict[str, Any]) -> Iterator[Found]:
+    outcomes: dict[str, str] = told["tests"]
+    if not told["whole"] or "(import)" in outcomes:
+        words = f"{module.path}: {outcomes.get('(import)', 'its process ended before its tests did')}."
+        yield Found(code="tests_no_answer", place=module.path, message=words, hint="It must import and run to its end.")
+        return
+    for test in tests_in(module):
+        outcome = outcomes.get(test.name, "it was not run")
         if outcome != "passed":
-            yield Found(code="test_failed", place=f"{path}:{test.lineno}", message=f"{test.name}: {outcome[-400:]}")
-
-
-def _tests(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    return (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
-
-
-def _asserts(test: ast.FunctionDef) -> bool:
-    asserts = [node for node in ast.walk(test) if isinstance(node, ast.Assert)]
-    return any(not isinstance(node.test, ast.Constant) for node in asserts)
+            words = f"{test.name}: {outcome[-_SHOWN:]}"
+            hint = "The body or the test is wrong; see which."
+            yield Found(code="test_failed", place=module.at(test), message=words, hint=hint)

@@ -32,6 +32,7 @@ class Question:
     about: str  # script, vary, values, metric, language
     text: str
     suggestions: tuple[str, ...] = ()
+    subject: str = ""  # the flag whose values are asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,13 @@ def about_script(script: Script) -> list[Question]:
 
 
 def about_variations(varied: Varied, entry: EntryPoint) -> list[Question]:
-    found = [Question(about="values", text=text, suggestions=_suggested(flag)) for flag, text in varied.unclear]
+    found = [
+        Question(about="values", text=text, suggestions=_suggested(flag), subject=flag.name)
+        for flag, text in varied.unclear
+    ]
     for flag, count in varied.open:
         text = f"Which values of {flag.name} are to be tried?"
-        found.append(Question(about="values", text=text, suggestions=_suggested(flag, count)))
+        found.append(Question(about="values", text=text, suggestions=_suggested(flag, count), subject=flag.name))
     if not varied.variations and not varied.open and not varied.unclear:
         found.insert(0, _what_to_vary(varied, entry))
     return found

@@ -1,4 +1,4 @@
-"""/plans: the documents. Agents write them; only a person deletes them."""
+"""/plans: the documents. Agents write them; only a person deletes them. Their workspaces are in `plan_work.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
+from labwright.planning import verbs
+from labwright.planning.plan_views import view
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
@@ -21,13 +23,15 @@ Cursor = Annotated[int | None, Query(ge=0, le=2**62)]
 
 @router.post("", status_code=201, dependencies=[WRITERS()])
 def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
-    """Keep a plan, whatever its form; `format` says what is wrong with it, line by line."""
-    made = plans.create(
+    """Keep a plan, whatever its form; `format` says what is wrong with it, line by line.
+
+    With `compile` and no text, the plan is made from its goal.
+    """
+    made = verbs.create(
         lab_of(request),
-        title=body.title,
-        goal=body.goal,
-        raw_markdown=body.raw_markdown,
+        {"title": body.title, "goal": body.goal, "raw_markdown": body.raw_markdown},
         session_id=body.session_id,
+        wanted=body.compile.value() if body.compile else None,
         actor=actor_of(request),
         key=idempotency_key(key, request, body),
     )
@@ -73,14 +77,14 @@ def _point_on(response: Response, following: int | None) -> None:
 @router.get("/{plan_id}", dependencies=[READERS()])
 def get_plan(plan_id: str, request: Request) -> PlanOut:
     """One plan with its text, its sections, and what is wrong with its form."""
-    return PlanOut(**plans.get(lab_of(request), plan_id))
+    return PlanOut(**verbs.get(lab_of(request), plan_id))
 
 
 @router.patch("/{plan_id}", dependencies=[WRITERS()])
 def change_plan(plan_id: str, body: PlanPatch, request: Request) -> PlanOut:
     """Another text, title or goal is a new version, and takes an approval back."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True, exclude={"version"})
-    return PlanOut(**plans.update(lab_of(request), plan_id, changes, actor_of(request), based_on=body.version))
+    return PlanOut(**verbs.edit(lab_of(request), plan_id, changes, actor_of(request), body.version))
 
 
 @router.delete("/{plan_id}", status_code=204, dependencies=[PERSON()])
@@ -107,4 +111,5 @@ def list_plan_versions(
 @router.post("/{plan_id}/archive", dependencies=[WRITERS()])
 def archive_plan(plan_id: str, request: Request) -> PlanOut:
     """Out of the usual lists, not deleted."""
-    return PlanOut(**plans.archive(lab_of(request), plan_id, actor_of(request)))
+    lab = lab_of(request)
+    return PlanOut(**view(lab, plans.archive(lab, plan_id, actor_of(request))))

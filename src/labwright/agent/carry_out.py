@@ -1,0 +1,88 @@
+"""One call of a tool: who does it, what it answers, and the evidence it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labwright.agent.evidence.check import evidence_in
+from labwright.agent.tools.arguments import checked
+from labwright.agent.tools.bounds import bounded
+from labwright.agent.tools.tool import Deed, Tool
+from labwright.agent.turn_log import TurnLog
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.approval import ApprovalStatus
+from labwright.domain.errors import Invalid, LabwrightError
+from labwright.domain.session import Piece, PieceKind
+from labwright.llm.chat import ToolCall
+from labwright.store.sessions import NewPiece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    pieces: tuple[NewPiece, ...]
+    evidence: int  # how many pieces the session has now
+
+
+def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece]) -> Done:
+    """What goes wrong is an answer too. `NeedsApproval` and `Waits` are the turn's business."""
+    session = log.session
+    approval = _answered(own, call)
+    if approval and approval["status"] == ApprovalStatus.DENIED:
+        words = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
+        return Done(pieces=(_result(log, call, words, ok=False, writes=False),), evidence=session.evidence)
+    deed = Deed(
+        lab=log.lab,
+        session=session,
+        actor=_person(approval["answered_by"]) if approval else log.actor,
+        approved=approval is not None,
+        key=f"{log.session_id}.{_last_message(own)}.{place}",
+        known=evidence_in(p.data for p in log.pieces() if p.kind is PieceKind.EVIDENCE),
+    )
+    tool = tools.get(call.name)
+    try:
+        answer, ok = _do(deed, tool, call), True
+    except LabwrightError as error:
+        answer, ok = _refusal(error.message, error.hint), False
+    writes = tool is not None and tool.writes
+    minted = [(PieceKind.EVIDENCE, one.to_dict()) for one in deed.minted] if ok else []
+    pieces = (*minted, _result(log, call, answer, ok=ok, writes=writes))
+    return Done(pieces=pieces, evidence=session.evidence + len(minted))
+
+
+def _do(deed: Deed, tool: Tool | None, call: ToolCall) -> dict[str, Any]:
+    if tool is None:
+        raise Invalid(f"There is no tool {call.name!r} in this mode.", hint="Use one of those you were given.")
+    if call.malformed:
+        raise Invalid("The arguments are no JSON object.", hint=f"They were: {call.malformed[:200]}")
+    return tool.do(deed, **checked(call.arguments, tool.schema))
+
+
+def _refusal(message: str, hint: str) -> dict[str, Any]:
+    return {"refused": message, "hint": hint}
+
+
+def _result(log: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, writes: bool) -> NewPiece:
+    text = bounded(answer, log.lab.settings.agent_result_chars)
+    return PieceKind.RESULT, {"call_id": call.id, "name": call.name, "ok": ok, "writes": writes and ok, "text": text}
+
+
+def _answered(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:
+    """For exactly this call: what was approved is what is done."""
+    asked = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call.id]
+    found = asked[-1] if asked and asked[-1]["action"] == action_of(call) else None
+    return found if found and found["status"] in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED) else None
+
+
+def action_of(call: ToolCall) -> dict[str, Any]:
+    return {"tool": call.name, "arguments": call.arguments}
+
+
+def _person(words: str) -> Actor:
+    """Done as the one who allowed exactly this call."""
+    return Actor(Scope.PERSON, words.partition(":")[2])
+
+
+def _last_message(own: Sequence[Piece]) -> int:
+    return max(piece.seq for piece in own if piece.kind is PieceKind.MESSAGE)

@@ -1,0 +1,32 @@
+"""Who answers in a session: the model that the settings choose, or rules where none is chosen."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from labwright.agent.offline import RulesChat
+from labwright.llm.chat import ChatModel
+from labwright.llm.ledger import Limits
+from labwright.llm.models import Models
+from labwright.settings import Settings
+
+
+class Chats(Protocol):
+    def chat(self, session_id: str) -> ChatModel: ...
+
+    def allow_more(self, session_id: str) -> None:
+        """A person has granted the session as much again as it had."""
+        ...
+
+
+class ProjectChats:
+    def __init__(self, models: Models, settings: Settings) -> None:
+        self._models = models
+        self._settings = settings
+
+    def chat(self, session_id: str) -> ChatModel:
+        return self._models.chat(session_id) if self._models.configured else RulesChat()
+
+    def allow_more(self, session_id: str) -> None:
+        first = Limits.from_settings(self._settings)
+        self._models.ledger(session_id).allow(tokens=first.tokens, usd=first.usd)

@@ -1,0 +1,230 @@
+"""Every number of an answer against the evidence it cites: what has no source, or another value, is marked.
+
+Not covered: numbers spelled out in words, and claims without any number, id or comparison in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from labwright.agent.evidence.evidence import Evidence, Seen
+from labwright.agent.evidence.matching import is_shown
+from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
+
+
+class Fault(StrEnum):
+    NO_SOURCE = "no_source"
+    MISMATCH = "mismatch"
+    UNKNOWN_EVIDENCE = "unknown_evidence"
+    OTHER_SUBJECT = "other_subject"
+    NO_COMPARISON = "no_comparison"
+    WRONG_ORDER = "wrong_order"
+    UNKNOWN_ID = "unknown_id"
+    SOURCE_CHANGED = "source_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    start: int
+    end: int
+    text: str
+    fault: Fault
+    detail: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an answer is held against."""
+
+    evidence: Mapping[str, Evidence]
+    look_again: Callable[[Evidence], Seen | None]  # none: the source is gone
+    exists: Callable[[str], bool]  # whether an id names something
+    settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and values that were chosen
+    quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n+")
+_CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+_SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
+_COMPARES = re.compile(
+    r"\b(?:better|worse|higher|lower|faster|slower|larger|smaller)\b[^.]*\bthan\b|\b(?:best|worst|winner|beats?|outperforms?)\b",
+    re.IGNORECASE,
+)
+_BEST = re.compile(r"\b(?:best|winner|leads|ranks first)\b", re.IGNORECASE)
+_WORST = re.compile(r"\b(?:worst|ranks last)\b", re.IGNORECASE)
+_AHEAD = re.compile(r"\b(?:better than|beats?|outperforms?|ahead of)\b", re.IGNORECASE)
+_BEHIND = re.compile(r"\b(?:worse than|behind)\b", re.IGNORECASE)
+
+
+def check(text: str, known: Known) -> list[Mark]:
+    marks = [*_unknown_ids(text, known), *_unknown_evidence(text, known)]
+    for start, sentence in _sentences(text):
+        marks += _Sentence(sentence, start, known).marks()
+    return sorted(marks, key=lambda mark: mark.start)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    """A row of a table is one, and so is a line of a list."""
+    start = 0
+    for found in _SENTENCE_END.finditer(_CODE.sub(lambda code: "x" * len(code.group(0)), text)):
+        yield start, text[start : found.start()]
+        start = found.end()
+    yield start, text[start:]
+
+
+def _unknown_ids(text: str, known: Known) -> Iterator[Mark]:
+    for found in ID.finditer(text):
+        if not known.exists(found.group(0)):
+            yield _mark(found.start(), found.group(0), Fault.UNKNOWN_ID, "there is nothing by this id")
+
+
+def _unknown_evidence(text: str, known: Known) -> Iterator[Mark]:
+    for found in CITATION.finditer(text):
+        for name in re.findall(r"E\d+", found[1]):
+            if name not in known.evidence:
+                detail = f"no tool gave {name} in this conversation"
+                yield _mark(found.start(), found.group(0), Fault.UNKNOWN_EVIDENCE, detail)
+
+
+def _mark(start: int, text: str, fault: Fault, detail: str) -> Mark:
+    return Mark(start=start, end=start + len(text), text=text, fault=fault, detail=detail)
+
+
+class _Sentence:
+    """One sentence: its numbers, the citations that each of them leans on, and what it is about."""
+
+    def __init__(self, text: str, offset: int, known: Known) -> None:
+        self._text = text
+        self._offset = offset
+        self._known = known
+        self._cites = [(m.start(), m.end(), re.findall(r"E\d+", m[1])) for m in CITATION.finditer(text)]
+        self._code = [(m.start(), m.end(), m.group(0)) for m in _CODE.finditer(text)]
+
+    def marks(self) -> Iterator[Mark]:
+        for written in numbers(self._text):
+            if mark := self._of_number(written):
+                yield mark
+        for found in moments(self._text):
+            if not self._is_quoted(found.group(0)):
+                yield self._mark(found.start(), found.group(0), Fault.NO_SOURCE, "no tool showed this time")
+        yield from self._of_comparison()
+
+    def _mark(self, start: int, text: str, fault: Fault, detail: str) -> Mark:
+        return _mark(self._offset + start, text, fault, detail)
+
+    def _of_number(self, written: Written) -> Mark | None:
+        if self._is_setting(written) or self._is_in_quoted_code(written):
+            return None
+        names, clause = self._leans_on(written)
+        cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
+        if not names:
+            return self._mark(written.start, written.text, Fault.NO_SOURCE, "no evidence is cited for it")
+        if not cited:
+            return None  # that evidence is unknown is marked at the citation
+        return self._against(written, clause, cited)
+
+    def _against(self, written: Written, clause: str, cited: list[Evidence]) -> Mark | None:
+        fitting = [one for one in cited if is_shown(written, clause, one.seen)]
+        if not fitting:
+            shown = "; ".join(f"{one.id} shows {_shown(one.seen)}" for one in cited)
+            return self._mark(written.start, written.text, Fault.MISMATCH, shown[:300])
+        strangers = [self._is_about_another(clause, one) for one in fitting]
+        if all(strangers):
+            return self._mark(written.start, written.text, Fault.OTHER_SUBJECT, strangers[0])
+        return self._changed(written, clause, fitting)
+
+    def _changed(self, written: Written, clause: str, fitting: list[Evidence]) -> Mark | None:
+        """What has ended must still show the same; what goes on may have moved on."""
+        for one in fitting:
+            seen = self._known.look_again(one) if one.seen.settled else one.seen
+            if seen is not None and is_shown(written, clause, seen):
+                return None
+        detail = f"{fitting[0].id} showed it, and does not any more"
+        return self._mark(written.start, written.text, Fault.SOURCE_CHANGED, detail)
+
+    def _leans_on(self, written: Written) -> tuple[list[str], str]:
+        """The next citation after it, else the last before it; and the words between that one and its neighbour."""
+        for start, _, names in self._cites:
+            if start >= written.start:
+                before = max((end for _, end, _ in self._cites if end <= start), default=0)
+                together = [name for first, _, more in self._cites if self._adjoins(start, first) for name in more]
+                return together or names, self._text[before:start]
+        if self._cites:
+            return self._cites[-1][2], self._text[self._cites[-1][1] :]
+        return [], self._text
+
+    def _adjoins(self, first: int, other: int) -> bool:
+        """`[E1] [E2]` or `[E1][E2]`: one citation in two pieces."""
+        return other >= first and not CITATION.sub("", self._text[first:other]).strip(" ,;")
+
+    def _is_about_another(self, clause: str, one: Evidence) -> str:
+        """Why it cannot be about what the clause names; empty if it can."""
+        words = clause.lower()
+        named = {found for found in ID.findall(clause) if found.startswith(("run-", "sweep-"))}
+        if named and one.seen.about and not named & set(one.seen.about):
+            return f"{one.id} is about {one.seen.about[0]}, not {', '.join(sorted(named))}"
+        keys = {e.seen.key.lower() for e in self._known.evidence.values() if e.seen.key}
+        spoken = {key for key in keys if re.search(rf"(?<![\w/]){re.escape(key)}(?![\w/])", words)}
+        if one.seen.key and spoken and one.seen.key.lower() not in spoken:
+            return f"{one.id} is about {one.seen.key}, not {', '.join(sorted(spoken))}"
+        return ""
+
+    def _is_setting(self, written: Written) -> bool:
+        """`lr=0.01`, `--lr 0.01`: a value that was chosen or asked for, and not one that was measured."""
+        found = _SETTING.search(self._text[: written.start].replace("`", ""))
+        chosen = self._known.settings.get(found[1].lower()) if found else None
+        return chosen is not None and written.value in chosen
+
+    def _is_in_quoted_code(self, written: Written) -> bool:
+        return any(
+            start <= written.start < end and self._is_quoted(code.strip("`").strip()) for start, end, code in self._code
+        )
+
+    def _is_quoted(self, words: str) -> bool:
+        texts = [text for one in self._known.evidence.values() for text in one.seen.texts]
+        return any(words in text for text in (*self._known.quotes, *texts))
+
+    def _of_comparison(self) -> Iterator[Mark]:
+        found = _COMPARES.search(self._text)
+        names = {name for _, _, names in self._cites for name in names}
+        cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
+        ids = [m.group(0) for m in ID.finditer(self._text) if m.group(0).startswith("run-")]
+        if not found or not (ids or cited):
+            return
+        rankings = [one for one in cited if one.compares]
+        if not rankings:
+            detail = "nothing that compares is cited for it; compare first"
+            yield self._mark(found.start(), found.group(0), Fault.NO_COMPARISON, detail)
+        elif not any(self._agrees(one.seen.order, ids) for one in rankings):
+            order = " > ".join(rankings[0].seen.order[:5])
+            yield self._mark(found.start(), found.group(0), Fault.WRONG_ORDER, f"{rankings[0].id} says {order}")
+
+    def _agrees(self, order: tuple[str, ...], ids: list[str]) -> bool:
+        placed = [order.index(run_id) for run_id in ids if run_id in order]
+        if len(placed) >= 2 and _AHEAD.search(self._text):
+            return placed[0] < placed[1]
+        if len(placed) >= 2 and _BEHIND.search(self._text):
+            return placed[0] > placed[1]
+        if len(ids) == 1 and len(order) == 1 and _BEST.search(self._text):
+            return placed == [0]
+        if len(placed) == 1 and len(order) > 1 and _BEST.search(self._text):
+            return placed[0] == 0
+        if len(placed) == 1 and len(order) > 1 and _WORST.search(self._text):
+            return placed[0] == len(order) - 1
+        return True
+
+
+def _shown(seen: Seen) -> str:
+    values = [f"{name} {value:g}" for name, value in list(seen.values.items())[:8]]
+    return ", ".join(values) if values else "words without that number" if seen.texts else "no number"
+
+
+def evidence_in(pieces: Iterable[Mapping[str, Any]]) -> dict[str, Evidence]:
+    return {data["id"]: Evidence.from_dict(dict(data)) for data in pieces}

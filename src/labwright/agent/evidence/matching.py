@@ -1,0 +1,73 @@
+"""Whether a number as written is a value as it is: rounding, percentages and units, but no more than honest ones."""
+
+from __future__ import annotations
+
+import re
+
+from labwright.agent.evidence.evidence import Seen
+from labwright.agent.evidence.numbers import Written, numbers
+
+_COARSEST = 0.05  # rounding to few digits may change a number by this share at most: 0.93 is not 1
+_SLACK = 1e-9
+_EITHER_SIGN = ("difference", "percent", "lead")
+# What a word beside a number says of which value it is; only where the evidence has that value.
+_SAYS_WHICH = {
+    "last": re.compile(r"\b(?:final|last|latest|ended? (?:at|with))\b", re.IGNORECASE),
+    "min": re.compile(r"\b(?:minimum|lowest|min)\b", re.IGNORECASE),
+    "max": re.compile(r"\b(?:maximum|highest|peak|max)\b", re.IGNORECASE),
+    "mean": re.compile(r"\b(?:mean|average|averaged|avg)\b", re.IGNORECASE),
+    "std": re.compile(r"\b(?:std|standard deviation)\b", re.IGNORECASE),
+}
+
+
+def is_shown(written: Written, clause: str, seen: Seen) -> bool:
+    named = {name for name, words in _SAYS_WHICH.items() if name in seen.values and words.search(clause)}
+    values = {name: value for name, value in seen.values.items() if not named or name in named | {"std", "n"}}
+    return any(_is(written, name, value) for name, value in values.items()) or _is_quoted(written, seen)
+
+
+def _is_quoted(written: Written, seen: Seen) -> bool:
+    """In words that were shown the number must stand as it is written, or be rounded from it."""
+    return any(_rounds_to(written, found.value * found.scale) for text in seen.texts for found in numbers(text))
+
+
+def _is(written: Written, name: str, value: float) -> bool:
+    candidates = [value, -value] if name in _EITHER_SIGN else [value]
+    return any(_means(written, name, candidate) for candidate in candidates)
+
+
+def _means(written: Written, name: str, value: float) -> bool:
+    if written.percent:
+        return _percent(written, value if name == "percent" else value * 100) or _percent(written, value)
+    if written.unit == "seconds" and name.endswith("seconds"):
+        return _rounds_to(written, value)
+    if written.unit == "bytes" and name.endswith(("_mb", "size")):
+        units = (1e6, 2**20) if name.endswith("_mb") else (1.0,)
+        return any(_rounds_to(written, value * unit) for unit in units) or (
+            name.endswith("_mb") and _rounds_to(written, value * 2**20 / 1.073741824 ** _gibis(written))
+        )
+    if written.unit == "seconds" and not name.endswith("seconds"):
+        return False
+    return _rounds_to(written, value)
+
+
+def _gibis(written: Written) -> int:
+    """People write GB for 2**30 bytes, and MB for 2**20."""
+    return 1 if written.scale >= 1e9 else 0
+
+
+def _percent(written: Written, value: float) -> bool:
+    """Never all and never nothing by rounding."""
+    if written.value in (0.0, 100.0) and abs(value - written.value) > _SLACK:
+        return False
+    return _rounds_to(written, value)
+
+
+def _rounds_to(written: Written, value: float) -> bool:
+    shown, room = written.value * written.scale, written.half_a_digit * written.scale
+    gap = abs(shown - value)
+    if gap <= _SLACK * max(1.0, abs(value)):
+        return True
+    if float(value).is_integer() and written.scale == 1.0 and abs(value) < 1e6:
+        return False  # a count is exact
+    return gap <= room * (1 + 1e-6) and gap <= _COARSEST * abs(value)

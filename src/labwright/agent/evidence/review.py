@@ -1,0 +1,93 @@
+"""An answer held against its conversation: which evidence there is, which values were chosen, which ids exist."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from labwright.agent.evidence.check import Known, Mark, check, evidence_in
+from labwright.agent.evidence.evidence import Evidence, Seen
+from labwright.agent.evidence.sources import look
+from labwright.compute.lab import Lab
+from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.failure import params_of
+from labwright.domain.session import Piece, PieceKind
+from labwright.store import alerts, approvals, memories, plans, runs, sessions, sweeps
+
+_STORES = {
+    "run": runs.get_json,
+    "sweep": sweeps.get,
+    "plan": plans.get,
+    "alert": alerts.get,
+    "chat": sessions.get,
+    "ask": approvals.get,
+    "note": memories.get,
+}
+
+
+def review(lab: Lab, text: str, pieces: Sequence[Piece]) -> list[Mark]:
+    if not text:
+        return []
+    evidence = evidence_in(piece.data for piece in pieces if piece.kind is PieceKind.EVIDENCE)
+    calls = [call["arguments"] for p in pieces if p.kind is PieceKind.MESSAGE for call in p.data["calls"]]
+    results = [piece.data["text"] for piece in pieces if piece.kind is PieceKind.RESULT]
+    known = Known(
+        evidence=evidence,
+        look_again=lambda one: _look_again(lab, one),
+        exists=lambda found: _exists(lab, found),
+        settings=_settings(calls, results),
+        quotes=(*(json.dumps(arguments, ensure_ascii=False) for arguments in calls), *results),
+    )
+    return check(text, known)
+
+
+def _look_again(lab: Lab, one: Evidence) -> Seen | None:
+    try:
+        return look(lab, one.kind, one.source)
+    except LabwrightError:
+        return None
+
+
+def _exists(lab: Lab, found: str) -> bool:
+    try:
+        _STORES[found.partition("-")[0]](lab.db.reader(), found)
+    except NotFound:
+        return False
+    return True
+
+
+def _settings(calls: Sequence[Any], results: Sequence[str]) -> dict[str, frozenset[float]]:
+    """Parameters by name, with the values that they were given in calls, or that runs had."""
+    found: dict[str, set[float]] = defaultdict(set)
+    for name, value in (pair for source in (*calls, *_params(results)) for pair in _pairs(source)):
+        found[name.lower()].add(value)
+    return {name: frozenset(values) for name, values in found.items()}
+
+
+def _params(results: Sequence[str]) -> Iterator[Any]:
+    for text in results:
+        try:
+            yield from _params_in(json.loads(text))
+        except ValueError:
+            continue  # cut to its size
+
+
+def _params_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (value[name] for name in ("params", "command") if name in value)
+        yield from (found for item in value.values() for found in _params_in(item))
+    elif isinstance(value, list):
+        yield from (found for item in value for found in _params_in(item))
+
+
+def _pairs(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        yield from (pair for key, item in value.items() for pair in _pairs(item, str(key)))
+    elif isinstance(value, list):
+        yield from (pair for item in value for pair in _pairs(item, name))
+    elif isinstance(value, str) and "-" in value:
+        yield from ((key, found) for key, found in params_of(value, {}).items() if isinstance(found, float))
+    elif isinstance(value, int | float) and not isinstance(value, bool) and name:
+        yield name, float(value)

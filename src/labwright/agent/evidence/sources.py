@@ -1,0 +1,217 @@
+"""Where numbers come from: one function a kind of evidence, called when it is minted and again when it is checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from labwright.agent.evidence.evidence import Seen
+from labwright.compute.lab import Lab
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.run import Run
+from labwright.domain.sweep import ENDED, SweepStatus
+from labwright.services import cluster, logs, runs, sweep_views
+from labwright.store import metrics, sweeps
+from labwright.store import runs as stored_runs
+
+LOOK_FOR_LESS = ("loss", "error", "err", "perplexity", "ppl", "rmse", "mse", "mae", "wer", "cer", "nll", "latency")
+_GOALS = {"min": 1, "max": -1}
+
+
+def look(lab: Lab, kind: str, source: Mapping[str, Any]) -> Seen:
+    return _KINDS[kind](lab, **source)
+
+
+def _run(lab: Lab, run_id: str) -> Seen:
+    run = runs.get(lab, run_id)
+    facts = {name: getattr(run, name) for name in ("exit_code", "signal", "attempt", "seed", "gpus")}
+    values = {**facts, **run.usage, **{f"params.{name}": value for name, value in run.params.items()}}
+    moments = (run.created_at, run.started_at, run.ended_at)
+    texts = tuple(text for text in (*moments, run.command, run.error, run.status_reason) if text)
+    return Seen(values=_numbers(values), texts=texts, about=_names(run), settled=run.is_terminal)
+
+
+def _metric(lab: Lab, run_id: str, key: str) -> Seen:
+    run = runs.get(lab, run_id)
+    known = _statistics(lab, run, key)
+    values = {
+        "last": known.last,
+        "min": known.low,
+        "max": known.high,
+        "mean": known.mean,
+        "count": known.count,
+        "last_step": known.last_step,
+    }
+    return Seen(values=_numbers(values), about=_names(run), key=key, settled=run.is_terminal)
+
+
+def _group(lab: Lab, run_ids: Sequence[str], key: str, use: str) -> Seen:
+    """Mean and deviation over several runs, of one value of each."""
+    found = [runs.get(lab, run_id) for run_id in run_ids]
+    values = [_value(lab, run, key, use) for run in found]
+    names = tuple(name for run in found for name in _names(run))
+    settled = all(run.is_terminal for run in found)
+    return Seen(values=_spread(values), about=names, key=key, settled=settled)
+
+
+def _difference(lab: Lab, first: Sequence[str], second: Sequence[str], key: str, use: str, goal: str) -> Seen:
+    """Of two runs, or of the means of two groups: the second against the first."""
+    one, other = _group(lab, first, key, use), _group(lab, second, key, use)
+    a, b = one.values["mean"], other.values["mean"]
+    values = {"of_first": a, "of_second": b, "difference": b - a}
+    if a:
+        values |= {"percent": (b - a) / abs(a) * 100, "ratio": b / a}
+    values |= {
+        f"std_{which}": seen.values["std"]
+        for which, seen in (("first", one), ("second", other))
+        if "std" in seen.values
+    }
+    first_leads = _GOALS[goal] * a <= _GOALS[goal] * b
+    order = (*first, *second) if first_leads else (*second, *first)
+    settled = one.settled and other.settled
+    return Seen(values=values, about=(*one.about, *other.about), key=key, order=order, settled=settled)
+
+
+def _ranking(lab: Lab, run_ids: Sequence[str], key: str, use: str, goal: str) -> Seen:
+    found = [runs.get(lab, run_id) for run_id in run_ids]
+    values = {run.id: _value(lab, run, key, use) for run in found}
+    order = tuple(sorted(values, key=lambda run_id: _GOALS[goal] * values[run_id]))
+    places = {f"place_{place}": values[run_id] for place, run_id in enumerate(order, 1)}
+    facts = {**places, "lead": abs(values[order[0]] - values[order[1]])} if len(order) > 1 else places
+    names = tuple(name for run in found for name in _names(run))
+    settled = all(run.is_terminal for run in found)
+    return Seen(values=_numbers({**facts, "runs": len(order)}), about=names, key=key, order=order, settled=settled)
+
+
+def _sweep(lab: Lab, sweep_id: str) -> Seen:
+    sweep = sweep_views.get(lab, sweep_id)
+    best = sweep["best"] or {}
+    values = {**sweep["progress"], **{name: best.get(name) for name in ("mean", "std", "n", "trial")}}
+    values |= {f"params.{name}": value for name, value in best.get("params", {}).items()}
+    about = (sweep["id"], sweep["name"], *([best["run_id"]] if best else []))
+    return Seen(
+        values=_numbers(values),
+        about=about,
+        key=(sweep["metric"] or {}).get("key", ""),
+        order=(best["run_id"],) if best else (),
+        settled=SweepStatus(sweep["status"]) in ENDED,
+    )
+
+
+def _configuration(lab: Lab, sweep_id: str, config_hash: str, key: str, goal: str) -> Seen:
+    """One configuration of a sweep: its mean over seeds, and its place among the others."""
+    found = sweep_views.results(lab, sweep_id, key, goal, limit=10_000)
+    ranked = found["configurations"]
+    place = next((i for i, c in enumerate(ranked, 1) if c["config_hash"] == config_hash), 0)
+    if not place:
+        raise NotFound(f"Sweep {sweep_id} has no configuration {config_hash}.")
+    chosen = ranked[place - 1]
+    values = {"place": place, "of": found["total"], **{name: chosen[name] for name in ("mean", "std", "n")}}
+    values |= {f"params.{name}": value for name, value in chosen["params"].items()}
+    return Seen(
+        values=_numbers(values),
+        about=(sweep_id, *chosen["run_ids"]),
+        key=key,
+        order=tuple(configuration["run_ids"][0] for configuration in ranked),
+        settled=sweeps.get(lab.db.reader(), sweep_id).status in ENDED,
+    )
+
+
+def _runs(lab: Lab, filters: Mapping[str, Any]) -> Seen:
+    """How many there are of each status."""
+    if filters:
+        wanted = stored_runs.Filter(**{**filters, "status": tuple(filters.get("status", ()))})
+        found, more = stored_runs.page(lab.db.reader(), wanted, 1000, None)
+        return Seen(values={} if more else {"count": len(found)}, settled=False)
+    counts: dict[str, float] = dict(stored_runs.count_by_status(lab.db.reader()))
+    return Seen(values={**counts, "total": sum(counts.values())}, settled=False)
+
+
+def _cluster(lab: Lab) -> Seen:
+    shown = cluster.show(lab)["cluster"]
+    names = ("gpu_count", "cpu_count", "memory_total_mb", "node_count")
+    values = {**{name: shown[name] for name in names}, "max_parallel": shown["recommended"]["max_parallel"]}
+    for gpu in shown["gpus"]:
+        values |= {f"gpu{gpu['index']}.{name}": gpu[name] for name in _OF_A_GPU}
+    return Seen(values=_numbers(values), texts=tuple(gpu["name"] for gpu in shown["gpus"]), settled=False)
+
+
+_OF_A_GPU = ("memory_total_mb", "memory_used_mb", "utilization")
+
+
+def _log(lab: Lab, run_id: str, grep: str = "") -> Seen:
+    run = runs.get(lab, run_id)
+    if grep:
+        shown = [logs.grep(lab, run, grep)["content"]]
+        return Seen(texts=tuple(shown), about=_names(run), settled=run.is_terminal)
+    digest = logs.digest(lab, run)
+    words = [digest["error"], digest["first_error"], digest["status_reason"], *digest["last_lines"]]
+    words += digest["gpu_contention"]
+    values = {name: digest[name] for name in ("exit_code", "signal", "total_size")}
+    texts = tuple(str(text) for text in words if text)
+    return Seen(values=_numbers(values), texts=texts, about=_names(run), settled=run.is_terminal)
+
+
+def _text(lab: Lab, what: str, shown: str) -> Seen:  # noqa: ARG001
+    """Words of a file or a plan as they were shown; the source is the showing itself, which is in the log."""
+    return Seen(texts=(shown,), about=(what,))
+
+
+_KINDS: dict[str, Callable[..., Seen]] = {
+    "run": _run,
+    "metric": _metric,
+    "group": _group,
+    "difference": _difference,
+    "ranking": _ranking,
+    "sweep": _sweep,
+    "configuration": _configuration,
+    "runs": _runs,
+    "cluster": _cluster,
+    "log": _log,
+    "text": _text,
+}
+
+
+def goal_of(key: str) -> str:
+    """Whether less of a metric is better, by its name; a tool can be told otherwise."""
+    words = key.lower().replace("/", "_").replace("-", "_").split("_")
+    return "min" if any(word.startswith(LOOK_FOR_LESS) for word in words) else "max"
+
+
+def _statistics(lab: Lab, run: Run, key: str) -> Any:
+    found = [series for series in metrics.series_of(lab.db.reader(), run.id) if series.key == key]
+    if not found:
+        known = ", ".join(sorted({series.key for series in metrics.series_of(lab.db.reader(), run.id)})[:20])
+        raise NotFound(f"Run {run.id} has no metric {key!r}.", hint=f"It has: {known or 'none'}.")
+    return metrics.preferred(found)[0].statistics
+
+
+def _value(lab: Lab, run: Run, key: str, use: str) -> float:
+    known = _statistics(lab, run, key)
+    value = {"last": known.last, "min": known.low, "max": known.high, "mean": known.mean}[use]
+    if value is None or not math.isfinite(value):
+        raise Invalid(f"The {use} value of {key} in run {run.id} is {value}; it cannot be compared.")
+    return float(value)
+
+
+def _spread(values: Sequence[float]) -> dict[str, float | int]:
+    mean = math.fsum(values) / len(values)
+    found: dict[str, float | int] = {"mean": mean, "n": len(values), "min": min(values), "max": max(values)}
+    if len(values) > 1:
+        found["std"] = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return found
+
+
+def _names(run: Run) -> tuple[str, ...]:
+    return run.id, run.name
+
+
+def _numbers(facts: Mapping[str, Any]) -> dict[str, float | int]:
+    return dict(_only_numbers(facts))
+
+
+def _only_numbers(facts: Mapping[str, Any]) -> Iterator[tuple[str, float | int]]:
+    for name, value in facts.items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield name, value

@@ -1,0 +1,59 @@
+"""Conversation without a language model: plain requests, recognised by rules and answered through the same tools.
+
+It says what it is. What no rule recognises gets the list of what is, and never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from labwright.agent.history import WOKEN
+from labwright.agent.offline_rules import ABOUT, RULES, Reply, Results, woken
+from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
+from labwright.llm.model import Usage
+from labwright.llm.offline import NAME
+
+
+class RulesChat:
+    name = NAME
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
+        place = max(i for i, message in enumerate(request.messages) if message.role == "user")
+        said, since = request.messages[place].text, request.messages[place + 1 :]
+        reply = _reply(said, _results(since))
+        if isinstance(reply, str):
+            yield TextPiece(reply)
+            yield EndPiece(Usage(), self.name, "end")
+            return
+        for number, ask in enumerate(reply):
+            call_id = f"rule-{len(request.messages)}-{number}"
+            yield CallPiece(ToolCall(id=call_id, name=ask.tool, arguments=ask.arguments))
+        yield EndPiece(Usage(), self.name, "calls")
+
+
+def _reply(said: str, results: Results) -> Reply:
+    if refused := next((result for result in results if "refused" in result), None):
+        return f"That did not work: {refused['refused']} {refused['hint']}".strip()
+    if denied := next((result for result in results if result.get("denied")), None):
+        return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
+    if said.startswith(WOKEN):
+        return woken(json.loads(said.removeprefix(WOKEN)), results)
+    sentence = said.splitlines()[0].strip() if said.strip() else ""
+    for pattern, rule in RULES:
+        if match := pattern.fullmatch(sentence.rstrip("?!. ") if not sentence.lower().startswith("run ") else sentence):
+            return rule(match, results)
+    return ABOUT
+
+
+def _results(since: Sequence[Message]) -> Results:
+    return [_loaded(message.text) for message in since if message.role == "tool"]
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"refused": "the answer of a tool was too long to be read.", "hint": "Ask for less."}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,150 @@
+"""One turn: ask the model, carry out what it calls, ask again, until it only speaks. Read `Turn._step` first.
+
+A step is chosen by what the log holds, so a turn that was cut off by a kill goes on where it was: a call without a
+result is carried out (again, under the same key), and an answer that broke off is asked for anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from labwright.agent.answer import Answer, Pen
+from labwright.agent.carry_out import action_of, carry_out
+from labwright.agent.chats import Chats
+from labwright.agent.evidence.review import review
+from labwright.agent.history import messages, open_call
+from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.prompt import system_prompt
+from labwright.agent.tools.tool import NeedsApproval, Waits
+from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
+from labwright.compute.lab import Lab
+from labwright.domain.approval import ApprovalStatus
+from labwright.domain.errors import LabwrightError
+from labwright.domain.session import EndReason, Piece, PieceKind, Session
+from labwright.llm.chat import ChatRequest, ToolCall
+from labwright.llm.ledger import BudgetReached
+
+log = logging.getLogger(__name__)
+_AGAIN = "The answer was cut off by a restart of the server; it is asked for again."
+
+
+class Turn:
+    def __init__(self, lab: Lab, session: Session, chats: Chats) -> None:
+        self._lab = lab
+        self._log = TurnLog(lab, session)
+        self._mode = CHAT_MODES[session.mode]
+        self._chats = chats
+
+    async def run(self) -> None:
+        try:
+            self._tell_of_interruption()
+            while await self._step():
+                pass
+        except TurnOver:
+            log.info("turn %d of %s was stopped", self._log.turn, self._log.session_id)
+        except LabwrightError as error:
+            self._fail(error.message, error.hint)
+        except Exception as error:
+            log.exception("turn %d of %s failed", self._log.turn, self._log.session_id)
+            self._fail(f"Labwright hit a fault of its own: {error!r}.", "The server's log has the details.")
+
+    def _fail(self, message: str, hint: str) -> None:
+        try:
+            self._log.end(EndReason.FAILED, error={"message": message, "hint": hint})
+        except TurnOver:
+            log.info("turn %d of %s was stopped", self._log.turn, self._log.session_id)
+
+    def _tell_of_interruption(self) -> None:
+        if self._log.has_loose_text():
+            self._log.write((PieceKind.NOTICE, {"text": _AGAIN, "again": True}))
+
+    async def _step(self) -> bool:
+        """Whether there is another to come."""
+        pieces = self._log.pieces()
+        own = of_turn(pieces, self._log.turn)
+        if found := open_call(own):
+            return await self._carry_out(*found, own)
+        rounds = _rounds(own)
+        if rounds >= self._lab.settings.agent_max_rounds:
+            self._log.end(EndReason.ROUNDS, rounds=rounds)
+            return False
+        return await self._ask(pieces, own)
+
+    async def _ask(self, pieces: Sequence[Piece], own: Sequence[Piece]) -> bool:
+        request = ChatRequest(
+            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session, _last_said(pieces)),
+            messages=messages(pieces, self._lab.settings.agent_history_chars),
+            tools=tuple(tool.spec for tool in self._mode.tools.values()),
+        )
+        try:
+            answer = await self._answer(request)
+        except BudgetReached as reached:
+            return self._budget(reached, own)
+        answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
+        marks = await asyncio.to_thread(review, self._lab, answer.text, pieces)
+        written = (PieceKind.MESSAGE, answer.to_dict([mark.to_dict() for mark in marks]))
+        if answer.calls:
+            self._log.write(written)
+            return True
+        self._log.end(EndReason.DONE, written, cut=answer.why == "length")
+        return False
+
+    async def _answer(self, request: ChatRequest) -> Answer:
+        pen = Pen(self._log)
+        async with aclosing(self._chats.chat(self._log.session_id).stream(request)) as stream:
+            async for piece in stream:
+                pen.take(piece)
+        return pen.done()
+
+    def _budget(self, reached: BudgetReached, own: Sequence[Piece]) -> bool:
+        """Asked for once; granted, it goes on with as much again."""
+        status = _decision(own, "")
+        if status is None:
+            question = f"{reached.message} Let it go on with as much again?"
+            self._log.ask(question, call_id="", action={"budget": reached.what})
+            return False
+        if status is ApprovalStatus.DENIED:
+            self._log.end(EndReason.DENIED, error={"message": reached.message, "hint": reached.hint})
+            return False
+        self._chats.allow_more(self._log.session_id)
+        return True
+
+    async def _carry_out(self, call: ToolCall, place: int, own: Sequence[Piece]) -> bool:
+        if not any(piece.kind is PieceKind.CALL and piece.data["call_id"] == call.id for piece in own):
+            self._log.write((PieceKind.CALL, {"call_id": call.id, "name": call.name, "arguments": call.arguments}))
+        try:
+            done = await asyncio.to_thread(carry_out, self._log, self._mode.tools, call, place, own)
+        except NeedsApproval as asked:
+            self._log.ask(str(asked), call_id=call.id, action=action_of(call))
+            return False
+        except Waits as waits:
+            result = {
+                "call_id": call.id,
+                "name": call.name,
+                "ok": True,
+                "text": json.dumps(waits.answer),
+                "writes": False,
+            }
+            self._log.end(EndReason.WAITING, (PieceKind.RESULT, result), wait=waits.wait, wait_for=waits.wait.to_dict())
+            return False
+        self._log.write(*done.pieces, evidence=done.evidence)
+        return True
+
+
+def _last_said(pieces: Sequence[Piece]) -> str:
+    return next((str(p.data["text"]) for p in reversed(pieces) if p.kind is PieceKind.USER), "")
+
+
+def _rounds(own: Sequence[Piece]) -> int:
+    return sum(piece.kind is PieceKind.MESSAGE for piece in own)
+
+
+def _decision(own: Sequence[Piece], call_id: str) -> ApprovalStatus | None:
+    """What a person answered since the last answer of the model; none if nobody was asked."""
+    last = max((piece.seq for piece in own if piece.kind is PieceKind.MESSAGE), default=0)
+    asked = [p for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call_id and p.seq > last]
+    return ApprovalStatus(asked[-1].data["status"]) if asked else None

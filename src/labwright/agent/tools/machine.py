@@ -1,0 +1,26 @@
+"""What there is to run on."""
+
+from __future__ import annotations
+
+from labwright.agent.tools.tool import Deed, Json, Tool
+from labwright.services import cluster
+
+
+def show_cluster(deed: Deed) -> Json:
+    shown = cluster.show(deed.lab)
+    found = {name: value for name, value in shown["cluster"].items() if name not in ("evidence", "partitions", "gpus")}
+    gpus = [
+        {name: gpu[name] for name in ("index", "name", "memory_used_mb", "memory_total_mb", "lease")}
+        for gpu in shown["cluster"]["gpus"]
+    ]
+    partitions = [{name: one[name] for name in ("name", "state", "gpus")} for one in shown["cluster"]["partitions"]]
+    return {**found, "gpus": gpus, "partitions": partitions, "evidence": deed.cite("cluster")}
+
+
+TOOLS = (
+    Tool(
+        name="show_cluster",
+        description="The machine or cluster: its type, GPUs and who holds them, what is recommended.",
+        do=show_cluster,
+    ),
+)

@@ -1,0 +1,68 @@
+"""Waiting without a model: what a session waits for stands in its record, and an event begins its next turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import SYSTEM
+from labwright.domain.clock import now
+from labwright.domain.errors import NotFound
+from labwright.domain.event import Hint
+from labwright.domain.session import PieceKind, Session, SessionStatus, Wait
+from labwright.domain.sweep import SweepStatus
+from labwright.services import runs
+from labwright.store import sessions, sweeps
+
+
+def wake(lab: Lab, seen: Session) -> None:
+    """Begins a turn for what has happened; called again it finds nothing left."""
+    if seen.status is not SessionStatus.IDLE or not _happened(lab, seen):
+        return
+    with lab.db.transaction() as tx:
+        before = sessions.get(tx.connection, seen.id)
+        done = {wait: what for wait, what in _happened(lab, before).items() if before.status is SessionStatus.IDLE}
+        if not done:
+            return
+        left = tuple(wait for wait in before.waits if wait not in done)
+        begun = before.begin_turn(now()).evolve(waits=left)
+        news = [{"note": wait.note, "happened": what} for wait, what in done.items()]
+        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news})])
+        sessions.change(tx, before, begun, str(SYSTEM))
+    lab.publish_hint(Hint("chat", session_id=seen.id))
+
+
+def _happened(lab: Lab, session: Session) -> dict[Wait, list[dict[str, Any]]]:
+    found = {wait: _outcome(lab, wait) for wait in session.waits}
+    return {wait: what for wait, what in found.items() if what}
+
+
+def _outcome(lab: Lab, wait: Wait) -> list[dict[str, Any]]:
+    """Empty while there is still something to wait for."""
+    if wait.sweep_id is not None:
+        return _sweep_outcome(lab, wait.sweep_id)
+    ends = [end for run_id in wait.run_ids if (end := _run_end(lab, run_id))]
+    enough = bool(ends) if wait.any_of_them else len(ends) == len(wait.run_ids)
+    return ends if enough else []
+
+
+def _run_end(lab: Lab, run_id: str) -> dict[str, Any] | None:
+    try:
+        run = runs.get(lab, run_id)
+    except NotFound:
+        return {"run_id": run_id, "status": "deleted"}
+    if not run.is_terminal:
+        return None
+    return {"run_id": run.id, "name": run.name, "status": run.status, "reason": run.status_reason}
+
+
+def _sweep_outcome(lab: Lab, sweep_id: str) -> list[dict[str, Any]]:
+    try:
+        sweep = sweeps.get(lab.db.reader(), sweep_id)
+    except NotFound:
+        return [{"sweep_id": sweep_id, "status": "deleted"}]
+    if sweep.status is SweepStatus.RUNNING and not sweep.is_wild:
+        return []
+    if sweep.is_wild and sweeps.unended_runs(lab.db.reader(), sweep_id):
+        return []
+    return [{"sweep_id": sweep.id, "name": sweep.name, "status": sweep.status, "reason": sweep.status_reason}]

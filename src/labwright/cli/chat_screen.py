@@ -1,0 +1,110 @@
+"""A conversation on a terminal: words as they come, what is done on the way, and what is wrong with the numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from labwright.cli.screen import Screen
+from labwright.cli.words import counted, one_line, shorten
+
+Json = dict[str, Any]
+_ARGUMENTS = 100
+_WHY = {
+    "waiting": "It goes on by itself when that has happened; until then no model is asked.",
+    "stopped": "Stopped.",
+    "rounds": "It took too many rounds of tools and was ended; say `go on` if it should.",
+    "denied": "It ended, since it was not allowed to go on.",
+}
+
+
+class ChatScreen:
+    """Shows pieces one after the other, in the order of the log."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._in_line = False  # whether words stand in the present line
+
+    def show(self, piece: Json) -> None:
+        if self._screen.as_json:
+            self._screen.json_line(piece)
+            return
+        showing = getattr(self, f"_{piece['kind']}", None)
+        if showing is not None:
+            showing(piece["data"])
+
+    def show_again(self, piece: Json) -> None:
+        """Of a conversation that is over: whole messages instead of their parts."""
+        if piece["kind"] == "message" and piece["data"]["text"] and not self._screen.as_json:
+            self._text(piece["data"])
+        if piece["kind"] == "user" and not self._screen.as_json:
+            self._line(f"you: {piece['data']['text']}", "bold")
+        elif piece["kind"] not in ("text", "thinking"):
+            self.show(piece)
+
+    def _text(self, data: Json) -> None:
+        words = _plain(data["text"])
+        self._screen.output(words)
+        self._in_line = not words.endswith("\n")
+
+    def _line(self, text: str, style: str) -> None:
+        if self._in_line:
+            self._screen.output("\n")
+            self._in_line = False
+        for line in text.splitlines():
+            self._screen.say((_plain(line), style))
+
+    def _wake(self, data: Json) -> None:
+        happened = [one for news in data["news"] for one in news["happened"]]
+        names = ", ".join(f"{one.get('run_id') or one.get('sweep_id')} {one['status']}" for one in happened)
+        self._line(f"· woken: {names}", "dim")
+
+    def _call(self, data: Json) -> None:
+        given = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in data["arguments"].items()
+        )
+        self._line(f"· {data['name']} {shorten(one_line(given), _ARGUMENTS)}".rstrip(), "dim")
+
+    def _result(self, data: Json) -> None:
+        if not data["ok"]:
+            self._line(f"  {shorten(one_line(data['text']), _ARGUMENTS)}", "amber")
+
+    def _notice(self, data: Json) -> None:
+        self._line(f"· {data['text']}", "dim")
+
+    def _approval(self, data: Json) -> None:
+        if data["status"] == "pending":
+            self._line(f"? {one_line(data['question'])}", "amber")
+            self._line(f"  labwright approvals answer {data['id']} approve|deny", "dim")
+        else:
+            self._line(f"· {data['status']}", "dim")
+
+    def _message(self, data: Json) -> None:
+        for mark in data["marks"]:
+            self._line(f"⚠ {one_line(mark['text'])}: {one_line(mark['detail'])}", "amber")
+
+    def _end(self, data: Json) -> None:
+        if data["why"] == "failed":
+            self._line(f"✗ {data['error']['message']}", "red")
+            self._line(f"  {data['error']['hint']}", "dim")
+        elif data["why"] in _WHY:
+            self._line(_WHY[data["why"]], "dim")
+        if self._in_line:
+            self._screen.output("\n")
+            self._in_line = False
+
+
+def _plain(text: str) -> str:
+    """What a model says cannot steer the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+
+
+def ask(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def waits_in_words(session: Json) -> str:
+    waits = session["waits"]
+    return f"waits for {counted(len(waits), 'event')}" if waits else ""

@@ -1,0 +1,31 @@
+"""`labwright plan "a goal"` beside `labwright plan show PLAN`: what is no command is the goal of a new plan."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from typer.core import TyperGroup
+
+from labwright.domain.errors import Invalid
+
+NEW = "new"
+_OWN = ("--help",)
+
+
+class PlanGroup(TyperGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *_OWN):
+            self._refuse_a_slip(args[0])
+            args = [NEW, *args]
+        return list(super().parse_args(ctx, args))
+
+    def _refuse_a_slip(self, first: str) -> None:
+        """A single word is more likely a command that was mistyped than a goal."""
+        if first.startswith("-") or not first.strip() or len(first.split()) > 1:
+            return
+        meant = get_close_matches(first, self.commands, n=1)
+        ask = f"Did you mean: labwright plan {meant[0]}" if meant else "A goal is a sentence, in quotes"
+        raise Invalid(
+            f"There is no command {first!r}, and one word is no goal.", hint=f"{ask}. See: labwright plan --help"
+        )

@@ -1,0 +1,116 @@
+"""A conversation: its statuses, and the numbered pieces that everything said and done in it consists of.
+
+The pieces are the truth: they are only ever appended, and what a model is told is made from them anew each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.errors import Conflict
+
+
+class Mode(StrEnum):
+    AGENT = "agent"
+    PLAN = "plan"
+
+
+class SessionStatus(StrEnum):
+    IDLE = "idle"  # it is somebody's turn to speak, or an event's
+    WORKING = "working"  # a turn is under way
+    ASKING = "asking"  # the turn goes on when a person has answered
+
+
+class PieceKind(StrEnum):
+    USER = "user"  # what a person said
+    WAKE = "wake"  # what was waited for has happened
+    TEXT = "text"  # part of an answer, as it arrives
+    THINKING = "thinking"
+    CALL = "call"  # a tool is called
+    RESULT = "result"  # what it answered
+    EVIDENCE = "evidence"  # numbers that an answer may cite, with where they come from
+    APPROVAL = "approval"  # a person is asked, or has answered
+    MESSAGE = "message"  # an answer of the model, whole, with what is wrong with its numbers
+    NOTICE = "notice"  # something worth knowing, in words
+    END = "end"  # of a turn, and why
+
+
+class EndReason(StrEnum):
+    DONE = "done"
+    WAITING = "waiting"  # an event wakes the session; until then no model is asked
+    STOPPED = "stopped"
+    FAILED = "failed"
+    ROUNDS = "rounds"  # too many rounds of tools in one turn
+    DENIED = "denied"  # a person did not allow what it needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    session_id: str
+    seq: int
+    turn: int
+    kind: PieceKind
+    time: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What wakes a session: runs that have ended, or a sweep that no longer runs."""
+
+    run_ids: tuple[str, ...] = ()
+    sweep_id: str | None = None
+    any_of_them: bool = False
+    note: str = ""  # what is to be done then, in the words of whoever waits
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Wait:
+        return cls(**{**data, "run_ids": tuple(data["run_ids"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    id: str
+    title: str
+    created_at: str
+    created_by: str
+    updated_at: str
+    mode: Mode = Mode.AGENT
+    status: SessionStatus = SessionStatus.IDLE
+    turn: int = 0
+    last_seq: int = 0  # of its newest piece
+    evidence: int = 0  # how many pieces of evidence were minted
+    waits: tuple[Wait, ...] = ()
+
+    def begin_turn(self, at: str, mode: Mode | None = None) -> Session:
+        if self.status is SessionStatus.WORKING:
+            raise Conflict(f"Session {self.id} is at work.", hint="Wait for its answer, or stop it first.")
+        if self.status is SessionStatus.ASKING:
+            raise Conflict(
+                f"Session {self.id} waits for an answer of a person.",
+                hint="Answer it (`labwright approvals`), or stop the session.",
+            )
+        return replace(self, status=SessionStatus.WORKING, turn=self.turn + 1, updated_at=at, mode=mode or self.mode)
+
+    def evolve(self, **facts: Any) -> Session:
+        return replace(self, **facts)
+
+    def to_dict(self) -> dict[str, Any]:
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**data, "waits": [wait.to_dict() for wait in self.waits]}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Session:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["mode"] = Mode(known["mode"])
+        known["status"] = SessionStatus(known["status"])
+        known["waits"] = tuple(Wait.from_dict(wait) for wait in known.get("waits", ()))
+        return cls(**known)

@@ -1,0 +1,33 @@
+"""The plan document and the IR say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from labwright.domain.plan_reader import read
+from labwright.planning.checks.subject import Found, Subject
+from labwright.planning.plan_values import write_value
+
+_HINT = "Change the plan and compile it again, so that both say the same."
+
+
+def check_plan_document(subject: Subject) -> Iterator[Found]:
+    document = read((subject.folder / "plan/implementation_plan.md").read_text("utf-8", "replace"))
+    for fault in document.faults:
+        place = f"plan/implementation_plan.md:{fault.line}"
+        yield Found(code="plan_format", place=place, message=fault.message, hint=fault.hint)
+    grid, sections = subject.ir.workflow.grid, document.sections
+    planned = {row.name: row.values for row in sections.parameters}
+    compiled = {p.flag: tuple(write_value(value) for value in p.values) for p in grid.parameters}
+    if planned != compiled:
+        words = f"The plan sweeps {planned}, the IR {compiled}."
+        yield Found(code="plan_ir_mismatch", place="Parameters to Sweep", message=words, hint=_HINT)
+    primary = sections.metrics.primary
+    if primary is None or primary.name != grid.metric.name:
+        words = f"The IR decides by {grid.metric.name}, the plan by {primary.name if primary else 'nothing'}."
+        yield Found(code="plan_ir_mismatch", place="Metrics", message=words, hint=_HINT)
+    runs = re.match(r"\d+", sections.estimated_effort.runs)
+    if runs is None or int(runs[0]) != grid.size:
+        words = f"The plan counts {sections.estimated_effort.runs!r} runs, the grid makes {grid.size}."
+        yield Found(code="plan_ir_mismatch", place="Estimated Effort", message=words, hint=_HINT)

@@ -1,0 +1,93 @@
+"""One compilation, from what was asked for to a workspace that waits for its review, or may run.
+
+The plan's record says that it is under way until the last line here: after a kill it is called again, and goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import SYSTEM, Actor
+from labwright.domain.clock import now
+from labwright.domain.errors import LabwrightError
+from labwright.domain.plan import Plan
+from labwright.domain.plan_reader import read
+from labwright.planning.earlier_work import earlier_work
+from labwright.planning.news import node_news
+from labwright.planning.nodes import Planning
+from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.rehearsal import Rehearse, rehearse_on
+from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
+from labwright.planning.rules import offline_model
+from labwright.planning.scan import scan_project
+from labwright.planning.state import PlanState, change_state
+from labwright.services import plans
+from labwright.store import plans as stored
+from labwright.workspace import PlanWorkspaceHandle
+
+_LONGEST_TITLE = 200
+
+
+def compile_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+    handle = plans.folder_of(lab, plan.id)
+    try:
+        state = _run(lab, plan, handle, stopping)
+    except LabwrightError as error:
+        words = f"{error.message} {error.hint}".strip()
+        state = change_state(handle, status="failed", error=words, ready_for_run=False)
+    finish(lab, plan, state)
+
+
+def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
+    why = "" if state.ready_for_run else state.error or f"it is {state.status.replace('_', ' ')}"
+    if state.ready_for_run and state.approval and state.approval.automatic:
+        why = f"without a review, as {state.approval.by} wanted it"
+
+    def compiled(plan: Plan) -> Plan:
+        return plan.compiled(ready=state.ready_for_run, why=why, at=now())
+
+    plans.change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
+
+
+def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, stopping: threading.Event) -> PlanState:
+    request, actor = read_request(handle) or CompileRequest(), Actor.of(plan.compiling_by)
+    rehearse = rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping)
+    planning = _planning(lab, plan, handle, request, rehearse)
+    tell = node_news(lab, plan.id, actor, stopping)
+    state = run_pipeline(planning, tell)
+    _save_document(lab, handle)
+    if request.auto_approve and state.status == "waiting_for_review" and state.validated:
+        approve(handle, planning.scan, state.validated_digest, request.auto_approve, automatic=True)
+        state = run_pipeline(planning, tell)
+    return state
+
+
+def _planning(
+    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, rehearse: Rehearse
+) -> Planning:
+    scan = scan_project(lab.paths.project)
+    return Planning(
+        handle=handle,
+        scan=scan,
+        cluster=lab.cluster.current,
+        model=offline_model(),
+        goal=request.words(plan.goal),
+        report=request.report(handle),
+        plan=request.source(handle),
+        rehearse=rehearse,
+        history=earlier_work(lab, scan, plan.id),
+    )
+
+
+def _save_document(lab: Lab, handle: PlanWorkspaceHandle) -> None:
+    """What planning wrote becomes a version like any other."""
+    if not handle.paths.text.exists():
+        return
+    text = handle.paths.text.read_bytes().decode()
+    plan = stored.get(lab.db.reader(), handle.id)
+    if text != stored.version(lab.db.reader(), plan.id, plan.version).raw_markdown:
+        title = read(text).sections.title[:_LONGEST_TITLE] or plan.title
+        plans.update(lab, plan.id, {"raw_markdown": text, "title": title}, SYSTEM, while_compiling=True)
+    request = read_request(handle) or CompileRequest()
+    write_request(handle, request.model_copy(update={"drafted": hash_of(text)}))

@@ -1,0 +1,51 @@
+"""One execution of an approved plan, to its end. Until then the plan is `executing`: a restart goes on with it."""
+
+from __future__ import annotations
+
+import threading
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import SYSTEM, Actor
+from labwright.domain.clock import now
+from labwright.domain.errors import LabwrightError
+from labwright.domain.plan import Plan, PlanStatus
+from labwright.planning.news import step_news
+from labwright.planning.run_mode import run_plan
+from labwright.planning.scan import scan_project
+from labwright.planning.state import read_state
+from labwright.planning.stopping import stop_what_it_started
+from labwright.services import plans
+from labwright.store import plans as stored
+
+
+def execute_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+    handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.executed_by)
+    handoff = read_state(handle).handoff
+    if handoff is None:
+        finish(lab, plan.id, "its handoff is gone")
+        return
+    tell = step_news(lab, plan.id, actor, lambda: _stop_if_unwanted(lab, plan.id))
+    try:
+        outcome = run_plan(lab, handle, handoff, scan_project(lab.paths.project), actor, tell, stopping)
+    except LabwrightError as error:
+        finish(lab, plan.id, f"{error.message} {error.hint}".strip())
+        return
+    if not outcome.suspended:
+        finish(lab, plan.id, "" if outcome.completed else outcome.reason)
+
+
+def _stop_if_unwanted(lab: Lab, plan_id: str) -> None:
+    """Somebody stopped the plan just when a step was about to begin."""
+    if stored.get(lab.db.reader(), plan_id).status is not PlanStatus.EXECUTING:
+        stop_what_it_started(lab, plan_id, SYSTEM)
+
+
+def finish(lab: Lab, plan_id: str, failure: str) -> None:
+    status = PlanStatus.FAILED if failure else PlanStatus.COMPLETED
+
+    def ended(plan: Plan) -> Plan:
+        if plan.status is not PlanStatus.EXECUTING:
+            return plan  # stopped meanwhile
+        return plan.move(status, at=now(), reason=failure)
+
+    plans.change(lab, plan_id, ended, SYSTEM)

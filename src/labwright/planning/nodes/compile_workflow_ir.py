@@ -1,0 +1,13 @@
+"""CompileWorkflowIR: the tasks, what they exchange, and the grid."""
+
+from __future__ import annotations
+
+from labwright.planning.compile_ir import workflow_of
+from labwright.planning.ir import write_workflow
+from labwright.planning.nodes.planning import Planning, hash_of
+
+
+def compile_workflow_ir(planning: Planning) -> str:
+    workflow = workflow_of(planning.draft())
+    write_workflow(planning.handle, workflow)
+    return hash_of(workflow.model_dump_json())

@@ -1,0 +1,33 @@
+"""FinalHandoffCheck: everything again, on the bytes as they now are; nothing else sets `ready_for_run`."""
+
+from __future__ import annotations
+
+from labwright.domain.clock import now
+from labwright.domain.errors import Conflict
+from labwright.planning.checks import check_workspace
+from labwright.planning.checks.subject import MODULE, SOURCE_ROOT, SYMBOL
+from labwright.planning.digest_facts import current_digest
+from labwright.planning.nodes.planning import Planning
+from labwright.planning.state import PlanRunHandoff, change_state, read_state
+
+
+def final_handoff_check(planning: Planning) -> str:
+    state = read_state(planning.handle)
+    digest = current_digest(planning.handle, planning.scan)
+    if state.approval is None or digest.value != state.approval.digest:
+        raise Conflict("The workspace is not what was approved.", hint="Review it again.")
+    found = check_workspace(planning.handle, planning.scan, digest)
+    if found:
+        raise Conflict(f"It does not pass: {found[0].message}", hint="See validation/report.md.")
+    planning.handle.keep_copy(digest)
+    handoff = PlanRunHandoff(
+        plan_id=planning.handle.id,
+        digest=digest.value,
+        source_root=SOURCE_ROOT,
+        module=MODULE,
+        symbol=SYMBOL,
+        validation={"digest": digest.value, "passed": True},
+        created_at=now(),
+    )
+    change_state(planning.handle, ready_for_run=True, validated=True, handoff=handoff)
+    return digest.value

@@ -1,0 +1,96 @@
+"""All that the nodes share, and how they write into the workspace."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from labwright.domain.cluster import Cluster
+from labwright.llm import Answer, Model, Request, Tier
+from labwright.llm.model import Value
+from labwright.planning.drafts import ExperimentDraft
+from labwright.planning.history import History
+from labwright.planning.rehearsal import Rehearse
+from labwright.planning.scan import ProjectScan
+from labwright.planning.state import NodeUsage, change_state, read_state
+from labwright.workspace import PlanWorkspaceHandle
+
+ModelPolicy = Mapping[str, Tier | str | Model]  # a node: how able a model it needs, or which
+_DRAFT = "report/draft.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """What a plan is made from and with."""
+
+    handle: PlanWorkspaceHandle
+    scan: ProjectScan
+    cluster: Cluster
+    model: Model
+    goal: str
+    plan: str = ""  # the text of a saved plan to start from
+    report: str = ""  # the text of a report that the goal is about
+    rehearse: Rehearse | None = None  # it takes a server
+    history: History | None = None  # None: nobody can tell, as without a server
+    model_policy: ModelPolicy = field(default_factory=dict)  # by node; others ask `model` for its most able tier
+
+    @property
+    def request(self) -> str:
+        """What is asked for, in words. A report speaks for itself only where there is no goal."""
+        return self.goal if self.goal.strip() or self.plan else self.report
+
+    def ask(self, node: str, wanted: type[Value], **given: Any) -> Value:
+        return self.note(node, self.answer(node, wanted, **given))
+
+    def answer(self, node: str, wanted: type[Value], **given: Any) -> Answer[Value]:
+        """Changes nothing, so several may be asked for at once; whoever has it notes it."""
+        feedback = read_state(self.handle).feedback.get(node, "")
+        facts = {"scan": self.scan, "plan": self.plan, "report": self.report, "history": self.history, **given}
+        model, tier = self._chosen(node)
+        found = model.answer(Request(node=node, wanted=wanted, given=facts, feedback=feedback, tier=tier))
+        if not isinstance(found.value, wanted):
+            raise TypeError(f"{found.model} answered {node} with {type(found.value).__name__}, not {wanted.__name__}")
+        return found
+
+    def note(self, node: str, answer: Answer[Value]) -> Value:
+        """Tokens and cost stand in the manifest as soon as the answer is there."""
+        usage = read_state(self.handle).usage
+        spent = usage.get(node, NodeUsage()).with_answer(answer.model, answer.usage)
+        change_state(self.handle, usage={**usage, node: spent})
+        return answer.value
+
+    def _chosen(self, node: str) -> tuple[Model, Tier]:
+        choice = self.model_policy.get(node, Tier.LARGE)
+        return (self.model, Tier(choice)) if isinstance(choice, str) else (choice, Tier.LARGE)
+
+    def keep(self, path: str, text: str) -> str:
+        """Write a file of the workspace; the hash of it."""
+        self.handle.write(path, text.encode())
+        return hash_of(text)
+
+    def keep_generated(self, path: str, text: str) -> str:
+        """The same of a text that a model wrote: what a person makes of it later can be told from it."""
+        generated = read_state(self.handle).generated
+        change_state(self.handle, generated={**generated, path: hash_of(text)})
+        return self.keep(path, text)
+
+    def keep_draft(self, draft: ExperimentDraft) -> None:
+        self.keep(_DRAFT, as_yaml(draft.model_dump(mode="json")))
+
+    def draft(self) -> ExperimentDraft:
+        return ExperimentDraft(**yaml.safe_load(self.handle.read(_DRAFT)))
+
+
+Node = Callable[[Planning], str]
+
+
+def hash_of(*texts: str) -> str:
+    return hashlib.sha256("".join(texts).encode()).hexdigest()
+
+
+def as_yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)

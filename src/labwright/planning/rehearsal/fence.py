@@ -1,0 +1,56 @@
+"""The sandbox of a rehearsal: the machine read-only, a copy in the project's place, no network, nothing that is secret.
+
+It runs the project's own script as its own user, so it holds less back than the one for generated code: what that user
+may read, the script can read, except the places below.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from labwright.compute.lab import Lab
+from labwright.planning.rehearsal.project_copy import DATA
+
+_SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".config/gcloud", ".config/gh")
+_SECRET_FILES = (".netrc", ".git-credentials", ".pypirc", ".pgpass", ".bash_history", ".zsh_history")
+_MEMORY_MB = 16384
+_PROCESSES = 512
+# Nothing answers there, and waiting for it would look like a script that hangs.
+_OFFLINE = {"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+_NOT_FOR_IT = ("LABWRIGHT_SERVER_URL", "LABWRIGHT_RUN_TOKEN")
+_RUN_DIR = '"$LABWRIGHT_RUN_DIR"'  # the shell of the run fills it in: what the script logs goes there
+
+
+def fenced(lab: Lab, project: Path, copy: Path, command: str, *, gpus: bool) -> str:
+    """One line for the shell of a run."""
+    inside = [
+        *("--ro-bind", "/", "/", "--proc", "/proc"),
+        *(("--dev-bind", "/dev", "/dev") if gpus else ("--dev", "/dev")),
+        *("--tmpfs", "/tmp", "--tmpfs", "/dev/shm"),  # noqa: S108
+        *_without_secrets(),
+        *("--ro-bind", str(project), DATA, "--tmpfs", f"{DATA}/{lab.paths.state.name}"),
+        *("--bind", str(copy), str(project), "--ro-bind", str(lab.paths.python_path), str(lab.paths.python_path)),
+    ]
+    held = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"]
+    held += ["--cap-drop", "ALL", "--chdir", str(project), "--"]
+    limits = ["prlimit", f"--data={_MEMORY_MB << 20}", f"--nproc={_PROCESSES}", "--core=0", "--"]
+    variables = [f"{name}={value}" for name, value in _OFFLINE.items()]
+    without = [word for name in _NOT_FOR_IT for word in ("-u", name)]
+    words = ["env", *without, *variables, shutil.which("bwrap") or "bwrap", *inside]
+    rest = [*held, *limits, "bash", "-c", command]
+    return f"exec {shlex.join(words)} --bind {_RUN_DIR} {_RUN_DIR} {shlex.join(rest)}"
+
+
+def _without_secrets() -> list[str]:
+    home = os.path.expanduser("~")
+    words: list[str] = []
+    for name in _SECRET_FOLDERS:
+        if os.path.isdir(f"{home}/{name}"):
+            words += ["--tmpfs", f"{home}/{name}"]
+    for name in _SECRET_FILES:
+        if os.path.isfile(f"{home}/{name}"):
+            words += ["--ro-bind", "/dev/null", f"{home}/{name}"]
+    return words

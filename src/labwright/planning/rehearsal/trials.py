@@ -1,0 +1,134 @@
+"""The runs of one rehearsal: started in a throw-away copy, waited for, cleared up.
+
+What it makes is named by a token that a kill leaves behind, so that it goes on and not anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.cluster import ClusterType
+from labwright.domain.errors import Conflict
+from labwright.domain.ids import RUN, id_of
+from labwright.domain.run import REHEARSAL, Run, RunStatus
+from labwright.planning.ir import PlanIR
+from labwright.planning.last_words import last_words
+from labwright.planning.rehearsal.code_paths import Config
+from labwright.planning.rehearsal.fence import fenced
+from labwright.planning.rehearsal.project_copy import make_copy
+from labwright.planning.rehearsal.record import RehearsedRun
+from labwright.planning.rehearsal.shortening import Shortening
+from labwright.planning.scan import ProjectScan
+from labwright.planning.waiting import wait_for
+from labwright.services import runs as run_verbs
+from labwright.services.new_run import NewRun
+from labwright.store import runs
+from labwright.workflow import Configuration, Experiment
+from labwright.workspace import PlanWorkspaceHandle
+
+_PATIENCE_SECONDS = 600.0  # for the queue of a busy machine
+_PENDING = "validation/rehearsal.pending.json"
+_WORDS = 6
+
+
+class Trials:
+    def __init__(
+        self, lab: Lab, actor: Actor, handle: PlanWorkspaceHandle, scan: ProjectScan, ir: PlanIR, seconds: float
+    ) -> None:
+        self._lab, self._actor, self._handle, self._scan, self._ir = lab, actor, handle, scan, ir
+        self._seconds = seconds
+        self._token = _token(handle)
+        self._copy = lab.paths.rehearsals / self._token
+        self._experiment = Experiment(ir.experiment.id, ir.experiment.command, switches=ir.experiment.switches)
+        self._made: list[str] = []
+        if not self._copy.exists():
+            self._copy.parent.mkdir(mode=0o700, exist_ok=True)
+            make_copy(Path(scan.folder), self._copy)
+
+    def start(self, config: Config, short: Shortening | None, amount: object) -> None:
+        """So long as `amount` says, or as the time limit does."""
+        seeds = self._ir.workflow.grid.seeds
+        seed = seeds[0] if seeds else None
+        command = self._experiment.command_for(Configuration(config, seed), {})
+        if short is not None:
+            command = short.apply(command, amount, self._scan.environment.activation)
+        on_gpus = self._lab.cluster.current.type is ClusterType.LOCAL_GPU
+        wanted = NewRun(
+            id=self._id(config, short, amount),
+            name=f"rehearsal of {self._ir.experiment.id}",
+            command=fenced(self._lab, Path(self._scan.folder), self._copy, command, gpus=on_gpus),
+            plan_id=self._handle.id,
+            tags=(REHEARSAL,),
+            params=config,
+            seed=seed,
+            workdir=str(self._copy),
+            gpus=self._ir.experiment.resources.gpus or None,
+            time_limit_seconds=self._seconds,
+            auto_start=True,
+        )
+        self._made.append(run_verbs.create(self._lab, wanted, self._actor).id)
+
+    def finish(
+        self, config: Config, short: Shortening | None, amount: object, stopping: threading.Event
+    ) -> RehearsedRun:
+        run = self._ended(self._id(config, short, amount), stopping)
+        over_time = run.status_reason == "time_limit"
+        failed = run.status is not RunStatus.FINISHED and not over_time
+        return RehearsedRun(
+            run_id=run.id,
+            params=run.params,
+            seed=run.seed,
+            shortened_by=short.words(amount) if short else "",
+            status=str(run.status),
+            over_time=over_time,
+            seconds=round(float(run.usage.get("wall_seconds", 0.0)), 2),
+            memory_mb=run.usage.get("max_memory_mb"),
+            said=(last_words(self._lab, run, _WORDS) or run.error or run.status_reason) if failed else "",
+        )
+
+    def clear_up(self) -> None:
+        for run_id in self._made:
+            with contextlib.suppress(Conflict):  # most have ended
+                run_verbs.stop(self._lab, run_id, self._actor, "the rehearsal is over")
+        shutil.rmtree(self._copy, ignore_errors=True)
+        (self._handle.paths.dir / _PENDING).unlink(missing_ok=True)
+
+    def _id(self, config: Config, short: Shortening | None, amount: object) -> str:
+        length = short.words(amount) if short else ""
+        return id_of(RUN, json.dumps([self._token, config, length], sort_keys=True).encode())
+
+    def _ended(self, run_id: str, stopping: threading.Event) -> Run:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+
+        def look() -> Run | None:
+            run = runs.get(self._lab.db.reader(), run_id)
+            if run.is_terminal:
+                return run
+            if time.monotonic() > deadline:
+                raise Conflict(f"{run_id} is still {run.status}: the machine is busy with other runs.")
+            return None
+
+        return wait_for(self._lab, look, stopping)
+
+
+def _token(handle: PlanWorkspaceHandle) -> str:
+    """Of the rehearsal that a kill interrupted, else a new one."""
+    try:
+        known = json.loads(handle.read(_PENDING))["token"]
+        return known if isinstance(known, str) and known.isalnum() else _new_token(handle)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return _new_token(handle)
+
+
+def _new_token(handle: PlanWorkspaceHandle) -> str:
+    token = secrets.token_hex(8)
+    handle.write(_PENDING, json.dumps({"token": token}).encode())
+    return token

@@ -1,0 +1,117 @@
+"""An experiment as a sweep: exactly the runs that it declares, each with its own command; then what they came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.domain.ids import SWEEP
+from labwright.domain.run import Run
+from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
+from labwright.planning.carriers import note_carrier
+from labwright.planning.counted_runs import counted_runs
+from labwright.planning.run_mode.execution import Execution, StepFailed, plain
+from labwright.services import sweeps as sweep_verbs
+from labwright.services.new_run import NewRun
+from labwright.services.new_sweep import ListedRun, NewSweep
+from labwright.store import sweeps
+from labwright.workflow import Experiment, ExperimentResult, ExperimentRun, Sealed, Step
+
+_MACHINE = "system/"  # what the monitor samples, not what the command reports
+_NAME_LENGTH = 120
+
+
+def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) -> ExperimentResult:
+    experiment = step.work
+    assert isinstance(experiment, Experiment)
+    execution.check_approved()
+    sweep_id = execution.id_for(SWEEP, step.id, inputs)
+    values = {name: plain(value.encoded) for name, value in inputs.items()}
+    made = sweep_verbs.create(execution.lab, _wanted(execution, step, sweep_id, values), execution.actor)
+    note_carrier(execution.handle, step.id, made.id)
+    execution.tell("launched", step=step.id, sweep_id=made.id)
+    ended = execution.wait_for(_Watch(execution, step.id, made.id).ended)
+    if ended.status is SweepStatus.STOPPED:
+        raise StepFailed(f"{ended.id} was stopped before all of its runs had ended")
+    return result_of(execution.lab, ended, experiment)
+
+
+def _wanted(execution: Execution, step: Step, sweep_id: str, values: Mapping[str, Any]) -> NewSweep:
+    experiment: Experiment = step.work
+    resources = experiment.resources
+    return NewSweep(
+        id=sweep_id,
+        name=f"{execution.title} · {experiment.name}"[:_NAME_LENGTH],
+        goal=execution.title,
+        base_command=experiment.command,
+        parameters={name: list(given) for name, given in experiment.grid.items()},
+        method=SweepMethod.GRID,
+        metric=metric_of(experiment),
+        seeds=tuple(experiment.seeds),
+        max_runs=experiment.max_runs,
+        listed=listed_runs(experiment, values),
+        auto_start=True,
+        common=NewRun(
+            command=experiment.command,
+            plan_id=execution.handle.id,
+            tags=("plan", step.id),
+            workdir=execution.scan.folder,
+            gpus=resources.gpus or None,
+            cpus=resources.cpus,
+            memory_mb=None if resources.memory_gb is None else int(resources.memory_gb * 1024),
+            time_limit_seconds=resources.time_limit_seconds,
+        ),
+    )
+
+
+def metric_of(experiment: Experiment) -> dict[str, Any] | None:
+    metric = experiment.metric
+    if metric is None:
+        return None
+    return {"key": metric.name, "goal": "max" if metric.direction == "maximize" else "min", "use": "last"}
+
+
+def listed_runs(experiment: Experiment, values: Mapping[str, Any]) -> tuple[ListedRun, ...]:
+    """As the experiment itself has them: the grid, its seeds, and the baseline where the grid does not hold it."""
+    return tuple(
+        ListedRun(params=dict(one.params), seed=one.seed, command=experiment.command_for(one, values))
+        for one in experiment.configurations()
+    )
+
+
+class _Watch:
+    """Looks for the end of a sweep. A paused one waits for somebody's answer, and so do we; that is told once."""
+
+    def __init__(self, execution: Execution, step_id: str, sweep_id: str) -> None:
+        self._execution, self._step_id, self._sweep_id = execution, step_id, sweep_id
+        self._told = ""
+
+    def ended(self) -> Sweep | None:
+        found = sweeps.get(self._execution.lab.db.reader(), self._sweep_id)
+        if found.status is SweepStatus.PAUSED and found.status_reason != self._told:
+            self._execution.tell("paused", step=self._step_id, sweep_id=found.id, reason=found.status_reason)
+        self._told = found.status_reason if found.status is SweepStatus.PAUSED else ""
+        return found if found.status in ENDED else None
+
+
+def result_of(lab: Lab, sweep: Sweep, experiment: Experiment) -> ExperimentResult:
+    """Runs that failed are in it with their status: one of them spoils its own configuration only."""
+    metric = experiment.metric
+    assert metric is not None, "validation refuses an experiment without a metric"
+    decisive = sweeps.metric_values(lab.db.reader(), sweep.id, {"key": metric.name, "goal": "min"})
+    found = [_as_result(run, metric.name, decisive.get(run.id)) for run in counted_runs(lab, sweep.id)]
+    return {"runs": found, "metric": metric.name, "direction": metric.direction}
+
+
+def _as_result(run: Run, metric: str, decisive: float | None) -> ExperimentRun:
+    reported = {key: known["last"] for key, known in run.summary.items() if not key.startswith(_MACHINE)}
+    if decisive is not None:
+        reported[metric] = decisive
+    metrics = {key: float(value) for key, value in reported.items() if _is_finite(value)}
+    return {"run_id": run.id, "params": run.params, "seed": run.seed, "status": str(run.status), "metrics": metrics}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

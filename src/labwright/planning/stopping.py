@@ -1,0 +1,21 @@
+"""Ending what an execution started: its sweeps, and its runs outside of them."""
+
+from __future__ import annotations
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.sweep import SweepStatus
+from labwright.services import runs as run_verbs
+from labwright.services import sweeps as sweep_verbs
+from labwright.store import runs, sweeps
+
+
+def stop_what_it_started(lab: Lab, plan_id: str, actor: Actor) -> None:
+    reader = lab.db.reader()
+    for status in (SweepStatus.RUNNING, SweepStatus.PAUSED):
+        for sweep in sweeps.with_status(reader, status):
+            if sweep.plan_id == plan_id:
+                sweep_verbs.stop(lab, sweep.id, actor)
+    for run in runs.of_plan(reader, plan_id):
+        if not run.is_terminal and run.sweep_id is None:
+            run_verbs.stop(lab, run.id, actor)

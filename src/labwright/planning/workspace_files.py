@@ -1,0 +1,143 @@
+"""The files of a plan's workspace: what there is, reading one, and the edits that a reviewer may make."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
+from labwright.domain.errors import Conflict, Invalid, NotFound, TooLarge
+from labwright.planning.digest_facts import current_digest
+from labwright.planning.plan_views import View, planning_view
+from labwright.planning.request import hash_of
+from labwright.planning.results.write import REPORT
+from labwright.planning.scan import scan_project
+from labwright.planning.state import read_state
+from labwright.planning.verbs import edit, withdraw_approval
+from labwright.services import plans
+from labwright.store import plans as stored
+from labwright.workspace import PlanWorkspaceHandle, what_changed
+from labwright.workspace.names import inside
+
+LONGEST_FILE = 1 << 20
+DOCUMENT = "plan/implementation_plan.md"
+_SHOWN = ("plan", "report", "ir", "src", "tests", "validation", "results")
+# Text that a person reviews and may mend. Not what only the server writes: reports, validation, results.
+_EDITABLE = re.compile(r"ir/(?:tasks/)?\w+\.yaml|src/experiment/(?:\w+/)*\w+\.py|tests/\w+\.py")
+_CACHES = {"__pycache__", ".pytest_cache"}
+
+
+def workspace_view(lab: Lab, plan_id: str) -> View:
+    """What there is to review, with the digest of the bytes as they now are."""
+    plan = stored.get(lab.db.reader(), plan_id)
+    handle = plans.folder_of(lab, plan_id)
+    state = read_state(handle)
+    digest = current_digest(handle, scan_project(lab.paths.project))
+    agreed = state.approval.digest if state.approval else ""
+    return {
+        "plan_id": plan_id,
+        "digest": digest.value,
+        "changed_since_approval": what_changed(handle.listing(agreed), digest) if agreed else [],
+        "changed_since_validation": bool(state.validated_digest) and state.validated_digest != digest.value,
+        "planning": planning_view(handle, plan.compiling_by),
+        "manifest": handle.manifest(),
+        "files": [_entry(handle, path, digest.files) for path in _files(handle.paths.dir)],
+        "validation": _yaml_of(handle, "validation/report.yaml"),
+        "rehearsal": _yaml_of(handle, "validation/rehearsal.yaml"),
+    }
+
+
+def _files(folder: Path) -> list[str]:
+    found = []
+    for top in _SHOWN:
+        for path, folders, names in os.walk(folder / top):
+            folders[:] = sorted(name for name in folders if name not in _CACHES)
+            found += [str(Path(path, name).relative_to(folder)) for name in sorted(names)]
+    return found
+
+
+def _entry(handle: PlanWorkspaceHandle, path: str, covered: dict[str, str]) -> dict[str, Any]:
+    size = os.lstat(handle.paths.dir / path).st_size
+    return {"path": path, "size": size, "sha256": covered.get(path, ""), "editable": is_editable(path)}
+
+
+def is_editable(path: str) -> bool:
+    return path == DOCUMENT or _EDITABLE.fullmatch(path) is not None
+
+
+def _yaml_of(handle: PlanWorkspaceHandle, path: str) -> dict[str, Any] | None:
+    try:
+        found = yaml.safe_load(handle.read(path))
+    except FileNotFoundError:
+        return None
+    except (yaml.YAMLError, ValueError) as error:
+        raise Conflict(f"{path} cannot be read: {error}.", hint="Have the plan validated again.") from error
+    return found if isinstance(found, dict) else None
+
+
+def read_file(lab: Lab, plan_id: str, path: str) -> View:
+    stored.get(lab.db.reader(), plan_id)
+    text = _text_of(plans.folder_of(lab, plan_id), path)
+    return {"path": path, "content": text, "sha256": hash_of(text), "editable": is_editable(path)}
+
+
+def _text_of(handle: PlanWorkspaceHandle, path: str) -> str:
+    if path.split("/")[0] not in _SHOWN:
+        raise NotFound(f"There is no {path[:200]!r} to read.", hint="GET /plans/{plan_id}/workspace lists the files.")
+    file = inside(handle.paths.dir, path)
+    try:
+        if file.stat().st_size > LONGEST_FILE:
+            raise TooLarge(f"{path} is larger than {LONGEST_FILE >> 20} MB.", hint="Read it where it lies.")
+        return file.read_bytes().decode()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise NotFound(f"There is no file {path}.", hint="GET /plans/{plan_id}/workspace lists the files.") from error
+    except UnicodeDecodeError as error:
+        raise Conflict(f"{path} is not text.", hint="Read it where it lies.") from error
+
+
+def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | None, actor: Actor) -> View:
+    """A reviewer's edit: it takes an approval back, and counts once it was validated. `based_on`: hash of what was
+    edited."""
+    if not is_editable(path):
+        raise Invalid(
+            f"{path[:200]!r} is not a file that can be edited.",
+            hint=f"Editable are {DOCUMENT}, ir/*.yaml, src/experiment/**.py and tests/*.py.",
+        )
+    if len(content.encode()) > LONGEST_FILE:
+        raise TooLarge(f"A file may have {LONGEST_FILE >> 20} MB at most.", hint="Make it smaller.")
+    with lab.plan_lock:
+        plan = stored.get(lab.db.reader(), plan_id)
+        plan.check_editable()
+        plan.check_free()
+        handle = plans.folder_of(lab, plan_id)
+        _check_base(handle, path, based_on)
+        if path == DOCUMENT:
+            edit(lab, plan_id, {"raw_markdown": content}, actor, None)
+        else:
+            withdraw_approval(lab, plan_id, f"{path} was edited", actor)
+            handle.write(path, content.encode())
+    return read_file(lab, plan_id, path)
+
+
+def _check_base(handle: PlanWorkspaceHandle, path: str, based_on: str | None) -> None:
+    file = inside(handle.paths.dir, path)
+    if based_on is not None and (not file.exists() or hash_of(file.read_bytes().decode()) != based_on):
+        raise Conflict(f"{path} was changed meanwhile.", hint="Look at it again and make your change there.")
+
+
+def results_view(lab: Lab, plan_id: str) -> View:
+    """The report of an execution, and the files beside it."""
+    plan = stored.get(lab.db.reader(), plan_id)
+    handle = plans.folder_of(lab, plan_id)
+    try:
+        text = _text_of(handle, REPORT)
+    except NotFound as error:
+        hint = f"Execute it first: labwright plan execute {plan_id}"
+        raise NotFound(f"Plan {plan_id} is {plan.status} and has no report yet.", hint=hint) from error
+    files = [_entry(handle, path, {}) for path in _files(handle.paths.dir) if path.startswith("results/")]
+    return {"plan_id": plan_id, "markdown": text, "files": files}

@@ -1,0 +1,72 @@
+"""What comes in and goes out over HTTP about conversations, approvals and memories."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from labwright.domain.session import Mode, PieceKind, SessionStatus
+from labwright.server.models import Id, In, Name, Text
+
+Said = Annotated[Text, Field(max_length=200_000, pattern=r"\S")]  # not only spaces
+Note = Annotated[Text, Field(max_length=4000, pattern=r"\S")]
+
+
+class SessionIn(In):
+    title: Name | None = Field(None, description="defaults to the first thing that is said")
+    mode: Mode = Mode.AGENT
+
+
+class SessionPatch(In):
+    title: Name | None = None
+    mode: Mode | None = None
+
+
+class WaitOut(BaseModel):
+    run_ids: list[str]
+    sweep_id: str | None
+    any_of_them: bool
+    note: str
+
+
+class SessionOut(BaseModel):
+    id: str
+    title: str
+    mode: Mode
+    status: SessionStatus
+    turn: int
+    last_seq: int
+    waits: list[WaitOut]
+    created_at: str
+    created_by: str
+    updated_at: str
+
+
+class PieceOut(BaseModel):
+    session_id: str
+    seq: int
+    turn: int
+    kind: PieceKind
+    time: str
+    data: dict[str, Any]
+
+
+class ChatIn(In):
+    session_id: Id | None = Field(None, description="without one a new session begins")
+    message: Said
+    mode: Mode | None = Field(None, description="`agent` or `plan`; holds from this turn on")
+
+
+class ApprovalAnswer(In):
+    approved: bool
+    reason: Annotated[Text, Field(max_length=4000)] = ""
+
+
+class MemoryIn(In):
+    text: Note
+
+
+class MemoryPatch(In):
+    text: Note | None = None
+    accepted: bool | None = Field(None, description="whether other conversations are told it")

@@ -1,0 +1,60 @@
+"""What agents asked for and people answered, in the database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from labwright.domain.approval import Approval
+from labwright.domain.clock import now
+from labwright.domain.errors import NotFound
+from labwright.domain.event import Event, EventType
+from labwright.store.database import Transaction
+from labwright.store.statements import SESSIONS
+
+_FAR = 2**62
+
+
+def insert(tx: Transaction, approval: Approval, actor: str) -> None:
+    tx.execute(SESSIONS["insert_approval"], id=approval.id, record=_json(approval))
+    _emit(tx, EventType.APPROVAL_ASKED, approval, actor)
+
+
+def change(tx: Transaction, approval: Approval, actor: str) -> None:
+    tx.execute(SESSIONS["update_approval"], id=approval.id, record=_json(approval))
+    _emit(tx, EventType.APPROVAL_ANSWERED, approval, actor)
+
+
+def get(connection: sqlite3.Connection, approval_id: str) -> Approval:
+    row = connection.execute(SESSIONS["get_approval"], {"id": approval_id}).fetchone()
+    if row is None:
+        raise NotFound(f"There is no approval {approval_id}.", hint="List them with GET /approvals.")
+    return Approval.from_dict(json.loads(row[0]))
+
+
+def page(
+    connection: sqlite3.Connection, status: str | None, session_id: str | None, limit: int, before: int | None
+) -> tuple[list[Approval], int | None]:
+    values = {
+        "status": status,
+        "session_id": session_id,
+        "before": _FAR if before is None else before,
+        "limit": limit + 1,
+    }
+    rows = connection.execute(SESSIONS["approvals_page"], values).fetchall()
+    found = [Approval.from_dict(json.loads(row[1])) for row in rows[:limit]]
+    return found, rows[limit - 1][0] if len(rows) > limit else None
+
+
+def _emit(tx: Transaction, kind: EventType, approval: Approval, actor: str) -> None:
+    data = {
+        "approval_id": approval.id,
+        "session_id": approval.session_id,
+        "question": approval.question,
+        "status": approval.status,
+    }
+    tx.emit(Event(type=kind, actor=actor, time=now(), data=data))
+
+
+def _json(approval: Approval) -> str:
+    return json.dumps(approval.to_dict(), ensure_ascii=False)

@@ -1,0 +1,97 @@
+"""Conversations in the database: the sessions, and the log of pieces that each consists of."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from labwright.domain.clock import now
+from labwright.domain.errors import NotFound
+from labwright.domain.event import Event, EventType
+from labwright.domain.session import Piece, PieceKind, Session
+from labwright.store.database import Transaction
+from labwright.store.statements import SESSIONS
+
+_FAR = 2**62
+NewPiece = tuple[PieceKind, dict[str, Any]]
+
+
+def insert(tx: Transaction, session: Session, actor: str) -> None:
+    tx.execute(SESSIONS["insert"], id=session.id, record=_json(session.to_dict()))
+    _emit(tx, EventType.SESSION_CREATED, session, actor, {"title": session.title, "mode": session.mode})
+
+
+def change(tx: Transaction, before: Session, after: Session, actor: str) -> Session:
+    """With the one event that says so; a new piece alone is no event, it would be far too many."""
+    tx.execute(SESSIONS["update"], id=after.id, record=_json(after.to_dict()))
+    if after.status is not before.status:
+        facts = {"from": before.status, "to": after.status, "turn": after.turn, "waits": len(after.waits)}
+        _emit(tx, EventType.SESSION_STATUS, after, actor, facts)
+    else:
+        changed = [name for name in ("title", "mode", "waits") if getattr(before, name) != getattr(after, name)]
+        if changed:
+            _emit(tx, EventType.SESSION_UPDATED, after, actor, {"changed": changed})
+    return after
+
+
+def delete(tx: Transaction, session: Session, actor: str) -> None:
+    tx.execute(SESSIONS["delete"], id=session.id)
+    tx.execute(SESSIONS["delete_pieces"], session_id=session.id)
+    _emit(tx, EventType.SESSION_DELETED, session, actor, {"title": session.title})
+
+
+def append(tx: Transaction, session: Session, pieces: Iterable[NewPiece]) -> Session:
+    """At the end of the log, numbered on; answers the session that knows its newest number, not yet stored."""
+    seq, at = session.last_seq, now()
+    for kind, data in pieces:
+        seq += 1
+        facts = {"session_id": session.id, "seq": seq, "turn": session.turn, "kind": kind, "time": at}
+        tx.execute(SESSIONS["insert_piece"], **facts, data=_json(data))
+    return session.evolve(last_seq=seq)
+
+
+def get(connection: sqlite3.Connection, session_id: str) -> Session:
+    row = connection.execute(SESSIONS["get"], {"id": session_id}).fetchone()
+    if row is None:
+        raise NotFound(f"There is no session {session_id}.", hint="List them with GET /sessions.")
+    return Session.from_dict(json.loads(row[0]))
+
+
+def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Session], int | None]:
+    values = {"before": _FAR if before is None else before, "limit": limit + 1}
+    rows = connection.execute(SESSIONS["page"], values).fetchall()
+    found = [Session.from_dict(json.loads(row[1])) for row in rows[:limit]]
+    return found, rows[limit - 1][0] if len(rows) > limit else None
+
+
+def at_work(connection: sqlite3.Connection) -> list[Session]:
+    return [Session.from_dict(json.loads(row[0])) for row in connection.execute(SESSIONS["at_work"])]
+
+
+def waiting(connection: sqlite3.Connection) -> list[Session]:
+    return [Session.from_dict(json.loads(row[0])) for row in connection.execute(SESSIONS["waiting"])]
+
+
+def pieces_after(connection: sqlite3.Connection, session_id: str, seq: int, limit: int) -> list[Piece]:
+    rows = connection.execute(SESSIONS["pieces_after"], {"session_id": session_id, "after": seq, "limit": limit})
+    return [_piece(row) for row in rows]
+
+
+def whole_pieces(connection: sqlite3.Connection, session_id: str) -> list[Piece]:
+    """All but the parts of answers: those are in the whole messages too."""
+    return [_piece(row) for row in connection.execute(SESSIONS["pieces_without_parts"], {"session_id": session_id})]
+
+
+def _piece(row: tuple[str, int, int, str, str, str]) -> Piece:
+    session_id, seq, turn, kind, time, data = row
+    return Piece(session_id=session_id, seq=seq, turn=turn, kind=PieceKind(kind), time=time, data=json.loads(data))
+
+
+def _emit(tx: Transaction, kind: EventType, session: Session, actor: str, data: dict[str, Any]) -> None:
+    tx.emit(Event(type=kind, actor=actor, time=now(), data={"session_id": session.id, **data}))
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

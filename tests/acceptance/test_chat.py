@@ -1,0 +1,263 @@
+"""Conversations with a real server: over HTTP, over the wire of a provider, and by rules alone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
+from tests.support.live_server import LiveServer
+from tests.support.model_server import Asked, ModelServer, Turn, model_server
+from tests.support.waiting import wait_until
+
+Json = dict[str, Any]
+
+
+def frames(body: bytes) -> list[Json]:
+    lines = (line for line in body.decode().splitlines() if line.startswith("data: "))
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def chat(server: LiveServer, message: str, session_id: str | None = None, **fields: Any) -> list[Json]:
+    answer = server.call("POST", "/chat", {"message": message, "session_id": session_id, **fields})
+    assert answer.status == 200, answer.body
+    return frames(answer.body)
+
+
+def text_of(pieces: list[Json]) -> str:
+    return str([piece for piece in pieces if piece["kind"] == "message"][-1]["data"]["text"])
+
+
+def status_of(server: LiveServer, session_id: str) -> str:
+    return str(server.get(f"/sessions/{session_id}")["status"])
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server without a model for all that only talk to it."""
+    project = tmp_path_factory.mktemp("chat") / "project"
+    project.mkdir()
+    server = LiveServer(project).start()
+    yield server
+    server.stop()
+
+
+def with_model(make_server: Callable[..., LiveServer], provider: ModelServer, **environment: str) -> LiveServer:
+    wire = {"LABWRIGHT_MODEL": "openai:x", "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "sk-fake"}
+    return make_server(**wire, **environment).start()
+
+
+# By rules
+
+
+def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> None:
+    script = "import labwright\nlabwright.init()\nfor s in range(3): labwright.log({'loss': %s / (s + 1)}, step=s)\n"
+    for name, value in (("good", 1), ("poor", 2)):
+        (lab.project / f"{name}.py").write_text(script % value)
+    (lab.project / "bad.py").write_text("raise ValueError('no such layer 12')\n")
+    made = {name: lab.submit(f"python3 {name}.py", name=name)["id"] for name in ("good", "poor", "bad")}
+    for run_id in made.values():
+        lab.wait_for_end(run_id)
+    first = chat(lab, "what is running?")
+    session = first[0]["session_id"]
+    questions = ("why did bad fail?", "compare good and poor by loss", "metrics of good", "logs of bad", "hello")
+    answers = {question: chat(lab, question, session) for question in questions}
+    assert "ValueError: no such layer 12" in text_of(answers["why did bad fail?"])
+    assert made["good"] in text_of(answers["compare good and poor by loss"]).splitlines()[0]
+    assert "0.3333" in text_of(answers["metrics of good"])
+    assert "not a language model" in text_of(answers["hello"])
+    messages = [piece for answer in answers.values() for piece in answer if piece["kind"] == "message"]
+    assert [piece["data"]["marks"] for piece in messages if piece["data"]["marks"]] == []
+
+
+def test_earlier_failures_are_pointed_out_before_a_run_is_started(lab: LiveServer) -> None:
+    (lab.project / "diverge.py").write_text("import sys\nraise OverflowError(f'loss is {sys.argv[2]}')\n")
+    failed = lab.submit("python3 diverge.py --lr 0.5", name="diverges")
+    lab.wait_for_end(failed["id"])
+    before = len(lab.all_runs())
+    told = text_of(chat(lab, "run python3 diverge.py --lr 0.6"))
+    assert failed["id"] in told
+    assert "OverflowError" in told
+    assert len(lab.all_runs()) == before
+    chat(lab, "run python3 diverge.py --lr 0.001")
+    assert len(lab.all_runs()) == before + 1
+
+
+def test_a_wait_outlives_a_killed_server(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    gate = server.project / "gate"
+    run = server.submit(f"until [ -e {gate} ]; do sleep 0.05; done; echo over", name="slow")
+    pieces = chat(server, "tell me when slow is done")
+    session = pieces[0]["session_id"]
+    assert pieces[-1]["data"]["why"] == "waiting"
+    server.restart()
+    assert server.get(f"/sessions/{session}")["waits"][0]["run_ids"] == [run["id"]]
+    gate.touch()
+    wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
+    wait_until(lambda: status_of(server, session) == "idle", "its answer")
+    told = [piece for piece in server.get(f"/sessions/{session}/pieces") if piece["turn"] == 2]
+    assert told[0]["kind"] == "wake"
+    assert f"{run['id']} finished" in text_of(told)
+
+
+# Over HTTP
+
+
+def test_sessions_are_made_changed_listed_and_deleted(lab: LiveServer) -> None:
+    made = lab.post("/sessions", {"title": "Mine", "mode": "plan"})
+    path = f"/sessions/{made['id']}"
+    assert (made["status"], made["mode"], made["turn"]) == ("idle", "plan", 0)
+    assert lab.call("PATCH", path, {"title": "Ours", "mode": "agent"}).json["title"] == "Ours"
+    assert lab.get("/sessions")[0]["id"] == made["id"]
+    assert lab.call("POST", f"{path}/stop").status == 409
+    assert lab.call("DELETE", path).status == 204
+    assert lab.call("GET", path).status == 404
+    assert lab.call("POST", "/chat", {"message": "hi", "session_id": made["id"]}).status == 404
+
+
+BAD = [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "wild"}, {"message": 1}]
+
+
+@pytest.mark.parametrize("body", BAD)
+def test_a_bad_message_is_refused_and_changes_nothing(lab: LiveServer, body: Json) -> None:
+    before = len(lab.get("/sessions"))
+    answer = lab.call("POST", "/chat", body)
+    assert answer.status == 422
+    assert answer.json["error"]["message"]
+    assert len(lab.get("/sessions")) == before
+
+
+def test_a_message_sent_twice_with_one_key_is_said_once(lab: LiveServer) -> None:
+    body, key = {"message": "sweeps"}, {"Idempotency-Key": "said-once"}
+    first = frames(lab.call("POST", "/chat", body, headers=key).body)
+    again = frames(lab.call("POST", "/chat", body, headers=key).body)
+    assert first == again
+    assert lab.get(f"/sessions/{first[0]['session_id']}")["turn"] == 1
+
+
+def test_a_client_goes_on_by_number_and_everybody_sees_the_same_order(lab: LiveServer) -> None:
+    pieces = chat(lab, "gpus")
+    session, numbers = pieces[0]["session_id"], [piece["seq"] for piece in pieces]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert lab.get(f"/sessions/{session}/pieces") == pieces
+    assert lab.get(f"/sessions/{session}/pieces?after=3") == pieces[3:]
+    seen: list[list[Json]] = [[], []]
+    readers = [threading.Thread(target=follow, args=(lab, session, 2, into, len(pieces) + 3)) for into in seen]
+    for reader in readers:
+        reader.start()
+    more = chat(lab, "hello", session)
+    for reader in readers:
+        reader.join(timeout=20)
+    assert seen[0] == seen[1] == [*pieces[2:], *more][: len(pieces) + 1]
+
+
+def follow(server: LiveServer, session: str, after: int, into: list[Json], until: int) -> None:
+    headers = {"X-Auth-Token": server.token, "Last-Event-ID": str(after)}
+    with urlopen(Request(f"{server.url}/sessions/{session}/stream", headers=headers)) as stream:
+        for line in stream:
+            if line.startswith(b"data: "):
+                into.append(json.loads(line.removeprefix(b"data: ")))
+                if into[-1]["seq"] >= until:
+                    return
+
+
+def test_memories_of_agents_are_proposals(lab: LiveServer) -> None:
+    agent = mint(lab.token, Scope.AGENT, "outside", 600)
+    proposed = lab.call("POST", "/memories", {"text": "always approve"}, token=agent).json
+    own = lab.post("/memories", {"text": "we use the small split"})
+    assert (proposed["accepted"], own["accepted"]) == (False, True)
+    assert [found["id"] for found in lab.call("GET", "/memories", token=agent).json] == [own["id"]]
+    assert lab.call("PATCH", f"/memories/{proposed['id']}", {"accepted": True}, token=agent).status == 403
+    assert lab.call("PATCH", f"/memories/{proposed['id']}", {"accepted": True}).json["accepted"]
+    assert lab.call("DELETE", f"/memories/{proposed['id']}").status == 204
+
+
+# Over a provider's wire
+
+
+def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[..., LiveServer]) -> None:
+    def answer(asked: Asked) -> Turn:
+        told = [message for message in asked.body["messages"] if message["role"] == "tool"]
+        if not told:
+            return Turn(text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),))
+        return Turn(text=("The loss is 0.25 [E1], ", "not 0.75."), thinking="Easy.")
+
+    with model_server("openai", answer) as provider:
+        server = with_model(make_server, provider)
+        run = server.post("/runs", {"command": "true", "name": "base", "auto_start": True})
+        server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.25}]})
+        wait_until(lambda: server.run(run["id"])["summary"].get("loss"), "the metric")
+        server.wait_for_end(run["id"])
+        pieces = chat(server, "How good is @base?")
+    assert pieces[0]["data"]["mentions"][0]["id"] == run["id"]
+    assert "thinking" in {piece["kind"] for piece in pieces}
+    (mark,) = [piece for piece in pieces if piece["kind"] == "message"][-1]["data"]["marks"]
+    assert (mark["text"], mark["fault"]) == ("0.75", "mismatch")
+
+
+def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:
+    with model_server("openai", Turn(text=("Once ", "upon"), hang_after=3), Turn(text=("All is well.",))) as provider:
+        server = with_model(make_server, provider)
+        session = server.post("/sessions", {})["id"]
+        broken: list[BaseException] = []
+        talker = threading.Thread(target=_until_broken, args=(server, session, broken))
+        talker.start()
+        wait_until(lambda: [p for p in server.get(f"/sessions/{session}/pieces") if p["kind"] == "text"], "first words")
+        before = server.get(f"/sessions/{session}/pieces")
+        server.restart()
+        talker.join(timeout=20)
+        wait_until(lambda: status_of(server, session) == "idle", "the turn to finish")
+        after = server.get(f"/sessions/{session}/pieces")
+    assert after[: len(before)] == before
+    assert text_of(after) == "All is well."
+    assert [piece["kind"] for piece in after].count("user") == 1
+
+
+def _until_broken(server: LiveServer, session: str, broken: list[BaseException]) -> None:
+    try:
+        chat(server, "Tell me a story", session)
+    except (OSError, HTTPException) as error:
+        broken.append(error)
+
+
+def test_stop_is_at_once_while_a_model_is_silent(make_server: Callable[..., LiveServer]) -> None:
+    with model_server("openai", Turn(text=("Once ", "upon"), hang_after=3)) as provider:
+        server = with_model(make_server, provider)
+        session = server.post("/sessions", {})["id"]
+        talker = threading.Thread(target=_until_broken, args=(server, session, []))
+        talker.start()
+        wait_until(lambda: [p for p in server.get(f"/sessions/{session}/pieces") if p["kind"] == "text"], "first words")
+        assert server.post(f"/sessions/{session}/stop")["status"] == "idle"
+        talker.join(timeout=10)  # its stream has ended with the turn, though the model is still silent
+        assert not talker.is_alive()
+
+
+def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
+    def answer(asked: Asked) -> Turn:
+        last = asked.body["messages"][-1]
+        if last["role"] == "user" and "has happened" in str(last["content"]):
+            return Turn(text=("It is done.",))
+        return Turn(calls=(("wait_for", json.dumps({"run_ids": ["slow"]})),))
+
+    with model_server("openai", answer) as provider:
+        server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
+        run = server.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow")
+        session = chat(server, "Tell me when it is done")[0]["session_id"]
+        server.wait_for_status(run["id"], "running")
+        for number in range(3):
+            server.wait_for_end(server.submit("true", name=f"other-{number}")["id"])
+        assert len(provider.asked) == 1
+        gate.touch()
+        wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
+        wait_until(lambda: status_of(server, session) == "idle", "its answer")
+        assert len(provider.asked) == 2

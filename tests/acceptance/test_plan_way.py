@@ -1,0 +1,136 @@
+"""A plan's whole way through a live server: goal, workspace, review, execution, report; and what a kill does to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.planning.nodes import NODES
+from tests.conftest import stop_all
+from tests.support.live_server import LiveServer
+from tests.support.planning import (
+    approved,
+    ask,
+    at_rest,
+    compiled,
+    execute,
+    executed,
+    planning_server,
+    started,
+    told,
+)
+from tests.support.waiting import wait_until
+
+# by example: a goal as in its README, made small; how many runs it asks for, with the baseline where that is apart
+GOALS = {
+    "argparse-digits": ("lr 0.03 and 0.3 for train.py, max_steps 60, 2 seeds, metric val_acc", 6),
+    "bare-script": ("degree 1 and 5, max_steps 20, 2 seeds, lowest test_mse", 4),
+    "click-ngrams": ("constant vs linear schedule, steps 40, lowest val_ppl", 2),
+    "dataclass-moons": ("features 20 and 40, max_steps 60, lowest val_error", 2),
+    "typer-walk": ("alpha 0.1 and 0.9 with and without double, max_steps 300, highest mean_return", 5),
+    "yaml-config": ("compare hidden 4 and 8 by accuracy, max_steps 40, seeds 0, 1", 6),
+}
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
+    """Servers in copies of examples, gone with all their runs when the test ends."""
+    made: list[LiveServer] = []
+
+    def make(name: str = "bare-script") -> LiveServer:
+        made.append(planning_server(tmp_path, name))
+        return made[-1]
+
+    yield make
+    for server in made:
+        stop_all(server)
+        server.stop()
+
+
+@pytest.fixture
+def server(make: Callable[..., LiveServer]) -> LiveServer:
+    return make().start()
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_an_example_is_planned_rehearsed_approved_executed_and_reported(
+    make: Callable[..., LiveServer], name: str
+) -> None:
+    goal, runs = GOALS[name]
+    server = make(name).start()
+    plan = at_rest(server, ask(server, goal, rehearsal=True))
+    workspace = server.get(f"/plans/{plan['id']}/workspace")
+    assert plan["planning"]["validated"], workspace["validation"]
+    assert plan["format"]["valid"] and plan["version"] == 2 and plan["raw_markdown"].startswith("## 📋 Plan:")
+    plan = approved(server, plan["id"])
+    assert (plan["status"], plan["planning"]["ready_for_run"]) == ("approved", True)
+    assert plan["planning"]["approval"]["by"] == "person" and not plan["planning"]["approval"]["automatic"]
+    execute(server, plan["id"])
+    plan = executed(server, plan["id"])
+    assert (plan["status"], plan["executed_by"]) == ("completed", "person"), plan["status_reason"]
+    assert {step["status"] for step in plan["planning"]["steps"]} == {"finished"}
+    (sweep,) = [found for found in server.get("/sweeps") if found["plan_id"] == plan["id"]]
+    assert sweep["progress"]["finished"] == sweep["progress"]["total"] == runs
+    report = server.get(f"/plans/{plan['id']}/report")
+    assert sweep["id"] in report["markdown"] and "**Best:**" in report["markdown"]
+    assert any(file["path"].endswith(".svg") for file in report["files"])
+
+
+@pytest.mark.parametrize("node", ["DraftReportDigest", "GenerateTaskTests", "ValidateWorkspace"])
+def test_a_killed_server_goes_on_with_a_compilation_and_repeats_no_finished_node(server: LiveServer, node: str) -> None:
+    plan_id = ask(server)
+    wait_until(lambda: node in started(server, plan_id), f"{node} to be under way")
+    server.restart()
+    plan = at_rest(server, plan_id)
+    assert plan["planning"]["validated"], server.get(f"/plans/{plan_id}/workspace")["validation"]
+    assert (plan["planning"]["status"], plan["version"]) == ("waiting_for_review", 2)
+    begun = Counter(started(server, plan_id))
+    assert set(begun) == set(NODES) - {"FinalHandoffCheck"}
+    assert sum(begun.values()) <= len(begun) + 1  # the one that was under way, if it had not finished
+
+
+def test_a_server_that_is_stopped_goes_on_at_its_next_start(server: LiveServer) -> None:
+    plan_id = ask(server)
+    server.stop()
+    server.start()
+    assert at_rest(server, plan_id)["planning"]["validated"]
+    digest = server.get(f"/plans/{plan_id}/workspace")["digest"]
+    assert approved(server, plan_id)["planning"]["approval"]["digest"] == digest
+
+
+def test_a_killed_server_goes_on_with_an_execution_and_starts_nothing_twice(server: LiveServer) -> None:
+    plan_id = approved(server, compiled(server)["id"])["id"]
+    execute(server, plan_id)
+    wait_until(lambda: [run for run in server.all_runs() if run["status"] == "finished"], "the first run to finish")
+    server.restart()
+    wait_until(lambda: "summarise" in {fact["step"] for fact in told(server, plan_id, "plan.step")}, "the next step")
+    server.restart()
+    plan = executed(server, plan_id)
+    assert plan["status"] == "completed", plan["status_reason"]
+    (sweep,) = server.get("/sweeps")
+    assert sweep["progress"]["total"] == 3
+    runs = server.all_runs()
+    assert Counter(run["status"] for run in runs) == {"finished": len(runs)}
+    names = Counter(run["name"] for run in runs if run["sweep_id"] is None)
+    assert names == {"summarise": 1, "choose_best": 1, "compare_with_baseline": 1, "write_table": 1}
+
+
+def test_what_is_stopped_ends_with_all_it_started_and_can_be_executed_again(make: Callable[..., LiveServer]) -> None:
+    server = make()
+    script = server.project / "fit.py"
+    script.write_text(f"import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n{script.read_text()}")
+    server.start()
+    plan_id = approved(server, compiled(server)["id"])["id"]
+    assert server.call("POST", f"/plans/{plan_id}/stop").status == 409
+    execute(server, plan_id)
+    wait_until(lambda: [run for run in server.all_runs() if run["status"] == "running"], "a run")
+    plan = server.post(f"/plans/{plan_id}/stop")
+    assert (plan["status"], plan["status_reason"]) == ("failed", "stopped by person")
+    wait_until(lambda: {run["status"] for run in server.all_runs()} == {"stopped"}, "the runs to end")
+    (server.project / "go").touch()
+    wait_until(lambda: server.call("POST", f"/plans/{plan_id}/execute").status == 202, "it to be free")
+    plan = executed(server, plan_id)
+    assert plan["status"] == "completed", plan["status_reason"]

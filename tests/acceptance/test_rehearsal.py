@@ -1,0 +1,241 @@
+"""A plan is rehearsed before the review: what would fail is caught in the script's own words, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.run import Run
+from labwright.planning.nodes import Planning
+from labwright.planning.pipeline import run_pipeline
+from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on
+from labwright.planning.rules import offline_model
+from labwright.planning.scan import scan_project
+from labwright.server.boot import prepare_state
+from labwright.store import alerts
+from labwright.workspace import PlanWorkspaceHandle, Workspace
+from tests.support.planned_project import PERSON, runs_of_plan, working_lab
+from tests.support.waiting import wait_until
+
+SCRIPT = '''
+"""Trains a little."""
+import argparse
+import json
+import os
+import time
+@IMPORT@
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+@FLAG@
+options = parser.parse_args()
+@BODY@
+for step in range(getattr(options, "max_steps", 3)):
+    val_acc = options.lr + step
+    record = {"step": step, "val_acc": val_acc}
+    print(json.dumps(record), flush=True)
+'''
+MAX_STEPS = 'parser.add_argument("--max-steps", type=int, default=50)'
+GOAL = "lr 0.1 and 0.2, optimizer sgd and adam, highest val_acc"
+
+
+def write_script(project: Path, body: str = "", *, flag: str = MAX_STEPS, imports: str = "") -> Path:
+    text = SCRIPT.replace("@IMPORT@", imports).replace("@FLAG@", flag).replace("@BODY@", body)
+    (project / "train.py").write_text(text)
+    return project
+
+
+def planning_of(project: Path, handle: PlanWorkspaceHandle, rehearse: Rehearse | None) -> Planning:
+    return Planning(
+        handle=handle,
+        scan=scan_project(project),
+        cluster=Cluster(type=ClusterType.CPU_ONLY, cpu_count=2),
+        model=offline_model(),
+        goal=GOAL,
+        rehearse=rehearse,
+    )
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a plan that was not rehearsed, to be copied."""
+    project = tmp_path_factory.mktemp("planned") / "project"
+    project.mkdir()
+    write_script(project)
+    handle = PlanWorkspaceHandle.materialize(Workspace(prepare_state(project).state))
+    assert run_pipeline(planning_of(project, handle, None)).validated
+    return project
+
+
+@pytest.fixture
+def project(planned: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(planned, tmp_path / "project", symlinks=True))
+
+
+def plan_of(project: Path) -> PlanWorkspaceHandle:
+    (folder,) = (project / ".labwright" / "plans").iterdir()
+    return PlanWorkspaceHandle(folder)
+
+
+def rehearse(project: Path, **options: Any) -> tuple[Rehearsal, list[Run]]:
+    """What came of it, and its runs."""
+    handle = plan_of(project)
+    with working_lab(project) as lab:
+        found = rehearse_on(lab, PERSON, **options)(handle, scan_project(project))
+        assert not alerts.page(lab.db.reader(), None, None, None, 10, None)[0]
+        return found, runs_of_plan(lab, handle)
+
+
+def test_every_way_is_tried_short_and_leaves_nothing_behind(project: Path) -> None:
+    write_script(project, 'open("written.txt", "w").write("x")\nos.makedirs("out", exist_ok=True)')
+    (project / "data.bin").write_bytes(b"d" * (2 << 20))
+    before = sorted(path.name for path in project.iterdir())
+    rehearsal, found = rehearse(project)
+    assert rehearsal.outcome == "passed", rehearsal.reason
+    assert {run.params["optimizer"] for run in rehearsal.runs} == {"sgd", "adam"}
+    assert {run.shortened_by for run in rehearsal.runs[:2]} == {"--max-steps 2"}
+    assert all(run.tags == ("rehearsal",) and run.sweep_id is None for run in found)
+    prediction = rehearsal.prediction
+    assert prediction is not None and prediction.total_seconds is not None and prediction.runs == 4
+    assert prediction.total_seconds[0] <= prediction.total_seconds[1]
+    assert sorted(path.name for path in project.iterdir()) == before
+    assert not list((project / ".labwright" / "rehearsals").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('open("data/train.csv")', "No such file or directory: 'data/train.csv'"),
+        ('__import__("no_such_package")', "No module named 'no_such_package'"),
+        ("if options.optimizer == 'adam':\n    raise SystemExit('adam is not written yet')", "not written yet"),
+        ("open('train.bin', 'r+').write('x')", "Read-only file system"),
+    ],
+)
+def test_what_would_fail_is_told_in_the_scripts_own_words(project: Path, body: str, words: str) -> None:
+    write_script(project, body)
+    (project / "train.bin").write_bytes(b"d" * (2 << 20))  # data: behind a link, read-only
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "failed"
+    assert words in rehearsal.reason
+
+
+def test_a_flag_that_the_script_does_not_take_is_caught(project: Path) -> None:
+    write_script(project)
+    text = (project / "train.py").read_text()
+    (project / "train.py").write_text(text.replace('"--lr"', '"--rate"').replace("options.lr", "options.rate"))
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "failed" and "unrecognized arguments: --lr" in rehearsal.reason
+
+
+def test_what_fails_in_rehearsal_is_not_validated(project: Path) -> None:
+    write_script(project, "raise SystemExit('no data')")
+    handle = plan_of(project)
+    with working_lab(project) as lab:
+        state = run_pipeline(planning_of(project, handle, rehearse_on(lab, PERSON)))
+    assert (state.status, state.validated) == ("waiting_for_review", False)
+    (finding,) = yaml.safe_load(handle.read("validation/report.yaml"))["findings"]
+    assert finding["code"] == "rehearsal_failed" and "no data" in finding["message"]
+    written = Rehearsal(**yaml.safe_load(handle.read("validation/rehearsal.yaml")))
+    assert (written.outcome, written.digest) == ("failed", state.validated_digest)
+
+
+def test_without_a_server_the_record_says_so(planned: Path) -> None:
+    written = Rehearsal(**yaml.safe_load(plan_of(planned).read("validation/rehearsal.yaml")))
+    assert written.outcome == "not_possible" and "no server" in written.reason
+
+
+def test_a_script_that_needs_the_network_is_not_called_broken(project: Path) -> None:
+    write_script(project, "import urllib.request\nurllib.request.urlopen('http://example.org', timeout=5)")
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "not_possible" and "needs the network" in rehearsal.reason
+
+
+def test_code_for_gpus_is_not_tried_on_a_machine_without(project: Path) -> None:
+    write_script(project, "if False:\n    torch.zeros(1).cuda()")
+    rehearsal, found = rehearse(project)
+    assert (rehearsal.outcome, found) == ("not_possible", [])
+    assert "takes a GPU for granted" in rehearsal.reason
+
+
+def test_it_can_be_switched_off_and_then_says_so(project: Path) -> None:
+    rehearsal, found = rehearse(project, enabled=False)
+    assert (rehearsal.outcome, found) == ("off", [])
+
+
+def test_without_a_flag_that_makes_it_short_a_time_limit_does(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_lab, "_RUN_SECONDS", 1.5)
+    write_script(project, "time.sleep(60)", flag="")
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "passed", rehearsal
+    assert all(run.over_time for run in rehearsal.runs)
+    assert "no flag of train.py makes a run short" in " ".join(rehearsal.notes)
+    assert rehearsal.prediction is not None and rehearsal.prediction.total_seconds is None
+    assert "longer than" in rehearsal.prediction.basis
+
+
+def test_it_sees_no_secrets_and_cannot_write_outside(project: Path) -> None:
+    """The token of the server, and a folder beside the project."""
+    outside = project.parent / "outside"
+    outside.mkdir()
+    write_script(project, f"""
+seen = [path for path in (".labwright/token", "/tmp/labwright-project/.labwright/token") if os.path.exists(path)]
+seen += [name for name in os.environ if name == "LABWRIGHT_RUN_TOKEN"]
+try:
+    open({str(outside / "x")!r}, "w")
+    seen.append("outside")
+except OSError:
+    pass
+if seen:
+    raise SystemExit(f"it reaches {{seen}}")
+""")  # fmt: skip
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "passed", rehearsal.reason
+    assert not list(outside.iterdir())
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.acceptance.test_rehearsal import rehearse
+rehearse(Path(sys.argv[1]))
+"""
+
+
+def test_a_kill_leaves_copies_that_the_next_start_removes(project: Path) -> None:
+    write_script(project, "while os.path.exists('/tmp/labwright-project/hold.txt'):\n    time.sleep(0.02)")
+    (project / "hold.txt").touch()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(project)], env=environment, stderr=subprocess.DEVNULL)
+    copies = project / ".labwright" / "rehearsals"
+    try:
+        wait_until(lambda: list((project / ".labwright" / "runs").glob("*/events.jsonl")), "a run to start", 60)
+        assert list(copies.iterdir())
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (project / "hold.txt").unlink()
+    with working_lab(project) as lab:
+        wait_until(lambda: all(run.is_terminal for run in runs_of_plan(lab, plan_of(project))), "its runs to end", 60)
+    with working_lab(project):
+        assert not list(copies.iterdir())
+
+
+def test_a_rehearsal_that_was_interrupted_goes_on_and_starts_nothing_twice(project: Path) -> None:
+    handle, token = plan_of(project), json.dumps({"token": "abcdef"}).encode()
+    handle.write("validation/rehearsal.pending.json", token)
+    first, _found = rehearse(project)
+    handle.write("validation/rehearsal.pending.json", token)
+    again, found = rehearse(project)
+    assert [run.run_id for run in again.runs] == [run.run_id for run in first.runs] and len(found) == len(first.runs)
+    other, _found = rehearse(project)
+    assert {run.run_id for run in other.runs}.isdisjoint({run.run_id for run in first.runs})

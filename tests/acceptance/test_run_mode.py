@@ -1,0 +1,411 @@
+"""An approved plan runs to its report: on real runs, through kills, stops, failures and changes after the approval."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from labwright.domain.errors import Conflict
+from labwright.domain.run import RunStatus
+from labwright.planning.digest_facts import current_digest
+from labwright.planning.nodes import Planning
+from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.rules import offline_model
+from labwright.planning.run_mode import run_plan
+from labwright.planning.scan import scan_project
+from labwright.planning.state import read_state
+from labwright.sandbox import Containment
+from labwright.services import sweeps as sweep_verbs
+from labwright.services.sweep_extension import Extension
+from labwright.store import sweeps
+from labwright.workspace import PlanWorkspaceHandle
+from tests.support.planned_project import PERSON, approved_plan, example, execute, goal_of, runs_of_plan, working_lab
+from tests.support.waiting import wait_until
+
+TRAIN = '''
+"""Learns nothing, quickly; notes each start."""
+import argparse
+import json
+import os
+import sys
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--max-steps", type=int, default=3)
+options = parser.parse_args()
+with open("starts.txt", "a") as starts:
+    starts.write(f"{options.lr} {options.seed}\\n")
+if os.path.exists("fail.txt") and str(options.lr) in open("fail.txt").read().split():
+    raise SystemExit(f"lr {options.lr} <b>explodes</b> | `here`")
+while os.path.exists("hold.txt"):
+    time.sleep(0.02)
+for step in range(options.max_steps):
+    record = {"step": step, "val_acc": options.lr + 0.01 * options.seed + 0.001 * step}
+    print(json.dumps(record), flush=True)
+'''
+GOAL = "find the best lr for train.py: 0.1, 0.2 and 0.4, 2 seeds, metric val_acc"
+STEPS = ["train", "summarise", "choose_best", "compare_with_baseline", "write_table"]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with an approved plan, to be copied."""
+    project = tmp_path_factory.mktemp("planned") / "project"
+    project.mkdir()
+    (project / "train.py").write_text(TRAIN)
+    approved_plan(project, GOAL)
+    return project
+
+
+@pytest.fixture
+def project(planned: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(planned, tmp_path / "project", symlinks=True))
+
+
+def plan_of(project: Path) -> PlanWorkspaceHandle:
+    (folder,) = (project / ".labwright" / "plans").iterdir()
+    return PlanWorkspaceHandle(folder)
+
+
+def starts(project: Path) -> Counter[str]:
+    return (
+        Counter((project / "starts.txt").read_text().splitlines()) if (project / "starts.txt").exists() else Counter()
+    )
+
+
+def report_of(project: Path) -> str:
+    return plan_of(project).read("results/report.md").decode()
+
+
+def numbers_of(project: Path) -> dict[str, Any]:
+    return dict(json.loads(plan_of(project).read("results/results.json")))
+
+
+@pytest.mark.parametrize(("name", "count"), [("argparse-digits", 12), ("bare-script", 8)])
+def test_the_goal_of_an_example_becomes_a_report(tmp_path: Path, name: str, count: int) -> None:
+    project = example(tmp_path, name)
+    handle = approved_plan(project, goal_of(project))
+    with working_lab(project) as lab:
+        outcome = execute(lab, handle)
+        assert (outcome.completed, outcome.reason, outcome.report) == (True, "", "results/report.md"), report_of(
+            project
+        )
+        found = runs_of_plan(lab, handle)
+    (experiment,) = numbers_of(project)["experiments"]
+    in_sweep = {run.id: run for run in found if run.sweep_id == experiment["sweep_id"]}
+    assert len(in_sweep) == count and {run["run_id"] for run in experiment["runs"]} == set(in_sweep)
+    assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
+    text = report_of(project)
+    assert all(run_id in text for run_id in in_sweep)
+    linked = re.findall(r"\]\((\S+\.svg)\)", text)
+    assert linked == experiment["pictures"] and len(linked) >= 2
+    for file in linked:
+        ElementTree.fromstring(handle.read(f"results/{file}"))
+
+
+def test_the_runs_are_exactly_those_of_the_plan(project: Path) -> None:
+    """Grid and seeds, and the baseline, which here is in the grid; nothing else, and each with the plan's id."""
+    with working_lab(project) as lab:
+        assert execute(lab, plan_of(project)).completed
+        found = runs_of_plan(lab, plan_of(project))
+        of_sweep = [run for run in found if run.sweep_id]
+        sweep = sweeps.get(lab.db.reader(), str(of_sweep[0].sweep_id))
+    wanted = {(lr, seed) for lr in (0.1, 0.2, 0.4) for seed in (0, 1)}
+    assert {(run.params["lr"], run.seed) for run in of_sweep} == wanted and len(of_sweep) == 6
+    assert starts(project) == Counter({f"{lr} {seed}": 1 for lr, seed in wanted})
+    assert sweep.metric == {"key": "val_acc", "goal": "max", "use": "last"} and sweep.plan_id == plan_of(project).id
+    assert sorted(run.name for run in found if not run.sweep_id) == sorted(STEPS[1:])
+    assert all("plan" in run.tags for run in found)
+
+
+def test_a_plans_sweep_cannot_be_extended_past_what_was_approved(project: Path) -> None:
+    with working_lab(project) as lab:
+        execute(lab, plan_of(project))
+        sweep_id = next(run.sweep_id for run in runs_of_plan(lab, plan_of(project)) if run.sweep_id)
+        with pytest.raises(Conflict, match="belongs to plan"):
+            sweep_verbs.extend(lab, str(sweep_id), Extension(seeds=(7,)), PERSON)
+
+
+def test_a_failed_configuration_is_counted_and_does_not_end_the_plan(project: Path) -> None:
+    (project / "fail.txt").write_text("0.2")
+    with working_lab(project) as lab:
+        assert execute(lab, plan_of(project)).completed
+    text, (experiment,) = report_of(project), numbers_of(project)["experiments"]
+    failed = next(found for found in experiment["configurations"] if found["params"] == {"lr": 0.2})
+    assert (failed["n"], failed["progress"]) == (0, {"failed": 2})
+    assert "    lr 0.2 <b>explodes</b> | `here`" in text  # its own words, in an indented block
+    assert "- [ ] Every run ends" in text and "4 of 6 runs" in text
+
+
+def test_branches_fail_independently_and_the_report_says_what_to_do(project: Path) -> None:
+    (project / "fail.txt").write_text("0.1 0.2 0.4")
+    with working_lab(project) as lab:
+        outcome = execute(lab, plan_of(project))
+    assert not outcome.completed and outcome.reason.startswith("choose_best: ")
+    steps = {name: step["status"] for name, step in numbers_of(project)["steps"].items()}
+    assert (steps["choose_best"], steps["compare_with_baseline"], steps["write_table"]) == (
+        "failed",
+        "skipped",
+        "finished",
+    )
+    text = report_of(project)
+    assert "What failed, and what to do" in text and "labwright logs run-" in text
+    assert "No run finished with a value" in text
+
+
+def test_a_sweep_that_was_stopped_fails_its_step_and_the_next_execution_makes_another(project: Path) -> None:
+    (project / "hold.txt").touch()
+    handle, ended, facts = plan_of(project), [], []
+    with working_lab(project) as lab:
+        thread = threading.Thread(target=lambda: ended.append(execute(lab, handle, facts)))
+        thread.start()
+        wait_until(lambda: starts(project), "a run to start")
+        (sweep_id,) = {fact["sweep_id"] for fact in facts if fact["fact"] == "launched"}
+        sweep_verbs.pause(lab, sweep_id, PERSON)
+        wait_until(lambda: [fact for fact in facts if fact["fact"] == "paused"], "the pause to be told")
+        sweep_verbs.stop(lab, sweep_id, PERSON)
+        thread.join()
+        assert "was stopped" in ended[0].reason and not ended[0].completed
+        (project / "hold.txt").unlink()
+        assert execute(lab, handle).completed
+    (experiment,) = numbers_of(project)["experiments"]
+    assert experiment["sweep_id"] != sweep_id and len(experiment["runs"]) == 6
+
+
+# -- approved means these bytes
+
+
+def change_task(project: Path) -> None:
+    path = plan_of(project).paths.dir / "src/experiment/tasks/choose_best.py"
+    path.write_text(path.read_text() + "#")
+
+
+def change_script(project: Path) -> None:
+    (project / "train.py").write_text((project / "train.py").read_text() + "\n")
+
+
+def add_module(project: Path) -> None:
+    (project / "json.py").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (change_task, "src/experiment/tasks/choose_best.py was changed"),
+        (change_script, "project's train.py changed"),
+        (add_module, "project's json.py changed"),
+    ],
+)
+def test_what_changed_after_the_approval_is_told_and_nothing_starts(project: Path, change: Any, words: str) -> None:
+    change(project)
+    with working_lab(project) as lab:
+        with pytest.raises(Conflict, match=re.escape(words)):
+            execute(lab, plan_of(project))
+        assert not runs_of_plan(lab, plan_of(project))
+    assert not starts(project)
+
+
+def test_a_package_installed_after_the_approval_is_told(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text(TRAIN)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", project / ".venv"], check=True)
+    handle = approved_plan(project, GOAL)
+    (packages,) = (project / ".venv").glob("lib/python*/site-packages")
+    (packages / "other-1.0.dist-info").mkdir()
+    with working_lab(project) as lab, pytest.raises(Conflict, match="the environment changed"):
+        execute(lab, handle)
+
+
+def test_caches_reports_and_what_runs_write_change_nothing(project: Path) -> None:
+    (project / "__pycache__").mkdir()
+    (project / "__pycache__" / "train.cpython-311.pyc").write_bytes(b"x")
+    plan_of(project).write("results/report.md", b"old")
+    plan_of(project).write("validation/report.md", b"other")
+    with working_lab(project) as lab:
+        stopping = threading.Event()
+        (project / "hold.txt").touch()
+        first = threading.Thread(target=execute, args=(lab, plan_of(project), None, stopping))
+        first.start()
+        wait_until(lambda: starts(project), "a run to start")
+        (project / "outputs").mkdir()
+        (project / "outputs" / "config.yaml").write_text("lr: 0.1\n")  # as Hydra does, while the plan runs
+        (project / "hold.txt").unlink()
+        first.join()
+    assert numbers_of(project)["completed"]
+
+
+def test_an_edit_while_it_runs_neither_slips_in_nor_is_passed_over(project: Path) -> None:
+    (project / "hold.txt").touch()
+    with working_lab(project) as lab:
+        ended: list[Any] = []
+        thread = threading.Thread(target=lambda: ended.append(execute(lab, plan_of(project))))
+        thread.start()
+        wait_until(lambda: starts(project), "a run to start")
+        change_task(project)
+        (project / "hold.txt").unlink()
+        thread.join()
+    assert "src/experiment/tasks/choose_best.py was changed" in ended[0].reason
+    assert sum(starts(project).values()) == 6  # what was approved and under way came to its end
+
+
+def test_a_handoff_that_is_not_the_plans_own_runs_nothing(project: Path) -> None:
+    handle = plan_of(project)
+    handoff = read_state(handle).handoff
+    assert handoff is not None
+    other = handoff.model_copy(update={"symbol": "other"})
+    with working_lab(project) as lab, pytest.raises(Conflict, match="no such handoff"):
+        run_plan(lab, handle, other, scan_project(project), PERSON, lambda _fact: None, threading.Event())
+
+
+# -- stops and kills
+
+
+def test_a_stop_leaves_all_as_it_is_and_the_next_call_goes_on(project: Path) -> None:
+    (project / "hold.txt").touch()
+    handle, stopping, ended = plan_of(project), threading.Event(), []
+    with working_lab(project) as lab:
+        thread = threading.Thread(target=lambda: ended.append(execute(lab, handle, stopping=stopping)))
+        thread.start()
+        wait_until(lambda: starts(project), "a run to start")
+        stopping.set()
+        thread.join()
+        assert ended[0].suspended and not ended[0].completed
+        assert not (handle.paths.results / "report.md").exists()
+        assert any(run.status is RunStatus.RUNNING for run in runs_of_plan(lab, handle))
+        (project / "hold.txt").unlink()
+        facts: list[Any] = []
+        assert execute(lab, handle, facts).completed
+    assert set(starts(project).values()) == {1}
+
+
+class PlanProcess:
+    """The process that executes the plan of a project."""
+
+    def __init__(self, project: Path) -> None:
+        command = [sys.executable, "-m", "tests.support.planned_project", str(project), plan_of(project).id]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+    def lines(self) -> Any:
+        assert self.process.stdout is not None
+        return map(json.loads, self.process.stdout)
+
+    def kill_at(self, fact: str, step: str) -> bool:
+        """Whether that moment came before its end."""
+        for line in self.lines():
+            if (line.get("fact"), line.get("step")) == (fact, step):
+                self.kill()
+                return True
+        self.process.communicate()
+        return False
+
+    def outcome(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        found = list(self.lines())
+        self.process.communicate()
+        return found[-1], found[:-1]
+
+
+def check_nothing_ran_twice(project: Path) -> None:
+    assert starts(project) == Counter({f"{lr} {seed}": 1 for lr in (0.1, 0.2, 0.4) for seed in (0, 1)})
+    steps = numbers_of(project)["steps"]
+    assert {step["status"] for step in steps.values()} == {"finished"}
+    with working_lab(project) as lab:
+        names = Counter(run.name for run in runs_of_plan(lab, plan_of(project)))
+    assert set(names.values()) == {1} and len(names) == 6 + len(STEPS) - 1
+
+
+def test_a_kill_at_each_turn_repeats_nothing_and_starts_nothing_twice(project: Path) -> None:
+    """One after the other on the same plan: when a step begins, when its runs are made, when it is done."""
+    moments = [
+        ("started", "train"),
+        ("launched", "train"),
+        ("launched", "summarise"),
+        ("started", "choose_best"),
+    ]
+    for fact, step in moments:
+        PlanProcess(project).kill_at(fact, step)
+    last, facts = PlanProcess(project).outcome()
+    assert last["outcome"]["completed"], last
+    assert ("reused", "train") in [(fact["fact"], fact.get("step")) for fact in facts]
+    check_nothing_ran_twice(project)
+
+
+def test_kills_at_random_moments_lose_nothing_and_start_nothing_twice(project: Path) -> None:
+    chance = random.Random(os.urandom(8))
+    for _ in range(3):
+        process = PlanProcess(project)
+        for line, _fact in enumerate(process.lines()):
+            if line == chance.randrange(8):
+                break
+        time.sleep(chance.uniform(0.0, 0.3))  # somewhere between two facts
+        process.kill()
+    last, _facts = PlanProcess(project).outcome()
+    assert last["outcome"]["completed"], last
+    check_nothing_ran_twice(project)
+
+
+def test_a_lost_database_does_not_make_it_start_anything_anew(project: Path) -> None:
+    assert PlanProcess(project).kill_at("launched", "summarise")
+    for path in (project / ".labwright").glob("labwright.db*"):
+        path.unlink()
+    last, _facts = PlanProcess(project).outcome()
+    assert last["outcome"]["completed"], last
+    check_nothing_ran_twice(project)
+
+
+# -- Python steps
+
+
+def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sees the approved copy; neither the server's token nor its keys, nor the project."""
+    monkeypatch.setenv("HF_TOKEN", "s3cret")
+    handle, scan = plan_of(project), scan_project(project)
+    hidden = (str(project / ".labwright/token"), str(project / "train.py"))
+    probe = f"""
+    import os
+    seen = [path for path in {hidden!r} if os.path.exists(path)]
+    seen += [name for name in os.environ if "TOKEN" in name]
+    if seen:
+        raise ValueError(f"it sees {{seen}}")
+"""
+    task = handle.paths.dir / "src/experiment/tasks/choose_best.py"
+    task.write_text(task.read_text().replace("    usable =", f"{probe}    usable =", 1))
+    with working_lab(project) as lab:
+        planning = Planning(handle=handle, scan=scan, cluster=lab.cluster.current, model=offline_model(), goal=GOAL)
+        approve(handle, scan, current_digest(handle, scan).value, "ada")
+        assert run_pipeline(planning).ready_for_run, handle.read("validation/report.md").decode()
+        outcome = execute(lab, handle)
+        assert outcome.completed, outcome
+        step = next(run for run in runs_of_plan(lab, handle) if run.name == "choose_best")
+        assert "labwright.workflow.perform" in step.command and step.plan_id == handle.id
+
+
+def test_without_bubblewrap_a_python_step_runs_within_limits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_limits = Containment(kind="limits", contained=(), reason="not here")
+    monkeypatch.setattr("labwright.planning.run_mode.task_command.containment", lambda: only_limits)
+    with working_lab(project) as lab:
+        assert execute(lab, plan_of(project)).completed
+        assert all("bwrap" not in run.command for run in runs_of_plan(lab, plan_of(project)))

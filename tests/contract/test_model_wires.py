@@ -1,0 +1,308 @@
+"""The real adapters over real HTTP, against servers that speak as Anthropic's and OpenAI's do, on good days and bad."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.llm import (
+    CallPiece,
+    ChatPiece,
+    ChatRequest,
+    EndPiece,
+    Message,
+    TextPiece,
+    ThinkingPiece,
+    Tier,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    faults,
+)
+from labwright.llm.chat import Reply, whole
+from labwright.llm.models import Models
+from labwright.paths import ProjectPaths
+from labwright.settings import Settings
+from tests.support.model_server import ModelServer, Turn, model_server
+from tests.support.models import KEY, endpoint, provider
+
+pytestmark = pytest.mark.parametrize("wire", ["anthropic", "openai"])
+LOOK = ToolSpec(
+    name="look",
+    description="Look at a run.",
+    schema={"type": "object", "properties": {"run": {"type": "string"}}, "required": ["run"]},
+)
+QUESTION = ChatRequest(system="Be brief.", messages=(Message(role="user", text="How is it going?"),), tools=(LOOK,))
+HELLO = Turn(text=("Hello",))
+
+
+def ask(server: ModelServer, wire: str, request: ChatRequest = QUESTION, **patience: Any) -> Reply:
+    return asyncio.run(whole(provider(server, wire, **patience), request))
+
+
+def test_an_answer_comes_in_pieces_with_thoughts_words_calls_and_what_it_took(wire: str) -> None:
+    turn = Turn(thinking="hm", text=("It ", "goes."), calls=(("look", '{"run": "r-1"}'), ("look", "{}")), cached=40)
+
+    async def pieces(server: ModelServer) -> list[ChatPiece]:
+        return [piece async for piece in provider(server, wire).stream(QUESTION)]
+
+    with model_server(wire, turn) as server:
+        found = asyncio.run(pieces(server))
+    assert found[:3] == [ThinkingPiece("hm"), TextPiece("It "), TextPiece("goes.")]
+    calls = [piece.call for piece in found if isinstance(piece, CallPiece)]
+    assert [(call.name, call.arguments) for call in calls] == [("look", {"run": "r-1"}), ("look", {})]
+    assert len({call.id for call in calls}) == 2
+    cost = (60 * 10 + 40 * 1 + 20 * 100) / 1e6
+    usage = Usage(tokens_in=100, tokens_out=20, cache_read=40, cost_usd=pytest.approx(cost))
+    assert found[-1] == EndPiece(usage, "fake:default-model", "calls")
+
+
+def test_a_tier_is_asked_by_its_own_model_and_the_key_goes_in_the_header_alone(wire: str) -> None:
+    with model_server(wire) as server:
+        ask(server, wire, ChatRequest(system="", messages=QUESTION.messages, tier=Tier.HEAVY, max_tokens=77))
+    (asked,) = server.asked
+    assert (asked.body["model"], asked.body["max_tokens"]) == ("heavy-model", 77)
+    assert asked.headers["authorization"] == f"Bearer {KEY}" and KEY not in str(asked.body)
+
+
+def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_know(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ChatRequest(system="", messages=QUESTION.messages, tools=(LOOK,), max_tokens=77)
+    with model_server(wire) as server:
+        chat = provider(server, wire)
+        asyncio.run(whole(chat, request))
+        monkeypatch.setattr("labwright.llm.sdk_openai.KNOWN", {"openai": endpoint(server, wire)})
+        asyncio.run(whole(chat, request))
+    other, own = (asked.body for asked in server.asked)
+    assert other["max_tokens"] == 77 and own["max_completion_tokens" if wire == "openai" else "max_tokens"] == 77
+
+
+def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:
+    calls = (ToolCall(id="c-1", name="look", arguments={"run": "a"}), ToolCall(id="c-2", name="look", malformed="{x"))
+    conversation = (
+        Message(role="user", text="Compare."),
+        Message(role="assistant", text="Looking.", calls=calls),
+        Message(role="tool", call_id="c-1", text="0.91"),
+        Message(role="tool", call_id="c-2", text="The arguments are not JSON."),
+        Message(role="user", text="Go on."),
+    )
+    with model_server(wire) as server:
+        ask(server, wire, ChatRequest(system="s", messages=conversation, tools=(LOOK,)))
+    sent = server.asked[0].body["messages"]
+    roles = [message["role"] for message in sent]
+    if wire == "anthropic":
+        assert roles == ["user", "assistant", "user"]
+        results = [block for block in sent[2]["content"] if block["type"] == "tool_result"]
+        assert [block["tool_use_id"] for block in results] == ["c-1", "c-2"]
+    else:
+        assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
+        assert [message["tool_call_id"] for message in sent[3:5]] == ["c-1", "c-2"]
+    assert "0.91" in str(sent) and "Looking." in str(sent) and "Go on." in str(sent)
+
+
+def test_what_stays_the_same_between_turns_is_marked_for_the_cache_where_the_wire_has_marks(wire: str) -> None:
+    with model_server(wire) as server:
+        ask(server, wire)
+        ask(server, wire, ChatRequest(system="s", messages=QUESTION.messages, tools=(LOOK,), must_call=True))
+    talk, once = (asked.body for asked in server.asked)
+    if wire == "anthropic":
+        marked = [talk["system"][-1], talk["tools"][-1], talk["messages"][-1]["content"][-1]]
+        assert all(block["cache_control"]["type"] == "ephemeral" for block in marked)
+    assert "cache_control" not in str(once)
+    assert once["tool_choice"] == ({"type": "any"} if wire == "anthropic" else "required")
+
+
+def test_arguments_that_are_no_json_are_handed_on_as_what_they_are(wire: str) -> None:
+    with model_server(wire, Turn(calls=(("look", '{"run": '), ("look", "[1]")))) as server:
+        reply = ask(server, wire)
+    assert [(call.arguments, call.malformed) for call in reply.calls] == [({}, '{"run": '), ({}, "[1]")]
+
+
+def test_an_answer_at_its_length_limit_says_so(wire: str) -> None:
+    stop = "max_tokens" if wire == "anthropic" else "length"
+    with model_server(wire, Turn(text=("Once upon",), stop=stop)) as server:
+        assert ask(server, wire).end.why == "length"
+
+
+def test_an_answer_that_the_provider_withholds_is_no_answer(wire: str) -> None:
+    stop = "refusal" if wire == "anthropic" else "content_filter"
+    with model_server(wire, Turn(stop=stop)) as server, pytest.raises(faults.AnswerWithheld):
+        ask(server, wire)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 529])
+def test_a_fault_of_the_server_is_tried_again(wire: str, status: int) -> None:
+    with model_server(wire, Turn(status=status), Turn(status=status), HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+    assert len(server.asked) == 3
+
+
+def test_after_its_retries_it_gives_up_and_repeats_no_secret_of_the_error(wire: str) -> None:
+    broken = Turn(status=500, error={"error": {"message": f"boom\n\x1b{KEY}"}})
+    with model_server(wire, broken) as server, pytest.raises(faults.Overloaded, match="boom …") as fault:
+        ask(server, wire, retries=1)
+    assert len(server.asked) == 2 and KEY not in str(fault.value)
+    assert fault.value.__cause__ is None  # whose words would hold it
+
+
+def test_a_rate_limit_is_waited_out_as_long_as_the_provider_asks(wire: str) -> None:
+    limited = Turn(status=429, headers={"Retry-After": "1"}, error={"error": {"message": "slow down"}})
+    began = time.monotonic()
+    with model_server(wire, limited, HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+    assert time.monotonic() - began >= 1.0  # not a speed: what was asked for was kept to
+
+
+def test_a_wait_of_an_hour_is_told_and_not_sat_out(wire: str) -> None:
+    limited = Turn(status=429, headers={"Retry-After": "3600"}, error={"error": {"message": "come back later"}})
+    with model_server(wire, limited) as server, pytest.raises(faults.RateLimited, match="come back later") as fault:
+        ask(server, wire)
+    assert (len(server.asked), fault.value.wait_seconds) == (1, 3600)
+
+
+@pytest.mark.parametrize(
+    ("turn", "kind"),
+    [
+        (Turn(status=401, error={"error": {"message": f"Incorrect key {KEY}"}}), faults.KeyRefused),
+        (Turn(status=402, error={"error": {"message": "no credit"}}), faults.QuotaUsedUp),
+        (Turn(status=404, error={"error": {"type": "not_found_error", "message": "?"}}), faults.NoSuchModel),
+        (Turn(status=400, error={"error": {"message": "bad schema"}}), faults.Rejected),
+        (
+            Turn(
+                status=400,
+                error={
+                    "error": {
+                        "message": "prompt is too long: 300000 tokens > 200000 maximum",
+                        "type": "invalid_request_error",
+                        "code": "context_length_exceeded",
+                    }
+                },
+            ),
+            faults.ConversationTooLong,
+        ),
+        (Turn(status=307, headers={"Location": "http://127.0.0.1:9/"}), faults.ModelFault),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_trying_again_cannot_mend_is_told_at_once(wire: str, turn: Turn, kind: type[faults.ModelFault]) -> None:
+    with model_server(wire, turn) as server, pytest.raises(kind) as fault:
+        ask(server, wire)
+    assert type(fault.value) is kind and len(server.asked) == 1
+    assert KEY not in f"{fault.value} {fault.value.hint}" and fault.value.message.startswith("fake:default-model: ")
+
+
+def test_a_connection_cut_before_the_first_word_is_tried_again(wire: str) -> None:
+    with model_server(wire, Turn(text=("a",), cut_after=1), HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_an_answer_cut_in_the_middle_is_an_error_and_never_a_short_answer(wire: str, cleanly: bool) -> None:
+    after = 5 if wire == "anthropic" else 3
+    turn = Turn(text=("one ", "two ", "three"), cut_after=after, cut_cleanly=cleanly)
+    with model_server(wire, turn) as server, pytest.raises(faults.AnswerCut):
+        ask(server, wire)
+    assert len(server.asked) == 1
+
+
+def test_an_event_that_is_no_json_ends_the_answer_with_an_error(wire: str) -> None:
+    with model_server(wire, Turn(text=("one",), garble=True)) as server, pytest.raises(faults.AnswerCut):
+        ask(server, wire)
+
+
+def test_a_fault_that_is_told_inside_of_the_answer_counts_like_any_other(wire: str) -> None:
+    with model_server(wire, Turn(fails=True), HELLO) as server:
+        assert ask(server, wire).text == "Hello"
+    broken = Turn(text=("one",), fails=True)
+    with model_server(wire, broken) as server, pytest.raises(faults.AnswerCut, match="Overloaded"):
+        ask(server, wire)
+    assert len(server.asked) == 1
+
+
+def test_a_provider_that_falls_silent_is_given_up(wire: str) -> None:
+    with model_server(wire, Turn(text=("one", "two"), hang_after=0)) as server, pytest.raises(faults.Unreachable):
+        ask(server, wire, silence=0.2, retries=1)
+    assert len(server.asked) == 2
+    middle = 4 if wire == "anthropic" else 2
+    with model_server(wire, Turn(text=("one", "two"), hang_after=middle)) as server, pytest.raises(faults.AnswerCut):
+        ask(server, wire, silence=0.2)
+
+
+def test_a_provider_that_drips_is_given_up_though_it_is_never_silent(wire: str) -> None:
+    with model_server(wire, Turn(text=("one",), drip_seconds=0.02)) as server, pytest.raises(faults.TooSlow):
+        ask(server, wire, answer=0.5)
+    assert len(server.asked) == 1
+
+
+def test_closing_the_stream_hangs_up_at_once(wire: str) -> None:
+    middle = 4 if wire == "anthropic" else 2
+
+    async def first_words(server: ModelServer) -> str:
+        async with aclosing(provider(server, wire).stream(QUESTION)) as pieces:
+            async for piece in pieces:
+                assert isinstance(piece, TextPiece)
+                return piece.text
+        return ""
+
+    with model_server(wire, Turn(text=("one ", "two"), hang_after=middle)) as server:
+        assert asyncio.run(asyncio.wait_for(first_words(server), 10)) == "one "
+
+
+def test_cancelling_whoever_reads_hangs_up_too(wire: str) -> None:
+    async def cancelled(server: ModelServer) -> None:
+        task = asyncio.create_task(whole(provider(server, wire), QUESTION))
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with model_server(wire, Turn(text=("one ", "two"), hang_after=0)) as server:
+        asyncio.run(asyncio.wait_for(cancelled(server), 10))
+
+
+def test_nobody_there_is_told_with_what_to_check(wire: str) -> None:
+    with model_server(wire) as server:
+        pass
+    with pytest.raises(faults.Unreachable) as fault:
+        ask(server, wire, retries=0)
+    assert "labwright models" in fault.value.hint
+
+
+def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
+    async def three(server: ModelServer) -> float:
+        chat = provider(server, wire, per_minute=600)
+        await whole(chat, QUESTION)
+        began = time.monotonic()
+        await asyncio.gather(whole(chat, QUESTION), whole(chat, QUESTION), whole(chat, QUESTION))
+        return time.monotonic() - began
+
+    with model_server(wire) as server:
+        assert asyncio.run(three(server)) >= 0.2  # not a speed: turns come a tenth of a second apart, and no closer
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("turn", "words", "fix"),
+    [
+        (HELLO, "answers, 120 tokens", ""),
+        (Turn(status=401, error={"error": {"message": f"bad {KEY}"}}), "does not accept the key", "Make a new key"),
+        (Turn(status=404, error={"error": {"type": "not_found_error"}}), "no model of that name", "Check the name"),
+        (Turn(status=500), "cannot serve this now", "Try again later"),
+    ],
+)
+def test_a_check_is_one_small_question_that_says_what_is_wrong(
+    tmp_path: Path, wire: str, turn: Turn, words: str, fix: str
+) -> None:
+    with model_server(wire, turn) as server:
+        environ = {f"{wire.upper()}_BASE_URL": server.url, f"{wire.upper()}_API_KEY": KEY, "HOME": "/nonexistent"}
+        (checked,) = Models(ProjectPaths(tmp_path), Settings(model=f"{wire}:x"), environ).check()
+    assert len(server.asked) == 1 and server.asked[0].body["max_tokens"] == 16
+    assert words in checked.said and fix in checked.hint and checked.ok is (turn is HELLO)
+    assert KEY not in f"{checked}" and list(tmp_path.iterdir()) == []

@@ -1,0 +1,100 @@
+"""Conversations with a model that follows a script, on a real database and with real tools."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from labwright.agent import sessions
+from labwright.agent.keeper import SessionKeeper
+from labwright.compute.lab import Lab
+from labwright.domain.actor import PERSON
+from labwright.domain.session import Mode, Piece, PieceKind, Session, SessionStatus
+from labwright.llm.chat import ChatModel, ChatPiece, ChatRequest, TextPiece, ToolCall
+from labwright.llm.scripted import ScriptedChat
+from tests.support.waiting import wait_until
+
+_numbers = itertools.count(1)
+
+
+def call(tool: str, /, **arguments: Any) -> ToolCall:
+    return ToolCall(id=f"call-{next(_numbers)}", name=tool, arguments=arguments)
+
+
+class Silent:
+    """Begins to speak and never ends."""
+
+    name = "silent"
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
+        yield TextPiece("Let me see")
+        await asyncio.Event().wait()
+
+
+class Scripts:
+    """The same model for every session."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+        self.allowed: list[str] = []
+
+    def chat(self, session_id: str) -> ChatModel:
+        return self.model
+
+    def allow_more(self, session_id: str) -> None:
+        self.allowed.append(session_id)
+
+
+class Talk:
+    """One conversation."""
+
+    def __init__(self, lab: Lab, session_id: str | None = None) -> None:
+        self.lab = lab
+        made = session_id or sessions.create(lab, title=None, mode=Mode.AGENT, actor=PERSON).id
+        self.id = made
+
+    @property
+    def session(self) -> Session:
+        return sessions.get(self.lab, self.id)
+
+    def say(self, message: str, mode: Mode | None = None) -> list[Piece]:
+        """Until the turn rests; what was said and done in it."""
+        said = sessions.say(self.lab, self.id, message, mode, PERSON)
+        self.wait_for_rest(said.turn)
+        return self.pieces(after=said.last_seq - 1)
+
+    def wait_for_rest(self, turn: int = 0) -> None:
+        def rests() -> bool:
+            found = self.session
+            return found.turn >= turn and found.status is not SessionStatus.WORKING
+
+        wait_until(rests, "the turn to rest")
+
+    def pieces(self, kind: PieceKind | None = None, after: int = 0) -> list[Piece]:
+        found = sessions.pieces(self.lab, self.id, after, 5000)
+        return [piece for piece in found if kind is None or piece.kind is kind]
+
+    def results(self) -> list[str]:
+        return [piece.data["text"] for piece in self.pieces(PieceKind.RESULT)]
+
+    def last(self, kind: PieceKind) -> dict[str, Any]:
+        return self.pieces(kind)[-1].data
+
+
+@contextmanager
+def talking(lab: Lab, model: ChatModel) -> Iterator[Scripts]:
+    """A keeper that lets turns run, as a server has one."""
+    scripts = Scripts(model)
+    keeper = SessionKeeper(lab, scripts)
+    keeper.start()
+    try:
+        yield scripts
+    finally:
+        keeper.close()
+
+
+def script(*turns: Sequence[Any]) -> ScriptedChat:
+    return ScriptedChat(turns)

@@ -1,0 +1,125 @@
+"""A project with an approved plan, and a process that executes it as a server does, so that it can be killed.
+
+    python -m tests.support.planned_project PROJECT PLAN_ID
+
+It prints each fact as a line of JSON, and the outcome last. A line on its input asks it to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from labwright.agent import AgentSession
+from labwright.agent.modes.plan import PlanMode
+from labwright.compute.engine import Engine
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.errors import LabwrightError
+from labwright.domain.run import Run
+from labwright.planning.run_mode import PlanOutcome, run_plan
+from labwright.planning.scan import scan_project
+from labwright.planning.state import read_state
+from labwright.server.boot import open_lab, prepare_state, take_lock
+from labwright.services.sweep_keeper import SweepKeeper
+from labwright.settings import Settings
+from labwright.store import runs
+from labwright.workspace import PlanWorkspaceHandle, Workspace
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PERSON = Actor(Scope.PERSON, "ada")
+
+
+def example(folder: Path, name: str) -> Path:
+    """A copy of one of the example projects, whose packages come from where the tests run."""
+    project = folder / "project"
+    shutil.copytree(EXAMPLES / name, project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
+    (project / "requirements.txt").unlink(missing_ok=True)
+    return project
+
+
+def goal_of(project: Path) -> str:
+    return re.findall(r"^> (.+)$", (project / "README.md").read_text(), re.MULTILINE)[0]
+
+
+def approved_plan(project: Path, goal: str) -> PlanWorkspaceHandle:
+    """By the offline rules, and approved without a look."""
+    handle = PlanWorkspaceHandle.materialize(Workspace(prepare_state(project).state))
+    mode = PlanMode(handle, gate_policy=lambda state: state.validated)
+    state = asyncio.run(mode.run(session=AgentSession(), user_input=goal)).mode_state["plan"]
+    assert state["ready_for_run"], (state, (handle.paths.dir / "validation/report.md").read_text())
+    return handle
+
+
+@contextlib.contextmanager
+def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
+    """All that carries runs out, without HTTP."""
+    given = {"lease_dir": str(project.parent / "leases"), "tmux": False, "max_parallel": 2, **settings}
+    lab = open_lab(prepare_state(project), Settings(**given), "")
+    engine, keeper = Engine(lab), SweepKeeper(lab)
+    engine.start()
+    keeper.start()
+    try:
+        yield lab
+    finally:
+        keeper.close()
+        engine.close()
+        lab.db.reader().close()
+        lab.db.close()
+
+
+def runs_of_plan(lab: Lab, handle: PlanWorkspaceHandle) -> list[Run]:
+    """Oldest first."""
+    records, _cursor = runs.page(lab.db.reader(), runs.Filter(archived=None, sort="created_at"), 10_000, None)
+    found = (Run.from_dict(json.loads(record)) for record in records)
+    return [run for run in found if run.plan_id == handle.id]
+
+
+def execute(
+    lab: Lab, handle: PlanWorkspaceHandle, facts: list[Any] | None = None, stopping: threading.Event | None = None
+) -> PlanOutcome:
+    handoff = read_state(handle).handoff
+    assert handoff is not None
+    told = facts.append if facts is not None else lambda _fact: None
+    scan = scan_project(lab.paths.project)
+    return run_plan(lab, handle, handoff, scan, PERSON, told, stopping or threading.Event())
+
+
+def main() -> None:
+    project = Path(sys.argv[1])
+    take_lock(prepare_state(project))
+    stopping = threading.Event()
+
+    def hear() -> None:
+        if sys.stdin.readline():
+            stopping.set()
+
+    threading.Thread(target=hear, daemon=True).start()
+    with working_lab(project) as lab:
+        handle, scan = PlanWorkspaceHandle(lab.paths.plans / sys.argv[2]), scan_project(project)
+        handoff = read_state(handle).handoff
+        assert handoff is not None
+        try:
+            outcome = run_plan(lab, handle, handoff, scan, PERSON, lambda fact: _say(fact), stopping)
+        except LabwrightError as error:
+            _say({"refused": error.message})
+        else:
+            _say({"outcome": asdict(outcome)})
+
+
+def _say(value: Any) -> None:
+    os.write(1, json.dumps(value).encode() + b"\n")  # whole, whichever thread it comes from
+
+
+if __name__ == "__main__":
+    main()

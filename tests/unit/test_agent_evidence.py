@@ -1,0 +1,137 @@
+"""An answer's numbers are held against what tools showed: lies are marked, honest answers are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.agent.evidence.check import Known, check
+from labwright.agent.evidence.evidence import Evidence
+from labwright.agent.evidence.review import review
+from labwright.agent.evidence.sources import look
+from labwright.compute.lab import Lab
+from labwright.domain.run import Run
+from labwright.domain.session import Piece, PieceKind
+from labwright.store import metrics
+from tests.support.lab import ended_run, lab_in
+
+
+class Bench:
+    """Two runs, and evidence of them as the tools mint it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        usage = {"wall_seconds": 210.4, "max_memory_mb": 2048}
+        self.a = ended_run(lab, "first", series={"accuracy": [0.5, 0.95, 0.9312], "loss": [2.0, 0.4321]}, usage=usage)
+        self.b = ended_run(lab, "second", series={"accuracy": [0.4, 0.9061]}, params={"lr": 0.003})
+        self.log = ended_run(lab, "third", output="epoch 7: nan in layer 12\n")
+        compared = {"key": "accuracy", "use": "last"}
+        self.evidence = {
+            one.id: one
+            for one in (
+                self.mint("E1", "metric", run_id=self.a.id, key="accuracy"),
+                self.mint("E2", "metric", run_id=self.b.id, key="accuracy"),
+                self.mint("E3", "metric", run_id=self.a.id, key="loss"),
+                self.mint("E4", "run", run_id=self.a.id),
+                self.mint("E5", "ranking", run_ids=[self.a.id, self.b.id], goal="max", **compared),
+                self.mint("E6", "difference", first=[self.a.id], second=[self.b.id], goal="max", **compared),
+                self.mint("E7", "group", run_ids=[self.a.id, self.b.id], **compared),
+                self.mint("E8", "log", run_id=self.log.id),
+                self.mint("E9", "run", run_id=self.b.id),
+            )
+        }
+
+    def mint(self, name: str, kind: str, **source: object) -> Evidence:
+        return Evidence(id=name, kind=kind, source=source, seen=look(self.lab, kind, source))
+
+    def faults(self, text: str) -> list[tuple[str, str]]:
+        known = Known(
+            evidence=self.evidence,
+            look_again=lambda one: look(self.lab, one.kind, one.source),
+            exists=lambda name: name in {self.a.id, self.b.id, self.log.id},
+            settings={"lr": frozenset({0.003})},
+            quotes=("python train.py --lr 0.003",),
+        )
+        return [(mark.text, mark.fault) for mark in check(text.format(a=self.a.id, b=self.b.id), known)]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with lab_in(tmp_path_factory.mktemp("evidence") / "project") as lab:
+        yield Bench(lab)
+
+
+LIES = {
+    "a number from nowhere": ("{a} reached an accuracy of 0.97.", "no_source"),
+    "another number than its evidence": ("{a} reached an accuracy of 0.95 at the end, final 0.97 [E1].", "mismatch"),
+    "evidence that nobody minted": ("The accuracy of {a} is 0.9312 [E42].", "unknown_evidence"),
+    "another run's number": ("{b} reached an accuracy of 0.931 [E1].", "other_subject"),
+    "the number of another metric": ("The loss of {a} is 0.931 [E1].", "other_subject"),
+    "a mean from the head": ("On average they reach 0.92 [E1] [E2].", "mismatch"),
+    "a difference from the head": ("The gap is 0.0251 [E1][E2].", "mismatch"),
+    "a ranking turned round": ("{b} is better than {a} [E5].", "wrong_order"),
+    "the wrong one is the best": ("The best run is {b} [E5].", "wrong_order"),
+    "a comparison that nobody made": ("{b} beats {a}.", "no_comparison"),
+    "nearly all rounded up to all": ("Accuracy is 100% [E1].", "mismatch"),
+    "too little of it left": ("It reached 1 [E1].", "mismatch"),
+    "the peak sold as the end": ("The final accuracy of {a} is 0.95 [E1].", "mismatch"),
+    "a shifted exponent": ("It was trained with a rate of 3e-4 [E9].", "mismatch"),
+    "minutes for seconds": ("It took 210 minutes [E4].", "mismatch"),
+    "a run that never was": ("See run-0000000000 for that.", "unknown_id"),
+    "a number in code marks": ("The result was `accuracy: 0.99`.", "no_source"),
+    "a date from nowhere": ("It ended on 2025-01-02.", "no_source"),
+    "a wrong count": ("5 runs were compared [E5].", "mismatch"),
+    "a line that the log does not have": ("The log says nan in layer 21 [E8].", "mismatch"),
+    "a wrong percentage": ("{b} is 3.5% worse [E6].", "mismatch"),
+    "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
+}
+
+HONEST = [
+    "{a} reached an accuracy of 0.931 [E1], {b} 0.906 [E2].",
+    "Accuracy 93.1% [E1] and 90.6 % [E2].",
+    "The peak accuracy of {a} is 0.95, the final one 0.9312 [E1].",
+    "{a} is better than {b} by 0.0251 [E6].",
+    "{b} is 2.7% worse than {a} [E6].",
+    "The best run is {a} [E5]: 0.9312 [E1].",
+    "The mean over both is 0.919 ± 0.018, n = 2 [E7].",
+    "It took 210 s [E4], that is 3.5 min [E4], and 2 GB of memory [E4].",
+    "Steps:\n1. look at resnet18 and fp16\n2. start with lr=0.003\n3. see the 2nd run",
+    "I ran `python train.py --lr 0.003` on Python 3.11.",
+    "The log says: nan in layer 12 at epoch 7 [E8].",
+    "The learning rate was 3e-3 [E9], also written 0.003 [E9].",
+    "| run | accuracy |\n|---|---|\n| {a} [E1] | 0.9312 |\n| {b} [E2] | 0.9061 |",
+    "Nothing is known yet; I will wait.",
+    "A 3x3 kernel, 5-fold cross-validation and top-1 are names, and so is train_v2.py.",
+]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_marked(bench: Bench, lie: str) -> None:
+    text, fault = LIES[lie]
+    assert fault in {found for _, found in bench.faults(text)}
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_an_honest_answer_is_not_marked(bench: Bench, text: str) -> None:
+    assert bench.faults(text) == []
+
+
+def test_a_mark_says_where_the_number_stands(bench: Bench) -> None:
+    text = "All is well. It reached 0.5 in the end."
+    known = Known(evidence={}, look_again=lambda _: None, exists=lambda _: True)
+    (mark,) = check(text, known)
+    assert text[mark.start : mark.end] == mark.text == "0.5"
+
+
+def test_an_ended_source_that_shows_something_else_now_is_marked(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run: Run = ended_run(lab, "moving", series={"accuracy": [0.5]})
+        seen = look(lab, "metric", {"run_id": run.id, "key": "accuracy"})
+        minted = Evidence(id="E1", kind="metric", source={"run_id": run.id, "key": "accuracy"}, seen=seen)
+        with lab.db.transaction() as tx:
+            metrics.delete_of_run(tx, run.id)
+        piece = Piece(session_id="chat", seq=1, turn=1, kind=PieceKind.EVIDENCE, time="", data=minted.to_dict())
+        (mark,) = review(lab, "accuracy 0.5 [E1]", [piece])
+        assert mark.fault == "source_changed"

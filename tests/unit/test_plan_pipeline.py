@@ -1,0 +1,220 @@
+"""The pipeline around its nodes: repair within bounds, sending back, who reviews, which model answers, what it took."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from labwright.domain.errors import Conflict, Invalid
+from labwright.llm import Answer, Request, ScriptedModel, Tier, Usage
+from labwright.llm.model import Value
+from labwright.planning.drafts import Repair
+from labwright.planning.history import EarlierPlan, EarlierRun, EarlierSweep, History
+from labwright.planning.nodes.repair import MOST_ROUNDS
+from labwright.planning.pipeline import MOST_REJECTIONS
+from labwright.planning.rules import offline_model
+from tests.support.plan_workspaces import Planned, planned
+
+GOAL = "degree 1 and 3, lowest test_mse"
+BODY, TEST = "src/experiment/tasks/choose_best.py", "tests/test_choose_best.py"
+WRONG_TEST = """
+from experiment.tasks.choose_best import choose_best
+
+
+def test_it():
+    row = {"params": {"lr": 1}, "mean": 1.0, "std": 0.0, "finished": 1, "failed": 0}
+    assert choose_best([row], "maximize")["mean"] == 2.0
+"""
+RIGHT_TEST = WRONG_TEST.replace("2.0", "1.0")
+
+
+def scripted(answers: dict[str, list[Any]]) -> ScriptedModel:
+    return ScriptedModel(answers, otherwise=offline_model())
+
+
+def report(plan: Planned) -> dict[str, Any]:
+    return dict(yaml.safe_load((plan.folder / "validation/report.yaml").read_text()))
+
+
+def test_a_wrong_test_is_mended_after_a_diagnosis_and_the_body_stays(tmp_path: Path) -> None:
+    answer = Repair(diagnosis="The test expects 2.0 of a row with 1.0.", fault="test", test=RIGHT_TEST, body="broken (")
+    model = scripted({"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace:choose_best": [answer]})
+    plan = planned(tmp_path, "bare-script", GOAL, provider=model)
+    state = plan.run()
+    assert state["validated"], report(plan)
+    assert (plan.folder / TEST).read_text() == RIGHT_TEST and "broken" not in (plan.folder / BODY).read_text()
+    (done,) = report(plan)["repairs"]
+    assert (done["task"], done["changed"], done["findings"]) == ("choose_best", [TEST], ["test_failed"])
+    assert answer.diagnosis in (plan.folder / "validation/report.md").read_text()
+    (asked,) = [request for request in model.asked if request.node == "ValidateWorkspace"]
+    assert asked.given["findings"][0]["code"] == "test_failed" and asked.given["test"] == WRONG_TEST
+
+
+def test_a_wrong_body_is_mended_and_the_test_stays(tmp_path: Path) -> None:
+    plan = planned(tmp_path / "once", "bare-script", GOAL)
+    plan.run()
+    right, test = (plan.folder / BODY).read_text(), (plan.folder / TEST).read_text()
+    answer = Repair(diagnosis="min and max are swapped.", fault="body", body=right, test="assert True")
+    wrong = right.replace("max if", "min if")
+    model = scripted({"GenerateTaskImplementations:choose_best": [wrong], "ValidateWorkspace": [answer]})
+    again = planned(tmp_path / "again", "bare-script", GOAL, provider=model)
+    assert again.run()["validated"], report(again)
+    assert (again.folder / BODY).read_text() == right and (again.folder / TEST).read_text() == test
+
+
+def test_repair_ends_and_what_is_still_broken_is_not_validated(tmp_path: Path) -> None:
+    useless = Repair(diagnosis="No idea.", fault="test", test=WRONG_TEST + "\n# again\n")
+    answers = {"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace": [useless] * 50}
+    plan = planned(tmp_path, "bare-script", GOAL, provider=scripted(answers))
+    state = plan.run()
+    assert not state["validated"] and state["status"] == "waiting_for_review"
+    assert [done["round"] for done in state["repairs"]] == list(range(1, MOST_ROUNDS + 1))
+    assert not plan.run()["validated"] and len(plan.mode.state.repairs) == MOST_ROUNDS  # asking again gives no more
+
+
+def test_a_repair_cannot_touch_the_checks_and_a_lie_is_refused_like_any_other_code(tmp_path: Path) -> None:
+    cheat = Repair(
+        diagnosis="The check is in the way.", fault="both", test="def test_it():\n    assert True\n", body=""
+    )
+    answers = {"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace": [cheat] * 9}
+    plan = planned(tmp_path, "bare-script", GOAL, provider=scripted(answers))
+    assert not plan.run()["validated"]
+    assert {"asserts_nothing", "not_tested"} <= {found["code"] for found in report(plan)["findings"]}
+
+
+def test_what_a_person_edited_is_not_written_over(tmp_path: Path) -> None:
+    repair = Repair(diagnosis="Mended.", fault="body", body="x = 1\n")
+    plan = planned(tmp_path, "bare-script", GOAL, provider=scripted({"ValidateWorkspace": [repair] * 9}))
+    assert plan.run()["validated"]
+    edited = (plan.folder / BODY).read_text().replace("max if", "min if")
+    (plan.folder / BODY).write_text(edited)
+    assert not plan.run()["validated"]
+    assert (plan.folder / BODY).read_text() == edited and not plan.mode.state.repairs
+
+
+def test_a_reviewer_who_repairs_broken_code_gets_a_validated_workspace(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", GOAL, provider=scripted({"GenerateTaskTests:choose_best": [WRONG_TEST]}))
+    assert not plan.run()["validated"]
+    (plan.folder / TEST).write_text(RIGHT_TEST)
+    state = plan.run()
+    assert state["validated"]
+    plan.mode.approve(state["validated_digest"], "ada")
+    assert plan.run()["ready_for_run"]
+
+
+def test_sending_back_ends_in_words(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", GOAL)
+    for number in range(MOST_REJECTIONS):
+        plan.mode.reject(f"no, not {number}", "DraftImplementationPlan")
+    with pytest.raises(Conflict, match=f"sent back {MOST_REJECTIONS} times"):
+        plan.mode.reject("once more", "DraftImplementationPlan")
+    assert plan.mode.state.rejections[0].reason == "no, not 0"
+    with pytest.raises(Invalid, match="says why"):
+        plan.mode.reject("  ", "DraftImplementationPlan")
+
+
+class SlowModel:
+    """Answers a task only when another is being asked for at the same time."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self._together = threading.Barrier(2, timeout=30)
+        self._rules = offline_model()
+
+    def answer(self, request: Request[Value]) -> Answer[Value]:
+        if "task_id" in request.given and request.node.startswith("Generate"):
+            self._together.wait()
+        found = self._rules.answer(request)
+        return Answer(value=found.value, model=self.name, usage=Usage(tokens_in=10, tokens_out=2, cost_usd=0.01))
+
+
+def test_tasks_are_generated_at_once_and_every_token_is_counted(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", GOAL, provider=SlowModel())
+    events: list[Any] = []
+    state = plan.run(events)
+    assert state["validated"]
+    spent = state["usage"]["GenerateTaskTests"]
+    assert (spent["calls"], spent["tokens_in"], spent["tokens_out"], spent["models"]) == (4, 40, 8, ["slow"])
+    assert spent["cost_usd"] == pytest.approx(0.04)
+    ended = {event["task"]: event for event in events if event["fact"] in ("finished", "suspended")}
+    assert (ended["GenerateTaskTests"]["tokens"], ended["GenerateTaskTests"]["cost"]) == (48, 0.04)
+    assert (ended["CompileTaskIR"]["tokens"], ended["CompileTaskIR"]["cost"]) == (0, 0)
+    assert list(state["generated"])[:2] == ["tests/test_train.py", "tests/test_summarise.py"]
+
+
+def test_an_answer_is_counted_also_if_another_task_fails(tmp_path: Path) -> None:
+    model = scripted({"GenerateTaskTests:write_table": [RuntimeError("overloaded")]})
+    state = planned(tmp_path, "bare-script", GOAL, provider=model).run()
+    assert (state["status"], state["node"]) == ("failed", "GenerateTaskTests") and "overloaded" in state["error"]
+    assert state["usage"]["GenerateTaskTests"]["calls"] == 3
+
+
+def test_each_node_asks_the_model_that_the_policy_names(tmp_path: Path) -> None:
+    usual, other = scripted({}), scripted({})
+    policy = {"DraftReportDigest": Tier.SMALL, "GenerateTaskTests": "small", "GenerateTaskImplementations": other}
+    assert planned(tmp_path, "bare-script", GOAL, provider=usual, model_policy=policy).run()["validated"]
+    tiers = {request.node: request.tier for request in usual.asked}
+    assert tiers["DraftReportDigest"] is Tier.SMALL and tiers["GenerateTaskTests"] is Tier.SMALL
+    assert tiers["DraftImplementationPlan"] is Tier.LARGE
+    assert {request.node for request in other.asked} == {"GenerateTaskImplementations"}
+
+
+@pytest.mark.parametrize("policy", [{"NoSuchNode": "small"}, {"DraftReportDigest": "huge"}])
+def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: Any) -> None:
+    plan = planned(tmp_path, "bare-script", GOAL, model_policy=policy)
+    with pytest.raises(Invalid):
+        plan.run()
+    assert not list(plan.folder.iterdir())
+
+
+def test_by_default_a_person_reviews_and_a_gate_policy_is_recorded_as_such(tmp_path: Path) -> None:
+    state = planned(tmp_path / "person", "bare-script", GOAL).run()
+    assert (state["status"], state["approval"], state["ready_for_run"]) == ("waiting_for_review", None, False)
+    state = planned(tmp_path / "gate", "bare-script", GOAL, gate_policy=lambda state: state.validated).run()
+    assert state["ready_for_run"] and state["approval"]["automatic"] and state["approval"]["by"] == "gate policy"
+    model = scripted({"GenerateTaskTests:choose_best": [WRONG_TEST]})
+    wild = planned(tmp_path / "wild", "bare-script", GOAL, provider=model, gate_policy=lambda _state: True)
+    state = wild.run()
+    assert (state["status"], state["ready_for_run"], state["handoff"]) == ("failed", False, None)
+
+
+def test_earlier_work_is_cited_and_overlapping_plans_are_named(tmp_path: Path) -> None:
+    history = History(
+        plans=(
+            EarlierPlan(id="plan-1", title="Degrees", script="fit.py", parameters=("degree",), status="completed"),
+            EarlierPlan(id="plan-2", title="Rates", script="fit.py", parameters=("lr",)),
+            EarlierPlan(id="plan-3", title="Old", script="fit.py", parameters=("degree",), status="archived"),
+        ),
+        runs=(
+            EarlierRun(id="run-1", command="DEGREE=3 python3 fit.py", metrics={"test_mse": 0.25}),
+            EarlierRun(id="run-2", command="python3 other.py", metrics={"test_mse": 0.1}),
+        ),
+        sweeps=(EarlierSweep(id="sw-1", command="DEGREE={degree} python3 fit.py", parameters=("degree",), runs=9),),
+    )
+    model = scripted({})
+    plan = planned(tmp_path, "bare-script", GOAL, provider=model, history=history)
+    assert plan.run()["validated"]
+    text = plan.mode.handle.paths.text.read_text()
+    assert "sweep @sw-1 (degree; 9 runs); run @run-1 (test_mse 0.25)" in text
+    assert "plan @plan-1 (Degrees; completed) varies degree too" in text
+    assert not any(word in text for word in ("plan-2", "plan-3", "run-2"))
+    assert all(request.given["history"] is history for request in model.asked)
+    again = planned(tmp_path / "again", "bare-script", "", plan=text)
+    again.goal = ""
+    assert again.run()["validated"]
+
+
+def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
+    first = planned(tmp_path / "first", "bare-script", "degree 1, 3 and 7, 2 seeds, lowest test_mse")
+    first.run()
+    saved = first.mode.handle.paths.text.read_text()
+    second = planned(tmp_path / "second", "bare-script", plan=saved)
+    second.goal = ""
+    assert second.run()["validated"]
+    assert second.mode.handle.paths.text.read_text() == saved
+    assert saved in (second.folder / "report/original.md").read_text()
