@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPException
@@ -261,3 +263,39 @@ def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveSe
         wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
         wait_until(lambda: status_of(server, session) == "idle", "its answer")
         assert len(provider.asked) == 2
+
+
+# On the command line
+
+
+def labwright(server: LiveServer, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from labwright.cli.main import main; main()", *words]
+    return subprocess.run(
+        command, cwd=server.project, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
+    )
+
+
+def test_chat_on_the_command_line(lab: LiveServer) -> None:
+    told = labwright(lab, "chat", "gpus")
+    assert told.returncode == 0
+    assert "· show_cluster" in told.stdout
+    assert "[E1]." in told.stdout
+    lines = [json.loads(line) for line in labwright(lab, "chat", "--json", "gpus").stdout.splitlines()]
+    assert [line["kind"] for line in lines][-2:] == ["message", "end"]
+    session = lines[0]["session_id"]
+    assert session in labwright(lab, "sessions").stdout
+    assert "you: gpus" in labwright(lab, "sessions", "show", session).stdout
+    assert labwright(lab, "sessions", "delete", session).returncode == 0
+    assert labwright(lab, "sessions", "show", session).returncode == 1
+
+
+def test_an_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true", "name": "mine"})
+    told = labwright(lab, "chat", "stop mine")
+    assert told.returncode == 4  # it waits for somebody, and nobody sits here
+    assert lab.run(run["id"])["status"] == "ready"
+    (asked,) = json.loads(labwright(lab, "approvals", "--json").stdout)
+    assert labwright(lab, "approvals", "answer", asked["id"], "approve").returncode == 0
+    wait_until(lambda: lab.run(run["id"])["status"] == "stopped", "the run to be stopped")
+    wait_until(lambda: status_of(lab, asked["session_id"]) == "idle", "the turn to end")
+    assert labwright(lab, "approvals", "answer", asked["id"], "deny").returncode == 1

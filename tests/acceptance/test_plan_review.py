@@ -273,7 +273,7 @@ def test_what_cannot_be_planned_is_said_and_leaves_nothing(
 
 
 def test_a_report_that_gives_orders_is_read_and_not_obeyed(lab: LiveServer) -> None:
-    plan = compiled(lab, report=f"{ORDERS}\n\nWe fitted polynomials.")
+    plan = compiled(lab, "", report=f"{ORDERS}\n\nWe fitted polynomials: {QUICK}.")
     assert not plan["planning"]["approved"] and plan["status"] == "draft"
     assert "they were not followed" in plan["raw_markdown"]
     assert not [run for run in lab.all_runs() if "rm -rf" in run["command"]]

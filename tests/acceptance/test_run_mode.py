@@ -379,15 +379,14 @@ def test_a_lost_database_does_not_make_it_start_anything_anew(project: Path) -> 
 # -- Python steps
 
 
-def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It sees the approved copy; neither the server's token nor its keys, nor the project."""
-    monkeypatch.setenv("HF_TOKEN", "s3cret")
+def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path) -> None:
+    """It sees the approved copy; neither the server's token nor the project, and none of the server's variables."""
     handle, scan = plan_of(project), scan_project(project)
     hidden = (str(project / ".labwright/token"), str(project / "train.py"))
     probe = f"""
     import os
     seen = [path for path in {hidden!r} if os.path.exists(path)]
-    seen += [name for name in os.environ if "TOKEN" in name]
+    seen += [name for name in ("$HF_TOKEN", "$LABWRIGHT_RUN_TOKEN") if os.path.expandvars(name) != name]
     if seen:
         raise ValueError(f"it sees {{seen}}")
 """
@@ -401,6 +400,7 @@ def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path, monkeyp
         assert outcome.completed, outcome
         step = next(run for run in runs_of_plan(lab, handle) if run.name == "choose_best")
         assert "labwright.workflow.perform" in step.command and step.plan_id == handle.id
+        assert step.command.startswith("exec env -i ") and "TOKEN" not in step.command
 
 
 def test_without_bubblewrap_a_python_step_runs_within_limits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,10 +79,7 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
 
 
 def runs_of_plan(lab: Lab, handle: PlanWorkspaceHandle) -> list[Run]:
-    """Oldest first."""
-    records, _cursor = runs.page(lab.db.reader(), runs.Filter(archived=None, sort="created_at"), 10_000, None)
-    found = (Run.from_dict(json.loads(record)) for record in records)
-    return [run for run in found if run.plan_id == handle.id]
+    return runs.of_plan(lab.db.reader(), handle.id)
 
 
 def execute(

@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from labwright.agent import approvals, sessions
+from labwright.agent import approvals, keeper, sessions
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
-from labwright.domain.errors import Conflict, Forbidden, NotFound
+from labwright.domain.errors import Conflict, Forbidden, NotFound, StorageFailed
 from labwright.domain.run import RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ChatPiece, ChatRequest, EndPiece, TextPiece
@@ -152,6 +153,27 @@ def test_a_model_that_fails_is_told_as_the_end_of_the_turn(lab: Lab) -> None:
         talk.say("Hello")
     assert talk.last(PieceKind.END)["why"] == "failed"
     assert "does not accept the key" in talk.last(PieceKind.END)["error"]["message"]
+
+
+def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: Lab, monkeypatch: Any) -> None:
+    monkeypatch.setattr(keeper, "_RETRY_SECONDS", 0.05)
+    model = script(["All is well."])
+    talk = Talk(lab)
+    sessions.say(lab, talk.id, "x" * 100_000, None, PERSON)
+    real = lab.db.transaction
+    tries: list[int] = []
+
+    def full() -> Any:
+        tries.append(1)
+        raise StorageFailed
+
+    monkeypatch.setattr(lab.db, "transaction", full)
+    with talking(lab, model):
+        wait_until(lambda: len(tries) > 2, "it to be tried again")
+        assert model.asked == []
+        monkeypatch.setattr(lab.db, "transaction", real)
+        talk.wait_for_rest()
+    assert talk.last(PieceKind.MESSAGE)["text"] == "All is well."
 
 
 # Waiting

@@ -67,6 +67,7 @@ def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI)
     schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
     forms = (
         *("RunIn", "RunPatch", "RerunIn", "AlertIn", "ClusterIn", "PlanIn", "PlanPatch"),
+        *("CompileIn", "ReviewIn", "FileIn"),
         *("WildSweepIn", "SweepIn", "SweepExtension", "SkillIn", "RenderIn"),
     )
     wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}

@@ -20,7 +20,7 @@ from labwright.planning.prompts import PROMPTS
 from labwright.planning.rules import RULES, offline_model
 from tests.support.model_server import Asked, Turn, model_server
 from tests.support.models import provider
-from tests.unit.test_planning import planned
+from tests.support.plan_workspaces import planned
 
 
 class Verdict(BaseModel):

@@ -156,15 +156,15 @@ def test_an_answer_is_counted_also_if_another_task_fails(tmp_path: Path) -> None
 
 def test_each_node_asks_the_model_that_the_policy_names(tmp_path: Path) -> None:
     usual, other = scripted({}), scripted({})
-    policy = {"DraftReportDigest": Tier.SMALL, "GenerateTaskTests": "small", "GenerateTaskImplementations": other}
+    policy = {"DraftReportDigest": Tier.CHEAP, "GenerateTaskTests": "cheap", "GenerateTaskImplementations": other}
     assert planned(tmp_path, "bare-script", GOAL, provider=usual, model_policy=policy).run()["validated"]
     tiers = {request.node: request.tier for request in usual.asked}
-    assert tiers["DraftReportDigest"] is Tier.SMALL and tiers["GenerateTaskTests"] is Tier.SMALL
-    assert tiers["DraftImplementationPlan"] is Tier.LARGE
+    assert tiers["DraftReportDigest"] is Tier.CHEAP and tiers["GenerateTaskTests"] is Tier.CHEAP
+    assert tiers["DraftImplementationPlan"] is Tier.DEFAULT
     assert {request.node for request in other.asked} == {"GenerateTaskImplementations"}
 
 
-@pytest.mark.parametrize("policy", [{"NoSuchNode": "small"}, {"DraftReportDigest": "huge"}])
+@pytest.mark.parametrize("policy", [{"NoSuchNode": "cheap"}, {"DraftReportDigest": "huge"}])
 def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: Any) -> None:
     plan = planned(tmp_path, "bare-script", GOAL, model_policy=policy)
     with pytest.raises(Invalid):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 
 from labwright.agent.chats import Chats
 from labwright.agent.runner import Turn
 from labwright.agent.waiting import wake
 from labwright.compute.lab import Lab
+from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import TERMINAL
 from labwright.domain.session import Session
@@ -21,6 +23,7 @@ from labwright.store import sessions
 
 log = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5.0
+_RETRY_SECONDS = 2.0
 _ENDS = frozenset(str(status) for status in TERMINAL)
 _WAKING = (EventType.SWEEP_STATUS, EventType.RUN_DELETED)
 
@@ -63,7 +66,11 @@ class SessionKeeper:
         while not self._closing:
             await self._news.wait()
             self._news.clear()
-            self._look()
+            try:
+                self._look()
+            except (LabwrightError, OSError, sqlite3.Error):
+                log.exception("sessions could not be looked at; they are again soon")
+                self._again_soon()
         for _, task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*(task for _, task in self._tasks.values()), return_exceptions=True)
@@ -83,11 +90,20 @@ class SessionKeeper:
         turn = Turn(self._lab, session, self._chats)
         task = asyncio.get_running_loop().create_task(turn.run(), name=f"turn {session.turn} of {session.id}")
         self._tasks[session.id] = (session.turn, task)
-        task.add_done_callback(lambda _: self._ended(session.id))
+        task.add_done_callback(lambda done: self._ended(session.id, done))
 
-    def _ended(self, session_id: str) -> None:
+    def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:
+        """What was said or happened meanwhile is looked at now; a turn that could not write is tried again later."""
         del self._tasks[session_id]
-        self._tell()  # what was said or happened meanwhile is looked at now
+        fault = None if task.cancelled() else task.exception()
+        if fault is None:
+            self._tell()
+            return
+        log.error("a turn of %s could not go on and is tried again: %s", session_id, fault)
+        self._again_soon()
+
+    def _again_soon(self) -> None:
+        asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._tell)
 
 
 def _matters(event: Event) -> bool:

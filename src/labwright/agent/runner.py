@@ -23,7 +23,7 @@ from labwright.agent.tools.tool import NeedsApproval, Waits
 from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
 from labwright.compute.lab import Lab
 from labwright.domain.approval import ApprovalStatus
-from labwright.domain.errors import LabwrightError
+from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.session import EndReason, Piece, PieceKind, Session
 from labwright.llm.chat import ChatRequest, ToolCall
 from labwright.llm.ledger import BudgetReached
@@ -46,6 +46,8 @@ class Turn:
                 pass
         except TurnOver:
             log.info("turn %d of %s was stopped", self._log.turn, self._log.session_id)
+        except StorageFailed:
+            raise  # nothing can be written, not even that; the keeper tries again
         except LabwrightError as error:
             self._fail(error.message, error.hint)
         except Exception as error:
@@ -80,6 +82,7 @@ class Turn:
             messages=messages(pieces, self._lab.settings.agent_history_chars),
             tools=tuple(tool.spec for tool in self._mode.tools.values()),
         )
+        self._log.write()  # where nothing can be written no model is asked: its answer would be lost
         try:
             answer = await self._answer(request)
         except BudgetReached as reached:

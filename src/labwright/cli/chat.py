@@ -36,9 +36,12 @@ def chat(
 ) -> None:
     """Ctrl-C stops the turn. The exit code is 1 if the turn failed and 4 if it waits for an approval."""
     talk = _Talk(connect(project), Screen(as_json=as_json), session, mode, follow)
-    if message is not None:
-        raise typer.Exit(talk.say(message))
-    talk.converse()
+    if message is None:
+        talk.converse()
+        return
+    code = talk.say(message)
+    talk.say_how_to_go_on()
+    raise typer.Exit(code)
 
 
 class _Talk:
@@ -59,6 +62,8 @@ class _Talk:
                 print("› ", end="", file=sys.stderr, flush=True)
             line = sys.stdin.readline()
             if not line:
+                note("")
+                self.say_how_to_go_on()
                 return
             self._show_what_came()
             if line.strip():
@@ -79,9 +84,11 @@ class _Talk:
                 self._show(follow_session(self._client, self._last["session_id"], self._last["seq"], note, following))
         except KeyboardInterrupt:
             self._stop()
-        if not self._screen.as_json and self._session:
-            self._screen.next(f"Go on with: labwright chat --session {self._session}")
         return self._code
+
+    def say_how_to_go_on(self) -> None:
+        if self._session:
+            self._screen.next(f"Go on with: labwright chat --session {self._session}")
 
     def _show(self, frames: Any) -> None:
         for frame in frames:

@@ -67,8 +67,9 @@ class ChatScreen:
         self._line(f"· {data['name']} {shorten(one_line(given), _ARGUMENTS)}".rstrip(), "dim")
 
     def _result(self, data: Json) -> None:
-        if not data["ok"]:
-            self._line(f"  {shorten(one_line(data['text']), _ARGUMENTS)}", "amber")
+        refused = "" if data["ok"] else json.loads(data["text"]).get("refused", "")
+        if refused:
+            self._line(f"  {shorten(one_line(refused), _ARGUMENTS)}", "amber")
 
     def _notice(self, data: Json) -> None:
         self._line(f"· {data['text']}", "dim")

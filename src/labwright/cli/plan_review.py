@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
 from labwright.cli.plan_new import NoRehearsal
 from labwright.cli.plan_progress import follow_compilation, follow_execution
-from labwright.cli.plan_screen import plan_line, show_document, visible
+from labwright.cli.plan_screen import plan_line, show_document
 from labwright.cli.plan_standing import (
     lights,
     next_step,
@@ -27,6 +28,7 @@ from labwright.domain.errors import Invalid
 
 Json = dict[str, Any]
 _DEFAULT_NODE = "DraftImplementationPlan"
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")  # a terminal shows where it lies
 
 
 def validate(
@@ -235,7 +237,7 @@ def report(reference: PlanRef, project: Project = None, as_json: AsJson = False)
     if as_json:
         screen.json(found)
     elif screen.is_terminal:
-        show_document(visible(found["markdown"]))
+        show_document(_PICTURE.sub(r"\1: `results/\2`", found["markdown"]))
         folder = client.paths.plans / found["plan_id"]
         screen.next(f"With its pictures: {folder / 'results' / 'report.md'}")
     else:

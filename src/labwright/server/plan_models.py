@@ -8,7 +8,6 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.domain.plan_document import Fault, PlanSections
-from labwright.planning.handed_in import MOST_REPORT_CHARACTERS
 from labwright.planning.verbs import Wanted
 from labwright.server.models import Id, In, Name, Text, whole_characters
 
@@ -19,9 +18,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class CompileIn(In):
-    report: Annotated[Text, Field(max_length=MOST_REPORT_CHARACTERS)] | None = Field(
-        None, description="a text to plan from: a report, a paper, notes"
-    )
+    report: Text | None = Field(None, description="a text to plan from: a report, a paper, notes")
     answers: list[Annotated[Text, Field(min_length=1, max_length=10_000)]] = Field(
         default_factory=list, max_length=10, description="to what was asked; read like more words of the goal"
     )

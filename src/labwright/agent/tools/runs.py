@@ -92,7 +92,7 @@ def stop_run(deed: Deed, run: str) -> Json:
     if found.is_terminal:
         return {"stopped": False, "id": found.id, "status": found.status, "why": "it has ended already"}
     if not deed.is_own(found.created_by, found.chat_session_id):
-        deed.needs_approval(f"Stop {found.id} ({found.name!r}, {found.status}), which {found.created_by} started?")
+        deed.needs_approval(f"Stop {found.id} ({found.name!r}, {found.status}, started by {found.created_by})?")
     stopped = runs.stop(deed.lab, found.id, deed.actor, "asked for in a conversation")
     return {"stopped": True, "id": stopped.id, "status": stopped.status}
 

@@ -92,8 +92,8 @@ def create_sweep(deed: Deed, name: str, question: str) -> Json:
 def change_sweep(deed: Deed, sweep: str, verb: str) -> Json:
     found = sweep_views.get(deed.lab, sweep)
     if not deed.is_own(found["created_by"], found["chat_session_id"]):
-        whose = f"which {found['created_by']} started"
-        deed.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({found['name']!r}, {found['status']}), {whose}?")
+        facts = f"{found['name']!r}, {found['status']}, started by {found['created_by']}"
+        deed.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?")
     changed = {"stop": sweeps.stop, "pause": sweeps.pause, "resume": sweeps.resume}[verb](deed.lab, sweep, deed.actor)
     return _brief(deed, changed)
 

@@ -36,7 +36,7 @@ class Planning:
     report: str = ""  # the text of a report that the goal is about
     rehearse: Rehearse | None = None  # it takes a server
     history: History | None = None  # None: nobody can tell, as without a server
-    model_policy: ModelPolicy = field(default_factory=dict)  # by node; others ask `model` for its most able tier
+    model_policy: ModelPolicy = field(default_factory=dict)  # by node; others ask the default tier of `model`
 
     @property
     def request(self) -> str:
@@ -64,8 +64,8 @@ class Planning:
         return answer.value
 
     def _chosen(self, node: str) -> tuple[Model, Tier]:
-        choice = self.model_policy.get(node, Tier.LARGE)
-        return (self.model, Tier(choice)) if isinstance(choice, str) else (choice, Tier.LARGE)
+        choice = self.model_policy.get(node, Tier.DEFAULT)
+        return (self.model, Tier(choice)) if isinstance(choice, str) else (choice, Tier.DEFAULT)
 
     def keep(self, path: str, text: str) -> str:
         """Write a file of the workspace; the hash of it."""

@@ -25,6 +25,9 @@ SELECT id FROM runs ORDER BY seq DESC LIMIT 1;
 -- name: with_status
 SELECT record FROM runs WHERE status = :status ORDER BY seq;
 
+-- name: of_plan
+SELECT record FROM runs WHERE record ->> 'plan_id' = :plan_id ORDER BY seq;
+
 -- name: ids
 SELECT id FROM runs;
 
