@@ -2,6 +2,7 @@
 
 import { useFetched, wakesOn } from "../fetched.js";
 import { Alert } from "../parts/alert.js";
+import { GoalBox } from "../parts/goal_box.js";
 import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
@@ -32,6 +33,7 @@ export default function HomePage() {
   const isNew = !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
   return html`<div class="page home-page">
     <header class="page-head"><h1>Home</h1><${Tally} /></header>
+    <${GoalBox} />
     ${isNew ? html`<${FirstSteps} />` : html`<div class="home-grid">
       <div class="home-main">
         <${NeedsYou} />

@@ -1,7 +1,8 @@
-// All plans, newest first.
+// All plans, newest first, and a box to type a goal.
 
 import { useFetched, wakesOn } from "../fetched.js";
 import { useListKeys } from "../keyboard.js";
+import { GoalBox } from "../parts/goal_box.js";
 import { Message, Problem } from "../parts/message.js";
 import { StatusWord } from "../parts/status.js";
 import { Ago } from "../parts/time.js";
@@ -21,13 +22,14 @@ export default function PlansPage() {
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   return html`<div class="page list-page"><header class="page-head"><h1>Plans</h1>
       <div class="chips" role="group" aria-label="Show plans by status">${Object.entries(SHOWN).map(([name, label]) => html`<button class="chip" key=${name} aria-pressed=${String(name === status)} onClick=${() => setQuery({ show: name })}>${label}</button>`)}</div></header>
+    <${GoalBox} />
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
     ${data?.length > 0 && html`<ul class="lines" ref=${box}>${data.map((plan) => html`<li class="run-line" key=${plan.id}>
       <${StatusWord} status=${plan.status} reason=${plan.status_reason} /><a href=${planAddress(plan.id)} title=${plan.title}>${plan.title}</a>
       ${plan.compiling_by && html`<span class="status status-running">being planned</span>`}
       <span class="muted run-line-why" title=${plan.goal}>${plan.goal}</span><span class="muted num">v${plan.version}</span><span class="muted run-line-time"><${Ago} time=${plan.updated_at} /></span></li>`)}</ul>`}
     ${data && !data.length && html`<${Message} icon="workflow" title=${status ? "None here" : "No plans yet"}>
-      <p class="muted">A plan says what is to be tried, how it is judged and what it costs. Keep one with</p>
+      <p class="muted">A plan says what is to be tried, how it is judged and what it costs. Type a goal above, or keep a document of your own:</p>
       <pre class="teach">labwright plan save plan.md</pre></${Message}>`}
   </div>`;
 }

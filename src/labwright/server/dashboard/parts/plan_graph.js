@@ -54,7 +54,7 @@ function curve(from, to) {
 
 function Box({ step, place, state, isOpen, onOpen }) {
   const onKeyDown = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onOpen());
-  return html`<g class="graph-box graph-${state} ${isOpen ? "graph-open" : ""}" transform="translate(${place.x} ${place.y})" role="button" tabindex="0" aria-pressed=${String(isOpen)} aria-label="${step.id}, ${step.kind}${state && `, ${state}`}" onClick=${onOpen} onKeyDown=${onKeyDown}>
+  return html`<g class="graph-box graph-${state} ${isOpen ? "graph-open" : ""}" transform="translate(${place.x} ${place.y})" role="button" tabindex="0" aria-pressed=${String(isOpen)} onClick=${onOpen} onKeyDown=${onKeyDown}>
     <rect width=${BOX.width} height=${BOX.height} rx="8" /><text x="12" y="22" class="graph-name">${step.id.length > 24 ? `${step.id.slice(0, 23)}…` : step.id}</text><text x="12" y="40" class="tick">${step.kind}${state && ` · ${state}`}</text></g>`;
 }
 

@@ -1,0 +1,81 @@
+"""goal → plan → review → run → report, as a person does it in the browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.test_accessibility import serious_faults
+from tests.support.live_server import LiveServer
+from tests.support.planning import QUICK, planning_server
+
+SLOW = 60_000  # planning runs the generated tests in a sandbox
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Iterator[LiveServer]:
+    server = planning_server(tmp_path).start()
+    yield server
+    server.stop()
+
+
+def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    visitor = make_visitor(planner)
+    page = visitor.sign_in("#/")
+    page.get_by_label("Goal").fill(QUICK)
+    page.get_by_role("button", name="Make a plan").click()
+    expect(page.get_by_role("tab", name="Review")).to_be_visible()
+    approve = page.get_by_role("button", name="Approve this plan")
+    expect(approve).to_be_visible(timeout=SLOW)
+    expect(page.get_by_label("Validation", exact=True)).to_contain_text("Every check passed")
+    expect(page.locator(".light-on")).to_have_text(re.compile("validated"))
+    visitor.picture("plan-review")
+
+    page.get_by_role("tab", name="Workflow").click()
+    expect(page.locator(".graph-box").first).to_be_visible()
+    assert serious_faults(page) == []
+    visitor.picture("plan-workflow")
+    page.get_by_role("tab", name="Code and tests").click()
+    page.get_by_role("button", name=re.compile("tests/test_workflow_structure.py")).click()
+    expect(page.locator(".code .hl-keyword").first).to_be_visible()
+    assert serious_faults(page) == []
+    page.get_by_role("tab", name="Review").click()
+    assert serious_faults(page) == []
+
+    (plan,) = planner.get("/plans")
+    digest = planner.get(f"/plans/{plan['id']}/workspace")["digest"]
+    expect(page.get_by_label("Decision")).to_contain_text(digest[:8])
+    approve.click()
+    expect(page.locator(".light-on")).to_have_count(3, timeout=SLOW)
+    page.get_by_role("button", name="Execute plan").click()
+    page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
+    expect(page.locator(".run-head .status").first).to_have_text("completed", timeout=2 * SLOW)
+    page.get_by_role("tab", name="Report").click()
+    expect(page.get_by_label("Report", exact=True)).to_contain_text("Best:")
+    expect(page.locator(".report-picture").first).to_be_visible()
+    visitor.picture("plan-report")
+
+
+def test_a_question_is_answered_and_a_change_asked_for(
+    planner: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = make_visitor(planner)
+    page = visitor.sign_in("#/plans")
+    page.get_by_label("Goal").fill("make it better")
+    page.get_by_role("button", name="Make a plan").click()
+    asked = page.get_by_label("Questions")
+    expect(asked).to_be_visible(timeout=SLOW)
+    asked.get_by_role("textbox").first.fill("degree 1 and 3, max_steps 20")
+    for field in asked.get_by_role("textbox").all()[1:]:
+        field.fill("lowest test_mse")
+    asked.get_by_role("button", name="Answer").click()
+    expect(page.get_by_role("button", name="Ask for a change")).to_be_visible(timeout=SLOW)
+    page.get_by_role("button", name="Ask for a change").click()
+    page.get_by_label("What should be different?").fill("The baseline is missing.")
+    page.get_by_role("button", name="Reject plan").click()
+    expect(page.locator(".toasts")).to_contain_text("Rejected")
