@@ -317,6 +317,11 @@ def test_calls_of_a_stopped_turn_are_told_as_not_carried_out() -> None:
     assert "not carried out" in told[1].text
 
 
+def test_an_empty_answer_is_left_out_of_what_the_model_is_told() -> None:
+    empty = Piece(session_id="chat", seq=3, turn=1, kind=PieceKind.MESSAGE, time="", data={"text": "", "calls": []})
+    assert [message.role for message in messages([*_said(1, "hello"), empty], 20_000)] == ["user", "assistant"]
+
+
 def test_an_agent_cannot_speak_for_a_person(lab: Lab) -> None:
     """Everything that it makes carries its session's name."""
     (made,) = use(lab, call("start_run", command="echo hello"))

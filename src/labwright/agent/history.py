@@ -57,7 +57,9 @@ def _turn(pieces: Sequence[Piece]) -> list[Message]:
             told.append(Message(role="user", text=_said(piece.data)))
         elif piece.kind is PieceKind.WAKE:
             told.append(Message(role="user", text=_woken(piece.data)))
-        elif piece.kind is PieceKind.MESSAGE:
+        elif piece.kind is PieceKind.MESSAGE and (
+            piece.data["text"] or piece.data["calls"]
+        ):  # providers refuse nothing
             calls = calls_of(piece)
             told.append(Message(role="assistant", text=piece.data["text"], calls=tuple(calls)))
             told += [Message(role="tool", text=results.get(c.id, _NOT_DONE), call_id=c.id) for c in calls]

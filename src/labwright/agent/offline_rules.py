@@ -33,7 +33,7 @@ I am a set of rules, not a language model, so I understand plain requests only:
 
 RUN is an id, its beginning, a name, or `last`. For free conversation set LABWRIGHT_MODEL and start the server again."""
 _PLAN = (
-    "Planning from a goal has a command of its own, which works by rules too: `labwright plan --help` tells how. "
+    'Planning from a goal has a command of its own, which works by rules too: `labwright plan new "GOAL"`. '
     "In a conversation it needs a language model (LABWRIGHT_MODEL)."
 )
 _TAIL = 12  # lines of a traceback or a log that are shown
