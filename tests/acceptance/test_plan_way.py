@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from labwright.llm.answering import TOOL
 from labwright.planning.nodes import NODES
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer
+from tests.support.model_server import Turn, model_server
 from tests.support.planning import (
     approved,
     ask,
@@ -134,3 +136,14 @@ def test_what_is_stopped_ends_with_all_it_started_and_can_be_executed_again(make
     wait_until(lambda: server.call("POST", f"/plans/{plan_id}/execute").status == 202, "it to be free")
     plan = executed(server, plan_id)
     assert plan["status"] == "completed", plan["status_reason"]
+
+
+def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: Callable[..., LiveServer]) -> None:
+    server = make()
+    with model_server("openai", Turn(calls=((TOOL, '{"summary": 1}'),))) as provider:
+        chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
+        server.environment.update(chosen)
+        plan = at_rest(server.start(), ask(server))
+    assert len(provider.asked) == 2, "asked once more with what is wrong"
+    assert (plan["planning"]["status"], plan["planning"]["node"]) == ("failed", "DraftReportDigest")
+    assert "summary" in plan["planning"]["error"]

@@ -52,6 +52,7 @@ class Bench:
             look_again=lambda one: look(self.lab, one.kind, one.source),
             exists=lambda name: name in {self.a.id, self.b.id, self.log.id},
             settings={"lr": frozenset({0.003})},
+            said=("Use 3 seeds; I heard it reached 0.99.",),
             quotes=("python train.py --lr 0.003",),
         )
         return [(mark.text, mark.fault) for mark in check(text.format(a=self.a.id, b=self.b.id), known)]
@@ -82,6 +83,8 @@ LIES = {
     "a run that never was": ("See run-0000000000 for that.", "unknown_id"),
     "a number in code marks": ("The result was `accuracy: 0.99`.", "no_source"),
     "a date from nowhere": ("It ended on 2025-01-02.", "no_source"),
+    "the user's own number handed back": ("Yes, as you said: accuracy 0.99.", "no_source"),
+    "a claim dressed as a proposal": ("I suggest to keep {a}, which reached 0.99.", "no_source"),
     "a wrong count": ("5 runs were compared [E5].", "mismatch"),
     "a line that the log does not have": ("The log says nan in layer 21 [E8].", "mismatch"),
     "a wrong percentage": ("{b} is 3.5% worse [E6].", "mismatch"),
@@ -103,6 +106,8 @@ HONEST = [
     "The learning rate was 3e-3 [E9], also written 0.003 [E9].",
     "| run | accuracy |\n|---|---|\n| {a} [E1] | 0.9312 |\n| {b} [E2] | 0.9061 |",
     "Nothing is known yet; I will wait.",
+    "I suggest to try a rate of 0.3 next, for 20 epochs.",
+    "You asked for 3 seeds, so I start with 3.",
     "A 3x3 kernel, 5-fold cross-validation and top-1 are names, and so is train_v2.py.",
 ]
 

@@ -229,14 +229,14 @@ def test_regions_are_equal_words_and_near_numbers() -> None:
 def test_an_earlier_failure_is_found_until_the_same_has_worked(lab: Lab) -> None:
     failed = ended_run(lab, "bad", "python train.py --lr 0.1", status=RunStatus.FAILED, output=TRACEBACK)
     ended_run(lab, "silent", "python train.py --lr 9", status=RunStatus.FAILED)
-    found = failures.like(lab, "python train.py --lr 0.12", {})
+    found = failures.like(lab, "python train.py --lr 0.12", {}, ended_before="9")
     assert found
     assert found["run_id"] == failed.id
     assert found["signature"].startswith("ValueError: expected # got #")
-    assert failures.like(lab, "python train.py --lr 5", {}) is None
-    assert failures.like(lab, "python train.py --lr 9", {}) is None  # it failed without saying why
+    assert failures.like(lab, "python train.py --lr 5", {}, ended_before="9") is None
+    assert failures.like(lab, "python train.py --lr 9", {}, ended_before="9") is None  # it failed without saying why
     ended_run(lab, "mended", "python train.py --lr 0.12")
-    assert failures.like(lab, "python train.py --lr 0.12", {}) is None
+    assert failures.like(lab, "python train.py --lr 0.12", {}, ended_before="9") is None
 
 
 def test_a_run_like_a_failed_one_is_started_only_with_its_name(lab: Lab) -> None:
@@ -248,6 +248,21 @@ def test_a_run_like_a_failed_one_is_started_only_with_its_name(lab: Lab) -> None
     )
     assert refused["failed_before"]["run_id"] == failed.id
     assert started["started"]
+
+
+def test_a_sweep_that_reaches_into_a_failed_region_is_started_only_with_its_name(lab: Lab) -> None:
+    (lab.paths.project / "train.py").write_text("")
+    failed = ended_run(lab, "bad", "python train.py --lr 0.1", status=RunStatus.FAILED, output=TRACEBACK)
+    near = {"name": "s", "command": "python train.py", "parameters": {"lr": [0.15, 10]}}
+    refused, started, elsewhere = use(
+        lab,
+        call("start_sweep", **near),
+        call("start_sweep", **near, despite=failed.id),
+        call("start_sweep", **{**near, "parameters": {"lr": [10, 20]}}),
+    )
+    assert [one["run_id"] for one in refused["failed_before"]] == [failed.id]
+    assert started["started"]
+    assert elsewhere["started"]
 
 
 # What the model is told

@@ -67,6 +67,35 @@ def test_a_lie_is_marked_in_the_stream_and_in_the_stored_message(lab: Lab) -> No
     assert (mark["text"], mark["fault"]) == ("0.99", "no_source")
 
 
+LIES = (
+    "It reached 0.99, trust me.",
+    "{a} ended at an accuracy of 0.95 [E1].",
+    "{b} ended at an accuracy of 0.9 [E1].",
+    "The loss of {a} is 0.9 [E1].",
+    "On average they reach 0.86 [E1] [E3].",
+    "{a} leads by 0.2 [E1] [E3].",
+    "{b} is better than {a} [E4].",
+    "Accuracy 0.9 [E77].",
+    "See run-0000000000, which is better.",
+    "It took 12 minutes.",
+    "It was about 1 [E1].",
+)
+
+
+def test_a_model_that_lies_in_many_ways_is_marked_each_time_and_an_honest_one_never(lab: Lab) -> None:
+    a = ended_run(lab, "first", series={"accuracy": [0.5, 0.9], "loss": [0.3]})
+    b = ended_run(lab, "second", series={"accuracy": [0.5, 0.8]})
+    looks = [call("show_metrics", run="first"), call("compare", runs_or_names=["first", "second"], key="accuracy")]
+    honest = "{a} ended at 0.9 [E1], {b} at 0.8 [E3]; {a} is better than {b} by 0.1 [E6]."
+    said = [text.format(a=a.id, b=b.id) for text in (*LIES, honest)]
+    with talking(lab, script(looks, *[[text] for text in said])):
+        talk = Talk(lab)
+        for _ in said:
+            talk.say("How good are they?")
+    answers = [piece.data for piece in talk.pieces(PieceKind.MESSAGE) if piece.data["text"]]
+    assert [answer["text"] for answer in answers if not answer["marks"]] == said[-1:]
+
+
 class Chatty:
     name = "chatty"
 

@@ -90,6 +90,14 @@ def test_an_imported_run_is_no_news() -> None:
     assert message_of(moved(RunStatus.FAILED), run(tags=("imported",)), "p") is None
 
 
+def test_what_an_agent_asks_for_is_news_with_how_to_answer_it() -> None:
+    data = {"approval_id": "ask-1", "session_id": "chat-1", "question": "Delete run-1?", "status": "pending"}
+    message = message_of(Event(type=EventType.APPROVAL_ASKED, actor="agent:chat-1", time="t", data=data), None, "p")
+    assert message is not None
+    assert (message.kind, message.text) == ("approval", "Delete run-1?")
+    assert message.how_to_answer == "labwright approvals answer ask-1 approve|deny"
+
+
 def test_a_message_survives_being_stored() -> None:
     message = message_of(moved(RunStatus.FAILED), run(error="it broke"), "p")
     assert message is not None and Message.from_dict(message.to_dict()) == message

@@ -37,7 +37,8 @@ def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: in
         session=session,
         actor=_person(approval["answered_by"]) if approval else log.actor,
         approved=approval is not None,
-        key=f"{log.session_id}.{_last_message(own)}.{place}",
+        key=f"{log.session_id}.{_last_message(own).seq}.{place}",
+        asked_at=_last_message(own).time,
         known=evidence_in(p.data for p in log.pieces() if p.kind is PieceKind.EVIDENCE),
     )
     tool = tools.get(call.name)
@@ -84,5 +85,5 @@ def _person(words: str) -> Actor:
     return Actor(Scope.PERSON, words.partition(":")[2])
 
 
-def _last_message(own: Sequence[Piece]) -> int:
-    return max(piece.seq for piece in own if piece.kind is PieceKind.MESSAGE)
+def _last_message(own: Sequence[Piece]) -> Piece:
+    return next(piece for piece in reversed(own) if piece.kind is PieceKind.MESSAGE)

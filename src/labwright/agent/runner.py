@@ -88,7 +88,8 @@ class Turn:
         except BudgetReached as reached:
             return self._budget(reached, own)
         answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
-        marks = await asyncio.to_thread(review, self._lab, answer.text, pieces)
+        given = [call.arguments for call in answer.calls]
+        marks = await asyncio.to_thread(review, self._lab, answer.text, pieces, given)
         written = (PieceKind.MESSAGE, answer.to_dict([mark.to_dict() for mark in marks]))
         if answer.calls:
             self._log.write(written)

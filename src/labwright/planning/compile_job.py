@@ -13,13 +13,13 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_reader import read
+from labwright.llm import Model
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
 from labwright.planning.rehearsal import Rehearse, rehearse_on
 from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
-from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, change_state
 from labwright.services import plans
@@ -29,10 +29,10 @@ from labwright.workspace import PlanWorkspaceHandle
 _LONGEST_TITLE = 200
 
 
-def compile_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+def compile_plan(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> None:
     handle = plans.folder_of(lab, plan.id)
     try:
-        state = _run(lab, plan, handle, stopping)
+        state = _run(lab, plan, handle, model, stopping)
     except LabwrightError as error:
         words = f"{error.message} {error.hint}".strip()
         state = change_state(handle, status="failed", error=words, ready_for_run=False)
@@ -50,10 +50,10 @@ def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
     plans.change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
 
 
-def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, stopping: threading.Event) -> PlanState:
+def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stopping: threading.Event) -> PlanState:
     request, actor = read_request(handle) or CompileRequest(), Actor.of(plan.compiling_by)
     rehearse = rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping)
-    planning = _planning(lab, plan, handle, request, rehearse)
+    planning = _planning(lab, plan, handle, request, model, rehearse)
     tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
@@ -64,14 +64,14 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, stopping: threading.
 
 
 def _planning(
-    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, rehearse: Rehearse
+    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, model: Model, rehearse: Rehearse
 ) -> Planning:
     scan = scan_project(lab.paths.project)
     return Planning(
         handle=handle,
         scan=scan,
         cluster=lab.cluster.current,
-        model=offline_model(),
+        model=model,
         goal=request.words(plan.goal),
         report=request.report(handle),
         plan=request.source(handle),

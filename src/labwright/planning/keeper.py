@@ -18,6 +18,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.plan import Plan, PlanStatus
+from labwright.llm import Model
 from labwright.planning import compile_job, execute_job
 from labwright.planning.news import Stopping
 from labwright.planning.state import change_state
@@ -31,11 +32,13 @@ _RETRY_SECONDS = 2.0
 _PATIENCE_SECONDS = 5.0
 _MATTERS = (EventType.PLAN_CREATED, EventType.PLAN_UPDATED, EventType.PLAN_STATUS, EventType.PLAN_DELETED)
 Work = Callable[[Lab, Plan, threading.Event], None]
+Planner = Callable[[str], Model]  # by the plan's id, to whose account it goes
 
 
 class PlanKeeper:
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, planner: Planner) -> None:
         self._lab = lab
+        self._planner = planner
         self._news = threading.Event()
         self._touched: set[str] = set()
         self._busy: dict[str, _Job] = {}
@@ -89,7 +92,7 @@ class PlanKeeper:
             plan = plans.get(self._lab.db.reader(), plan_id)
         except NotFound:
             return
-        work = _work_for(plan)
+        work = self._work_for(plan)
         if work is not None and plan_id not in self._busy and not self._closing.is_set():
             self._busy[plan_id] = _Job(self, plan_id, work)
             self._busy[plan_id].thread.start()
@@ -97,9 +100,9 @@ class PlanKeeper:
     def do(self, plan_id: str, work: Work, stopping: threading.Event) -> None:
         """In a thread of its own."""
         try:
-            with self._compiling if work is compile_job.compile_plan else nullcontext():
+            with self._compiling if work == self._compile else nullcontext():
                 plan = plans.get(self._lab.db.reader(), plan_id)
-                if _work_for(plan) is work and not stopping.is_set():
+                if self._work_for(plan) == work and not stopping.is_set():
                     self._try(plan, work, stopping)
         except (Stopping, NotFound):
             log.info("%s is left as it is for now", plan_id)
@@ -128,6 +131,14 @@ class PlanKeeper:
         handle = folder_of(self._lab, plan.id)
         compile_job.finish(self._lab, plan, change_state(handle, status="failed", error=words, ready_for_run=False))
 
+    def _work_for(self, plan: Plan) -> Work | None:
+        if plan.compiling_by:
+            return self._compile
+        return execute_job.execute_plan if plan.status is PlanStatus.EXECUTING else None
+
+    def _compile(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+        compile_job.compile_plan(lab, plan, self._planner(plan.id), stopping)
+
 
 class _Job:
     def __init__(self, keeper: PlanKeeper, plan_id: str, work: Work) -> None:
@@ -135,9 +146,3 @@ class _Job:
         self.thread = threading.Thread(
             target=keeper.do, args=(plan_id, work, self.stopping), name=f"plan {plan_id}", daemon=True
         )
-
-
-def _work_for(plan: Plan) -> Work | None:
-    if plan.compiling_by:
-        return compile_job.compile_plan
-    return execute_job.execute_plan if plan.status is PlanStatus.EXECUTING else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
+from labwright.domain.run import ACTIVE, RunStatus
 from labwright.domain.sweep import SweepStatus
 from labwright.services import runs as run_verbs
 from labwright.services import sweeps as sweep_verbs
@@ -16,6 +17,6 @@ def stop_what_it_started(lab: Lab, plan_id: str, actor: Actor) -> None:
         for sweep in sweeps.with_status(reader, status):
             if sweep.plan_id == plan_id:
                 sweep_verbs.stop(lab, sweep.id, actor)
-    for run in runs.of_plan(reader, plan_id):
-        if not run.is_terminal and run.sweep_id is None:
+    for run in runs.with_status(reader, RunStatus.READY, RunStatus.QUEUED, *ACTIVE):
+        if run.plan_id == plan_id and run.sweep_id is None:
             run_verbs.stop(lab, run.id, actor)

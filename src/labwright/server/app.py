@@ -20,6 +20,8 @@ from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
 from labwright.llm.models import Models
 from labwright.planning.keeper import PlanKeeper
+from labwright.planning.prompts import PROMPTS
+from labwright.planning.rules import offline_model
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -70,9 +72,9 @@ def make_api(lab: Lab) -> FastAPI:
     hub = Hub(lab)
     engine = Engine(lab)
     keeper = SweepKeeper(lab)
-    plan_keeper = PlanKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
     language_models = Models(lab.paths, lab.settings)
+    plan_keeper = PlanKeeper(lab, lambda plan_id: language_models.answers(plan_id, PROMPTS, offline_model()))
     lab.local.withhold(language_models.key_variables)
     session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 

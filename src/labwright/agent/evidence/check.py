@@ -47,6 +47,7 @@ class Known:
     look_again: Callable[[Evidence], Seen | None]  # none: the source is gone
     exists: Callable[[str], bool]  # whether an id names something
     settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and values that were chosen
+    said: tuple[str, ...] = ()  # by the person
     quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
 
 
@@ -57,6 +58,13 @@ _COMPARES = re.compile(
     r"\b(?:better|worse|higher|lower|faster|slower|larger|smaller)\b[^.]*\bthan\b|\b(?:best|worst|winner|beats?|outperforms?)\b",
     re.IGNORECASE,
 )
+# What is proposed or handed back claims nothing of what is; what is said of a run or a metric does.
+_PROPOSES = re.compile(
+    r"\b(?:try|trying|suggest|propose|recommend|let me|let's|i will|i'll|shall i|would you like|plan to"
+    r"|start(?:ing)? with)\b",
+    re.IGNORECASE,
+)
+_ECHOES = re.compile(r"\b(?:you (?:asked|said|wanted|mentioned|gave)|as you)\b", re.IGNORECASE)
 _BEST = re.compile(r"\b(?:best|winner|leads|ranks first)\b", re.IGNORECASE)
 _WORST = re.compile(r"\b(?:worst|ranks last)\b", re.IGNORECASE)
 _AHEAD = re.compile(r"\b(?:better than|beats?|outperforms?|ahead of)\b", re.IGNORECASE)
@@ -120,7 +128,7 @@ class _Sentence:
         return _mark(self._offset + start, text, fault, detail)
 
     def _of_number(self, written: Written) -> Mark | None:
-        if self._is_setting(written) or self._is_in_quoted_code(written):
+        if self._is_setting(written) or self._is_in_quoted_code(written) or self._claims_nothing(written):
             return None
         names, clause = self._leans_on(written)
         cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
@@ -166,12 +174,10 @@ class _Sentence:
 
     def _is_about_another(self, clause: str, one: Evidence) -> str:
         """Why it cannot be about what the clause names; empty if it can."""
-        words = clause.lower()
         named = {found for found in ID.findall(clause) if found.startswith(("run-", "sweep-"))}
         if named and one.seen.about and not named & set(one.seen.about):
             return f"{one.id} is about {one.seen.about[0]}, not {', '.join(sorted(named))}"
-        keys = {e.seen.key.lower() for e in self._known.evidence.values() if e.seen.key}
-        spoken = {key for key in keys if re.search(rf"(?<![\w/]){re.escape(key)}(?![\w/])", words)}
+        spoken = self._keys_spoken(clause)
         if one.seen.key and spoken and one.seen.key.lower() not in spoken:
             return f"{one.id} is about {one.seen.key}, not {', '.join(sorted(spoken))}"
         return ""
@@ -181,6 +187,18 @@ class _Sentence:
         found = _SETTING.search(self._text[: written.start].replace("`", ""))
         chosen = self._known.settings.get(found[1].lower()) if found else None
         return chosen is not None and written.value in chosen
+
+    def _claims_nothing(self, written: Written) -> bool:
+        if self._cites or ID.search(self._text) or self._keys_spoken(self._text):
+            return False
+        if _ECHOES.search(self._text):
+            return any(found.value == written.value for text in self._known.said for found in numbers(text))
+        return _PROPOSES.search(self._text) is not None
+
+    def _keys_spoken(self, words: str) -> set[str]:
+        """Metrics by name, of those that there is evidence of."""
+        keys = {one.seen.key.lower() for one in self._known.evidence.values() if one.seen.key}
+        return {key for key in keys if re.search(rf"(?<![\w/]){re.escape(key)}(?![\w/])", words.lower())}
 
     def _is_in_quoted_code(self, written: Written) -> bool:
         return any(

@@ -19,11 +19,22 @@ _SAYS_WHICH = {
     "std": re.compile(r"\b(?:std|standard deviation)\b", re.IGNORECASE),
 }
 
+# Small whole numbers that stand beside a measured one: only where the words speak of them.
+_SPEAKS_OF = {
+    "last_step": re.compile(r"\b(?:steps?|epochs?|iterations?)\b", re.IGNORECASE),
+    "count": re.compile(r"\b(?:count|points?|values?|runs?|logged|there (?:is|are))\b", re.IGNORECASE),
+    "n": re.compile(r"\b(?:n|runs?|seeds?|repetitions?)\b", re.IGNORECASE),
+    "place": re.compile(r"\b(?:place|rank(?:s|ed)?|of)\b", re.IGNORECASE),
+}
+
 
 def is_shown(written: Written, clause: str, seen: Seen) -> bool:
     named = {name for name, words in _SAYS_WHICH.items() if name in seen.values and words.search(clause)}
     values = {name: value for name, value in seen.values.items() if not named or name in named | {"std", "n"}}
-    return any(_is(written, name, value) for name, value in values.items()) or _is_quoted(written, seen)
+    spoken = {
+        name: value for name, value in values.items() if name not in _SPEAKS_OF or _SPEAKS_OF[name].search(clause)
+    }
+    return any(_is(written, name, value) for name, value in spoken.items()) or _is_quoted(written, seen)
 
 
 def _is_quoted(written: Written, seen: Seen) -> bool:

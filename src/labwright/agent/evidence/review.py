@@ -27,17 +27,20 @@ _STORES = {
 }
 
 
-def review(lab: Lab, text: str, pieces: Sequence[Piece]) -> list[Mark]:
+def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any] = ()) -> list[Mark]:
+    """`calls_now`: arguments of the calls that come with the text itself."""
     if not text:
         return []
     evidence = evidence_in(piece.data for piece in pieces if piece.kind is PieceKind.EVIDENCE)
     calls = [call["arguments"] for p in pieces if p.kind is PieceKind.MESSAGE for call in p.data["calls"]]
+    calls += calls_now
     results = [piece.data["text"] for piece in pieces if piece.kind is PieceKind.RESULT]
     known = Known(
         evidence=evidence,
         look_again=lambda one: _look_again(lab, one),
         exists=lambda found: _exists(lab, found),
         settings=_settings(calls, results),
+        said=tuple(piece.data["text"] for piece in pieces if piece.kind is PieceKind.USER),
         quotes=(*(json.dumps(arguments, ensure_ascii=False) for arguments in calls), *results),
     )
     return check(text, known)

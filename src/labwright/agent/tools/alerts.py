@@ -12,7 +12,8 @@ _COSTS_OR_DESTROYS = (RAISE, "stop")
 
 def list_alerts(deed: Deed, limit: int = 20) -> Json:
     found, more = alerts.page(deed.lab, "pending", None, None, limit, None)
-    return {"alerts": [alert.to_dict() for alert in found], "more": more is not None}
+    shown = [{**one.to_dict(), "evidence": deed.cite("text", what=one.id, shown=one.message)} for one in found]
+    return {"alerts": shown, "more": more is not None}
 
 
 def answer_alert(deed: Deed, alert: str, choice: str) -> Json:

@@ -57,7 +57,8 @@ def search_files(deed: Deed, pattern: str, folder: str = ".") -> Json:
         hits += [f"{name}:{n}: {line.strip()[:200]}" for n, line in enumerate(lines, 1) if pattern in line]
         if len(hits) >= _HITS:
             break
-    return {"pattern": pattern, "hits": hits[:_HITS], "left_out": len(hits) > _HITS}
+    evidence = deed.cite("text", what=folder, shown="\n".join(hits[:_HITS]))
+    return {"pattern": pattern, "hits": hits[:_HITS], "left_out": len(hits) > _HITS, "evidence": evidence}
 
 
 def edit_file(deed: Deed, path: str, new: str, old: str | None = None) -> Json:

@@ -60,7 +60,7 @@ def start_run(
     despite: str | None = None,
 ) -> Json:
     """Not before an earlier failure of the same kind was pointed out, and named as known."""
-    before = failures.like(deed.lab, command, params or {})
+    before = failures.like(deed.lab, command, params or {}, ended_before=deed.asked_at)
     if before and despite != before["run_id"]:
         return {"started": False, "failed_before": before, "to_start_anyway": f"pass despite={before['run_id']}"}
     wanted = NewRun(
@@ -80,9 +80,14 @@ def start_run(
     return {"started": True, **_brief(made), "warnings": list(made.warnings)}
 
 
-def rerun(deed: Deed, run: str, command: str | None = None) -> Json:
+def rerun(deed: Deed, run: str, command: str | None = None, despite: str | None = None) -> Json:
+    """The same again needs no reminder of how it ended; another command may."""
     changes: dict[str, Any] = {"chat_session_id": deed.session.id, **({"command": command} if command else {})}
     old = runs.find(deed.lab, run)
+    other = command if command and command != old.command else ""
+    before = failures.like(deed.lab, other, {}, ended_before=deed.asked_at) if other else None
+    if before and despite != before["run_id"]:
+        return {"started": False, "failed_before": before, "to_start_anyway": f"pass despite={before['run_id']}"}
     made = runs.rerun(deed.lab, old.id, deed.actor, changes, deed.once("rerun"))
     return {"started": True, **_brief(made), "rerun_of": old.id}
 
@@ -104,6 +109,7 @@ def delete_run(deed: Deed, run: str) -> Json:
     return {"deleted": True, "id": found.id}
 
 
+_DESPITE = text("the id of the earlier failed run, to start it all the same")
 _RUN = text("the run's id, its beginning, its name, or `last`")
 TOOLS = (
     Tool(
@@ -142,7 +148,7 @@ TOOLS = (
             "workdir": text("defaults to the project's root"),
             "after": several("ids of runs that must finish first"),
             "time_limit_seconds": whole("", 1, 10**9),
-            "despite": text("the id of the earlier failed run, to start it all the same"),
+            "despite": _DESPITE,
         },
         needs=("command",),
         writes=True,
@@ -151,7 +157,7 @@ TOOLS = (
         name="rerun",
         description="Run the same again as a new run, perhaps with another command.",
         do=rerun,
-        takes={"run": _RUN, "command": text("instead of the old one")},
+        takes={"run": _RUN, "command": text("instead of the old one"), "despite": _DESPITE},
         needs=("run",),
         writes=True,
     ),

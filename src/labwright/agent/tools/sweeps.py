@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from labwright.agent.tools.tool import Deed, Json, Tool, anything, one_of, several, text, whole
 from labwright.domain.errors import Invalid
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services import sweep_views, sweeps
+from labwright.services import failures, sweep_views, sweeps
 from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import NewSweep
+from labwright.services.new_sweep import NewSweep, plan_sweep
 
 _SHOWN = ("id", "name", "goal", "method", "status", "status_reason", "metric", "progress", "best", "budget")
 _MADE_BY_HAND = "wild"
@@ -15,7 +17,12 @@ _MADE_BY_HAND = "wild"
 
 def list_sweeps(deed: Deed, limit: int = 10) -> Json:
     found, more = sweep_views.page(deed.lab, limit, None)
-    return {"sweeps": [{name: sweep[name] for name in _SHOWN} for sweep in found], "more": more is not None}
+    shown = [_listed(deed, sweep) for sweep in found]
+    return {"sweeps": shown, "more": more is not None}
+
+
+def _listed(deed: Deed, sweep: Json) -> Json:
+    return {**{name: sweep[name] for name in _SHOWN}, "evidence": deed.cite("sweep", sweep_id=sweep["id"])}
 
 
 def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | None = None, limit: int = 5) -> Json:
@@ -35,7 +42,9 @@ def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | No
         for row in found["configurations"]
         if row["mean"] is not None
     ]
-    return {**facts, "metric": metric, "configurations": rows, "verdict": found["verdict"]["text"]}
+    words = found["verdict"]["text"]
+    verdict = {"text": words, "evidence": deed.cite("text", what=sweep, shown=words)}
+    return {**facts, "metric": metric, "configurations": rows, "verdict": verdict}
 
 
 def _configuration(deed: Deed, sweep: str, config_hash: str, metric: Json) -> str:
@@ -55,7 +64,9 @@ def start_sweep(
     seeds: list[int] | None = None,
     question: str = "",
     gpu_hours: int | None = None,
+    despite: str | None = None,
 ) -> Json:
+    """Not before earlier failures of its configurations were pointed out, and one of them named as known."""
     wanted = NewSweep(
         name=name,
         base_command=command,
@@ -71,7 +82,16 @@ def start_sweep(
         chat_session_id=deed.session.id,
         auto_start=True,
     )
+    before = _failed_before(deed, wanted)
+    if before and despite not in {one["run_id"] for one in before}:
+        return {"started": False, "failed_before": before[:5], "to_start_anyway": f"pass despite={before[0]['run_id']}"}
     return {"started": True, **_brief(deed, sweeps.create(deed.lab, wanted, deed.actor, deed.once("start_sweep")))}
+
+
+def _failed_before(deed: Deed, wanted: NewSweep) -> list[Json]:
+    planned = [json.loads(record.text) for record in plan_sweep(deed.lab, wanted, deed.actor).runs]
+    configurations = [(run["command"], run["params"]) for run in planned]
+    return failures.among(deed.lab, configurations, ended_before=deed.asked_at)
 
 
 def create_sweep(deed: Deed, name: str, question: str) -> Json:
@@ -146,6 +166,7 @@ TOOLS = (
             "seeds": several("repeat each configuration with these", type="integer"),
             "question": text("what it is to find out"),
             "gpu_hours": whole("it pauses and asks before it takes more", 1, 10**6),
+            "despite": text("the id of an earlier failed run, to start it all the same"),
         },
         needs=("name", "command", "parameters"),
         writes=True,

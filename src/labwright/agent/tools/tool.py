@@ -26,6 +26,7 @@ class Deed:
     actor: Actor  # of agent scope; or the person who approved exactly this call
     approved: bool
     key: str  # the same if the call is carried out again after a kill
+    asked_at: str  # likewise
     known: dict[str, Evidence]  # minted earlier in the conversation
     minted: list[Evidence] = field(default_factory=list)
 

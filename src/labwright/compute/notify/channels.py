@@ -23,7 +23,7 @@ _KEYS = ("kind", "name", "url_env", "url_file", "min_severity", "events")
 _WITH_ADDRESS: dict[str, Callable[[str], Sender]] = {"webhook": Webhook, "slack": Slack}
 _KINDS = (*_WITH_ADDRESS, "desktop")
 _ORDER = list(Severity)
-_CHOICES = (News.ALERT, News.RUN_FAILED, News.RUN_FINISHED)
+_CHOICES = (News.ALERT, News.RUN_FAILED, News.RUN_FINISHED, News.APPROVAL)
 Word = TypeVar("Word", News, Severity)
 
 

@@ -11,7 +11,7 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
 
-TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS)
+TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS, EventType.APPROVAL_ASKED)
 IMPORTED = "imported"  # the tag of runs that ended long before we heard of them
 
 
@@ -19,6 +19,7 @@ class News(StrEnum):
     ALERT = "alert"
     RUN_FAILED = "run_failed"
     RUN_FINISHED = "run_finished"
+    APPROVAL = "approval"
     TEST = "test"
 
 
@@ -56,6 +57,8 @@ def message_of(event: Event, run: Run | None, project: str) -> Message | None:
         return None
     if event.type is EventType.ALERT_RAISED:
         return _of_alert(event, run, project)
+    if event.type is EventType.APPROVAL_ASKED:
+        return _of_approval(event, project)
     if event.type is EventType.RUN_STATUS and event.data["to"] in _ENDS:
         return _of_end(event, run, project)
     return None
@@ -74,6 +77,18 @@ def _of_alert(event: Event, run: Run | None, project: str) -> Message:
         run=_facts(event, run) if event.run_id else None,
         alert={"id": data["alert_id"], "message": data["message"], "choices": data["choices"]},
         how_to_answer=f"labwright alerts answer {data['alert_id']} {choices}" if choices else "",
+    )
+
+
+def _of_approval(event: Event, project: str) -> Message:
+    return Message(
+        kind=News.APPROVAL,
+        severity=Severity.WARNING,
+        title="An agent asks for your approval",
+        text=event.data["question"],
+        time=event.time,
+        project=project,
+        how_to_answer=f"labwright approvals answer {event.data['approval_id']} approve|deny",
     )
 
 
