@@ -34,6 +34,7 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(approve).to_be_visible(timeout=SLOW)
     expect(page.get_by_label("Validation", exact=True)).to_contain_text("Every check passed")
     expect(page.locator(".light-on")).to_have_text(re.compile("validated"))
+    expect(page.get_by_label("Rehearsal", exact=True)).to_contain_text("at a time")
     visitor.picture("plan-review")
 
     page.get_by_role("tab", name="Workflow").click()
