@@ -3,7 +3,7 @@
 
 import { post } from "../api.js";
 import { useFetched } from "../fetched.js";
-import { duration, number } from "../format.js";
+import { bytes, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { Copy } from "./copy.js";
@@ -108,13 +108,20 @@ function Validation({ validation }) {
     ${validation.findings.length > 0 && html`<ul class="faults">${validation.findings.map(({ code, place, message, hint }, at) => html`<li key=${at}><code>${place || code}</code><span>${message} <span class="muted">${hint}</span></span></li>`)}</ul>`}</section>`;
 }
 
-// Whatever a rehearsal tells is shown by its names: what it predicts differs from plan to plan.
+// What it predicts comes as intervals: nobody knows better before it has run.
 function Rehearsal({ rehearsal }) {
   if (!rehearsal) return null;
   const kind = { passed: "finished", failed: "failed" }[rehearsal.outcome] ?? "stopped";
-  const facts = Object.entries(rehearsal).filter(([name, value]) => !["outcome", "reason", "digest"].includes(name) && value !== null && typeof value !== "object");
-  const prediction = rehearsal.prediction && typeof rehearsal.prediction === "object" ? Object.entries(rehearsal.prediction).filter(([, value]) => value !== null && typeof value !== "object") : [];
-  const row = ([name, value]) => html`<tr key=${name}><th scope="row">${name.replaceAll("_", " ")}</th><td class="num">${/seconds$/.test(name) && typeof value === "number" ? duration(value) : typeof value === "number" ? number(value) : String(value)}</td></tr>`;
+  const said = rehearsal.prediction;
+  const between = (pair) => pair && `${duration(pair[0])} to ${duration(pair[1])}`;
+  const facts = said ? [
+    ["runs", `${said.runs}, ${said.at_a_time} at a time`],
+    ["one run", between(said.run_seconds)],
+    ["all of it", between(said.total_seconds)],
+    ["memory of a run", said.memory_mb && bytes(said.memory_mb * 1e6)],
+    ["judged by", said.basis],
+  ].filter(([, value]) => value) : [];
   return html`<section class="card stack" aria-label="Rehearsal"><h2>Rehearsal</h2><p class="status status-${kind}">${rehearsal.outcome.replaceAll("_", " ")}</p>${rehearsal.reason && html`<p class="muted">${rehearsal.reason}</p>`}
-    ${(facts.length > 0 || prediction.length > 0) && html`<table class="pairs"><tbody>${facts.map(row)}${prediction.map(row)}</tbody></table>`}</section>`;
+    ${facts.length > 0 && html`<table class="pairs"><tbody>${facts.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td class="num">${value}</td></tr>`)}</tbody></table>`}
+    ${rehearsal.notes?.length > 0 && html`<ul class="muted notes-list">${rehearsal.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>`}</section>`;
 }
