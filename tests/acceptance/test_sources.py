@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from labwright.processes import all_pids, children_of, parent_of
-from tests.acceptance.test_cli import labwright
+from tests.acceptance.test_cli import answer, labwright
 from tests.support.event_file import event, simple
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -295,6 +295,14 @@ def test_a_declared_file_counts_also_if_it_is_never_held_open(lab: LiveServer) -
         f"export LABWRIGHT_METRIC_FILES=inner.jsonl; sleep 0.1; {write.replace('said.jsonl', 'inner.jsonl')}; sleep 1"
     )
     assert series(lab, finished(lab, inside), "said")["steps"] == [5, 6]
+
+
+def test_the_callers_own_variable_declares_files_for_the_run(lab: LiveServer) -> None:
+    (lab.project / "shell.jsonl").write_text('{"step": 1, "shell": 1}\n')
+    write = "echo '{\"step\": 2, \"shell\": 2}' >> shell.jsonl; sleep 0.3"
+    run = answer(lab, "run", "--json", write, env={"LABWRIGHT_METRIC_FILES": "shell.jsonl"})["id"]
+    lab.wait_for_end(run)
+    assert series(lab, run, "shell")["steps"] == [2]
 
 
 def test_tensorboard_files_are_read_as_they_grow(lab: LiveServer) -> None:

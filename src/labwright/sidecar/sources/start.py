@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.sidecar.sources.open_files import METRIC_FILES_VARIABLE, split_names
+from labwright.sidecar.sources.open_files import split_names
 
 METRICS_FILE = "metrics.jsonl"
 _CLOCK_SECONDS = 0.01  # file systems take their times from a coarser clock
@@ -41,11 +41,9 @@ def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
 
 
 def declared_files(spec: dict[str, Any]) -> list[str]:
-    """What the project or the run's own variables declare, as far as it is there."""
-    names = [
-        *spec["sidecar"].get("metrics", {}).get("files", ()),
-        *split_names(spec["run"].get("env", {}).get(METRIC_FILES_VARIABLE, "")),
-    ]
+    """What the project or the run's environment declares, as far as it is there."""
+    options = spec["sidecar"].get("metrics", {})
+    names = [*options.get("files", ()), *split_names(options.get("declared", ""))]
     return [path for name in names for path in expand(spec["sidecar"]["workdir"], name)]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.processes import RUN_ID_VARIABLE, all_pids
+from labwright.processes import METRIC_FILES_VARIABLE, RUN_ID_VARIABLE, all_pids
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
 from labwright.sidecar.sources.followed import (
     TRAINER_STATE,
@@ -26,7 +26,6 @@ from labwright.sidecar.sources.followed import (
 )
 from labwright.sidecar.sources.metric_file import MetricFile, header_of
 from labwright.sidecar.sources.open_files import (
-    METRIC_FILES_VARIABLE,
     birth_time,
     declared_by,
     environment_of,
