@@ -299,7 +299,7 @@ def test_a_declared_file_counts_also_if_it_is_never_held_open(lab: LiveServer) -
 
 def test_the_callers_own_variable_declares_files_for_the_run(lab: LiveServer) -> None:
     (lab.project / "shell.jsonl").write_text('{"step": 1, "shell": 1}\n')
-    write = "echo '{\"step\": 2, \"shell\": 2}' >> shell.jsonl; sleep 0.3"
+    write = 'echo \'{"step": 2, "shell": 2}\' >> shell.jsonl; sleep 0.3'
     run = answer(lab, "run", "--json", write, env={"LABWRIGHT_METRIC_FILES": "shell.jsonl"})["id"]
     lab.wait_for_end(run)
     assert series(lab, run, "shell")["steps"] == [2]
@@ -353,3 +353,8 @@ def test_the_system_is_sampled_for_every_run(make_server: Callable[..., LiveServ
     assert max(series(server, run["id"], "system/memory_mb")["values"]) > 60
     assert max(series(server, run["id"], "system/cpu_percent")["values"]) > 10
     assert all(math.isfinite(value) for value in series(server, run["id"], "system/disk_free_gb")["values"])
+    shown = {found["key"]: found for found in server.get(f"/runs/{run['id']}/system?max_points=2")["series"]}
+    assert {"system/cpu_percent", "system/memory_mb", "system/disk_free_gb"} <= shown.keys()
+    assert all(key.startswith("system/") and found["source"] == "system" for key, found in shown.items())
+    assert len(shown["system/cpu_percent"]["times"]) == 2 < shown["system/cpu_percent"]["count"]
+    assert server.call("GET", "/runs/run_doesnotexist/system").status == 404

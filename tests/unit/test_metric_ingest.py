@@ -10,6 +10,7 @@ import pytest
 from labwright.compute import metrics as ingest
 from labwright.compute.metrics import MetricIngest, write_http_points
 from labwright.services import metrics, runs
+from labwright.services.export import export
 from tests.support.lab import lab_in, make_run
 
 
@@ -36,3 +37,22 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
         "count": 3,  # values: two of `new`, one of `other`
         "first": [{"source": "http", "key": "(more keys)", "why": "a run may have 3 series", "count": 3}],
     }
+
+
+def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "asked").id
+        write_http_points(lab, run, [line(1, "a", "b", "c,d", "c")])
+        MetricIngest(lab).drain(run)
+
+        def asked(*keys: str) -> tuple[list[str], list[str]]:
+            found = metrics.read(lab, run, keys, 100, "step", None)
+            return [series["key"] for series in found["series"]], found["unknown"]
+
+        assert asked("a,b") == asked("a", "b") == asked("b, a") == (["a", "b"], [])
+        assert asked("c,d") == (["c,d"], [])
+        assert asked("a,nothing", "c,d") == (["a", "c,d"], ["nothing"])
+        assert asked("") == ([], [])
+        assert metrics.read(lab, run, None, 100, "step", None)["unknown"] == []
+        exported = "".join(export(lab, run, "csv", ["a,b"], with_run=False)).splitlines()
+        assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
