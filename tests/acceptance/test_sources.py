@@ -343,6 +343,26 @@ def test_a_trainer_state_that_is_declared_is_read(lab: LiveServer) -> None:
     assert (found["steps"], found["source"]) == ([1, 2, 3], "trainer_state")
 
 
+def test_a_state_that_an_earlier_run_left_takes_nothing_from_the_next_run(lab: LiveServer) -> None:
+    folder = lab.project / "again"
+    folder.mkdir()
+
+    def text(loss: float, steps: int) -> str:
+        history = [{"step": step, "loss": loss / step} for step in range(1, steps + 1)]
+        return json.dumps({"global_step": steps, "log_history": history})
+
+    def train(loss: float, steps: int) -> list[Any]:
+        command = f"sleep 0.5; echo '{text(loss, steps)}' > trainer_state.json"
+        env = {"LABWRIGHT_METRIC_FILES": "trainer_state.json"}
+        run = finished(lab, command, workdir=str(folder), env=env)
+        return [*series(lab, run, "loss")["steps"], *(["older"] if "older entries" in refusals(lab, run) else [])]
+
+    assert train(1.0, 3) == [1, 2, 3]
+    assert train(1.0, 3) == [1, 2, 3]  # the same numbers, but written by this run
+    assert train(2.0, 4) == [1, 2, 3, 4]
+    assert train(2.0, 6) == [5, 6, "older"]  # goes on
+
+
 # -- the system
 
 
