@@ -25,7 +25,7 @@ class ProjectChats:
         self._settings = settings
 
     def chat(self, session_id: str) -> ChatModel:
-        return self._models.chat(session_id) if self._models.configured else RulesChat()
+        return self._models.chat(session_id, otherwise=RulesChat())
 
     def allow_more(self, session_id: str) -> None:
         first = Limits.from_settings(self._settings)
