@@ -16,7 +16,7 @@ from labwright.llm.chat import (
     ToolSpec,
 )
 from labwright.llm.model import Answer, Model, Request, Tier, Usage
-from labwright.llm.offline import NoRule, OfflineChat, OfflineModel
+from labwright.llm.offline import NoRule, OfflineModel
 from labwright.llm.scripted import ScriptedChat, ScriptedModel
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "Message",
     "Model",
     "NoRule",
-    "OfflineChat",
     "OfflineModel",
     "Request",
     "ScriptedChat",

@@ -17,7 +17,6 @@ from labwright.llm.ledger import Book, Ledger, Limits, Spent
 from labwright.llm.metered import MeteredChat
 from labwright.llm.model import Model, Tier
 from labwright.llm.offline import NAME as OFFLINE
-from labwright.llm.offline import OfflineChat
 from labwright.llm.patience import Patience
 from labwright.llm.prices import is_priced
 from labwright.llm.provider import ProviderChat
@@ -70,15 +69,21 @@ class Models:
     def ledger(self, session_id: str) -> Ledger:
         return Ledger(self.book, session_id, Limits.from_settings(self._settings))
 
-    def chat(self, session_id: str) -> ChatModel:
-        """For one session: its calls are counted, and refused with `BudgetReached` once it has spent what it may."""
-        if self._provider is None:
-            return OfflineChat()
-        return MeteredChat(self._provider, self.ledger(session_id), self._provider.cost)
+    def chat(self, session_id: str, otherwise: ChatModel) -> ChatModel:
+        """For one session: its calls are counted, and refused with `BudgetReached` once it has spent what it may.
+
+        `otherwise` talks where no model is configured.
+        """
+        return otherwise if self._provider is None else self._metered(self._provider, session_id)
 
     def answers(self, session_id: str, prompts: Mapping[str, str], otherwise: Model) -> Model:
-        """The same for structured questions; `otherwise` answers where no model is configured."""
-        return otherwise if self._provider is None else ChatAnswers(self.chat(session_id), prompts)
+        """The same for structured questions."""
+        if self._provider is None:
+            return otherwise
+        return ChatAnswers(self._metered(self._provider, session_id), prompts)
+
+    def _metered(self, provider: ProviderChat, session_id: str) -> MeteredChat:
+        return MeteredChat(provider, self.ledger(session_id), provider.cost)
 
     def view(self) -> dict[str, Any]:
         """All that may be shown to anybody: which models, whether their keys are there, what was spent."""

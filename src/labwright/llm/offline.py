@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from labwright.domain.errors import Invalid
-from labwright.llm.chat import ChatPiece, ChatRequest, EndPiece, TextPiece
-from labwright.llm.model import Answer, Request, Usage, Value
+from labwright.llm.model import Answer, Request, Value
 
 Rule = Callable[[Request[Any]], Any]
 NAME = "offline rules (not a language model)"
-_NO_TALK = (
-    "No language model is configured, so there is nobody to talk to; plans from a goal and everything else work by "
-    "rules. To choose one, set LABWRIGHT_MODEL (for example anthropic:claude-sonnet-5-5) and start the server again."
-)
 
 
 class NoRule(Invalid):
@@ -35,13 +30,3 @@ class OfflineModel:
         if not isinstance(value, request.wanted):
             raise TypeError(f"the rule for {request.node} gave {type(value).__name__}, not {request.wanted.__name__}")
         return Answer(value=value, model=self.name)
-
-
-class OfflineChat:
-    """Says what it is, and how to get a model that talks."""
-
-    name = NAME
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:  # noqa: ARG002
-        yield TextPiece(_NO_TALK)
-        yield EndPiece(Usage(), self.name, "end")
