@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 RUN_ID_VARIABLE = "LABWRIGHT_RUN_ID"
+METRIC_FILES_VARIABLE = "LABWRIGHT_METRIC_FILES"  # the one of ours that a user sets for a job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from labwright.processes import all_pids, children_of, parent_of
-from tests.acceptance.test_cli import labwright
+from tests.acceptance.test_cli import answer, labwright
 from tests.support.event_file import event, simple
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -297,6 +297,14 @@ def test_a_declared_file_counts_also_if_it_is_never_held_open(lab: LiveServer) -
     assert series(lab, finished(lab, inside), "said")["steps"] == [5, 6]
 
 
+def test_the_callers_own_variable_declares_files_for_the_run(lab: LiveServer) -> None:
+    (lab.project / "shell.jsonl").write_text('{"step": 1, "shell": 1}\n')
+    write = 'echo \'{"step": 2, "shell": 2}\' >> shell.jsonl; sleep 0.3'
+    run = answer(lab, "run", "--json", write, env={"LABWRIGHT_METRIC_FILES": "shell.jsonl"})["id"]
+    lab.wait_for_end(run)
+    assert series(lab, run, "shell")["steps"] == [2]
+
+
 def test_tensorboard_files_are_read_as_they_grow(lab: LiveServer) -> None:
     now = time.time() + 1
     folders = {"tb": (1.0, 2.0), "tb/eval": (3.0,)}
@@ -335,6 +343,26 @@ def test_a_trainer_state_that_is_declared_is_read(lab: LiveServer) -> None:
     assert (found["steps"], found["source"]) == ([1, 2, 3], "trainer_state")
 
 
+def test_a_state_that_an_earlier_run_left_takes_nothing_from_the_next_run(lab: LiveServer) -> None:
+    folder = lab.project / "again"
+    folder.mkdir()
+
+    def text(loss: float, steps: int) -> str:
+        history = [{"step": step, "loss": loss / step} for step in range(1, steps + 1)]
+        return json.dumps({"global_step": steps, "log_history": history})
+
+    def train(loss: float, steps: int) -> list[Any]:
+        command = f"sleep 0.5; echo '{text(loss, steps)}' > trainer_state.json"
+        env = {"LABWRIGHT_METRIC_FILES": "trainer_state.json"}
+        run = finished(lab, command, workdir=str(folder), env=env)
+        return [*series(lab, run, "loss")["steps"], *(["older"] if "older entries" in refusals(lab, run) else [])]
+
+    assert train(1.0, 3) == [1, 2, 3]
+    assert train(1.0, 3) == [1, 2, 3]  # the same numbers, but written by this run
+    assert train(2.0, 4) == [1, 2, 3, 4]
+    assert train(2.0, 6) == [5, 6, "older"]  # goes on
+
+
 # -- the system
 
 
@@ -345,3 +373,9 @@ def test_the_system_is_sampled_for_every_run(make_server: Callable[..., LiveServ
     assert max(series(server, run["id"], "system/memory_mb")["values"]) > 60
     assert max(series(server, run["id"], "system/cpu_percent")["values"]) > 10
     assert all(math.isfinite(value) for value in series(server, run["id"], "system/disk_free_gb")["values"])
+    server.call("POST", f"/runs/{run['id']}/stop")
+    server.wait_for_end(run["id"])
+    shown = server.get(f"/runs/{run['id']}/system?max_points=2")["series"]
+    assert {"system/cpu_percent", "system/memory_mb", "system/disk_free_gb"} <= {found["key"] for found in shown}
+    assert shown == server.get(f"/runs/{run['id']}/metrics?source=system&x=time&max_points=2")["series"]
+    assert server.call("GET", "/runs/run_doesnotexist/system").status == 404

@@ -62,7 +62,7 @@ def ended_run(
     with lab.db.transaction() as tx:
         for key, values in (series or {}).items():
             points = Points(array("q", range(len(values))), array("d", [1.0] * len(values)), array("d", values))
-            metrics.append(tx, metrics.open_series(tx, run.id, key, "sdk", 1), points)
+            metrics.append(tx, metrics.new_series(tx, run.id, key, "sdk", 1), points)
     code = 0 if status is RunStatus.FINISHED else 1
     path = (RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING, status)
     return move(lab, run, *path, exit_code=code, ended_at=now(), usage=dict(usage or {}))

@@ -98,10 +98,12 @@ def test_what_is_labwrights_own_is_not_sent_as_the_callers_environment(capsys: p
         "PATH": "/bin",
         "LABWRIGHT_TOKEN": "secret",
         "LABWRIGHT_SIM_STATE": "/s",
+        "LABWRIGHT_METRIC_FILES": "a.jsonl",
         "BASH_FUNC_f%%": "() { :; }",
         "BAD": "\udcff",
     }
-    assert caller_environment(given) == {"PATH": "/bin", "LABWRIGHT_SIM_STATE": "/s"}
+    kept = {"PATH": "/bin", "LABWRIGHT_SIM_STATE": "/s", "LABWRIGHT_METRIC_FILES": "a.jsonl"}
+    assert caller_environment(given) == kept
     assert "BAD" in capsys.readouterr().err
 
 

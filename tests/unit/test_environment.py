@@ -51,7 +51,12 @@ def test_splitting_loses_nothing() -> None:
 
 def test_labwrights_own_things_are_not_inherited() -> None:
     own = {"LABWRIGHT_PORT": "1", "ANTHROPIC_API_KEY": "k", "TMUX": "x", "LABWRIGHT_SIM_STATE": "s", "KEEP": "1"}
-    assert for_jobs(own, Path("/project"), "/opt/labwright") == {"LABWRIGHT_SIM_STATE": "s", "KEEP": "1"}
+    declared = {"LABWRIGHT_METRIC_FILES": "a.jsonl"}
+    assert for_jobs({**own, **declared, "LABWRIGHT_METRIC_FILES_X": "1"}, Path("/project"), "/opt/labwright") == {
+        **declared,
+        "LABWRIGHT_SIM_STATE": "s",
+        "KEEP": "1",
+    }
 
 
 def test_labwrights_venv_is_left_behind_and_the_projects_is_kept() -> None:

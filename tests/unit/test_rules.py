@@ -78,8 +78,11 @@ def test_a_disk_that_fills_up_is_told_once() -> None:
     assert [bool(rule.feed(tick(free=gb * GB))) for gb in free] == [0, 1, 0, 0, 0, 0, 1]
 
 
-def test_two_percent_of_a_small_disk_are_enough() -> None:
-    assert DiskNearlyFull(free_gb=5).feed(Tick(0, 0, 1 * GB, 20 * GB)) is None
+def test_two_percent_of_a_small_disk_are_enough_unless_an_amount_is_set() -> None:
+    alarms: list[Alarm] = []
+    for builtin in ({}, {"disk_free_gb": 5}, {"disk_free_gb": 0.5}):
+        RuleBook({"builtin": builtin}, {}, alarms.append).see_tick(Tick(1, 0, 1 * GB, 20 * GB))
+        assert len(alarms) == (0 if not builtin else 1)
 
 
 def test_an_idle_card_is_told_after_its_time() -> None:

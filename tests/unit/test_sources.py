@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from labwright.sidecar.sources.claims import Claim
-from labwright.sidecar.sources.followed import TrainerState, history_before
+from labwright.sidecar.sources.followed import TrainerState
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import MetricFile
 from labwright.sidecar.sources.numbers import numbers_in
@@ -21,6 +21,7 @@ from labwright.sidecar.sources.open_files import birth_time, declared_by, open_f
 from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
 from labwright.sidecar.sources.system import SystemSource
 from labwright.sidecar.sources.tensorboard import masked_crc, read_scalars
+from labwright.sidecar.sources.trainer_states import states_before
 from tests.support.event_file import event, masked, message, record, simple, tensor
 
 Entries = list[dict[str, Any]]
@@ -359,30 +360,79 @@ def test_the_environment_of_a_process_declares_files() -> None:
 # -- Hugging Face
 
 
-def state(path: Path, steps: int) -> None:
+def state(path: Path, steps: int, loss: float = 1.0, written: float | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    history = [{"step": step, "epoch": step / 2, "loss": 1 / (step + 1)} for step in range(steps)]
+    history = [{"step": step, "epoch": step / 2, "loss": loss / (step + 1)} for step in range(steps)]
     path.write_text(json.dumps({"log_history": history, "global_step": steps}))
+    if written is not None:
+        os.utime(path, (written, written))
+
+
+class Training:
+    """A run that began at a moment, in a folder with what earlier ones left there."""
+
+    def __init__(self, folder: Path, began: float) -> None:
+        self.file = MetricFile(str(folder / "metrics"), "trainer_state", 1, "x", **self._header(folder, began))
+        claim = Claim(str(folder / "claims"), os.stat(folder))
+        self._followed = TrainerState(self.file.header["file"], self.file, claim, began)
+
+    def _header(self, folder: Path, began: float) -> dict[str, Any]:
+        path = str(folder / "trainer_state.json")
+        return {"file": path, "inode": 0, "from": -1, "prefix": "", "before": states_before(str(folder), began)}
+
+    def read(self, path: Path) -> list[int]:
+        """All steps that were taken so far."""
+        self._followed.path = str(path)
+        self._followed.look()
+        if self._followed.look():
+            self._followed.take()
+        self.file.flush()
+        return [step for step, _ in points(read(self.file.path))] if os.path.exists(self.file.path) else []
+
+    def said(self) -> str:
+        return " ".join(str(line["refused"]) for line in read(self.file.path) if "refused" in line)
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_does_not_repeat_its_history(tmp_path: Path) -> None:
     old, new = tmp_path / "checkpoint-5" / "trainer_state.json", tmp_path / "checkpoint-9" / "trainer_state.json"
-    state(old, 5)
-    begin = time.time()
-    os.utime(old, (begin - 100, begin - 100))
-    state(new, 9)
-    before = history_before(str(new), begin - 1)
-    header = {"file": str(new), "inode": 0, "from": before, "prefix": ""}
-    file = MetricFile(str(tmp_path / "metrics"), "trainer_state", 1, "x", **header)
-    followed = TrainerState(str(new), file, Claim(str(tmp_path / "claims"), os.stat(tmp_path)), begin)
-    assert not followed.look() and followed.look()
-    followed.take()
+    state(old, 5, written=1000)
+    run = Training(tmp_path, began=2000)
+    assert run.read(old) == []
+    state(new, 9, written=2001)
+    assert run.read(new) == [5, 6, 7, 8]
     new.write_text('{"log_history": [')  # half written
-    os.utime(new, (begin + 5, begin + 5))
-    assert not followed.look() and followed.look()
-    followed.take()
-    file.flush()
-    assert [step for step, _ in points(read(file.path))] == [5, 6, 7, 8]
+    assert run.read(new) == [5, 6, 7, 8]
+    assert "5 were there before the run" in run.said()
+
+
+def test_a_run_that_begins_anew_over_an_old_state_is_taken_from_its_first_entry(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_state.json"
+    state(path, 5, written=1000)
+    run = Training(tmp_path, began=2000)
+    state(path, 3, loss=7.0, written=2001)
+    assert run.read(path) == [0, 1, 2]
+    state(path, 8, loss=7.0, written=2002)
+    assert run.read(path) == [*range(8)] and run.said() == ""
+
+
+def test_a_run_that_writes_the_same_entries_anew_has_them_too(tmp_path: Path) -> None:
+    for name in ("checkpoint-2", "checkpoint-5", "."):
+        state(tmp_path / name / "trainer_state.json", 2 if name == "checkpoint-2" else 5, written=1000)
+    run = Training(tmp_path, began=2000)
+    state(tmp_path / "checkpoint-2" / "trainer_state.json", 2, written=2001)
+    state(tmp_path / "checkpoint-5" / "trainer_state.json", 5, written=2002)  # before anybody looked
+    state(tmp_path / "checkpoint-8" / "trainer_state.json", 8, written=2003)
+    assert run.read(tmp_path / "checkpoint-8" / "trainer_state.json") == [*range(8)]
+
+
+def test_a_history_that_the_run_itself_writes_anew_is_said_and_taken(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_state.json"
+    run = Training(tmp_path, began=2000)
+    state(path, 4, written=2001)
+    assert run.read(path) == [0, 1, 2, 3]
+    state(path, 2, loss=7.0, written=2002)
+    assert run.read(path) == [0, 1, 2, 3, 0, 1]
+    assert "written anew" in run.said()
 
 
 # -- the system

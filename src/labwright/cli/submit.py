@@ -21,6 +21,7 @@ from labwright.cli.words import one_line, parse_duration, parse_pair, parse_valu
 from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient
 from labwright.domain.run import RunStatus
+from labwright.processes import METRIC_FILES_VARIABLE
 from labwright.sim.state import STATE_VARIABLE
 
 Json = dict[str, Any]
@@ -136,7 +137,7 @@ def caller_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith("LABWRIGHT_") and name != STATE_VARIABLE
+    return name.startswith("LABWRIGHT_") and name not in (STATE_VARIABLE, METRIC_FILES_VARIABLE)
 
 
 def _can_pass(name: str, value: str) -> bool:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from labwright.processes import METRIC_FILES_VARIABLE
+
 _SECRET_PARTS = frozenset(
     [
         "KEY",
@@ -30,7 +32,7 @@ _SECRET_PARTS = frozenset(
 _SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "MYSQL_PWD")  # PGPASSWORD
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _MODEL_KEYS = frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY"})
-_KEPT_OF_OURS = "LABWRIGHT_SIM_"  # the simulated driver must be seen by runs too
+_SIMULATED = "LABWRIGHT_SIM_"  # the simulated driver must be seen by runs too
 _SESSION_ONLY = frozenset({"TMUX", "TMUX_PANE", "_", "OLDPWD", "SHLVL"})
 
 
@@ -60,5 +62,5 @@ def for_jobs(environ: Mapping[str, str], project: Path, own_prefix: str, *, keep
 
 def _may_pass(name: str, keep_keys: bool) -> bool:
     if name.startswith("LABWRIGHT_"):
-        return name.startswith(_KEPT_OF_OURS)
+        return name == METRIC_FILES_VARIABLE or name.startswith(_SIMULATED)
     return name not in _SESSION_ONLY and (keep_keys or name not in _MODEL_KEYS)

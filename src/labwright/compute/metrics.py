@@ -197,15 +197,22 @@ class Batch:
                 self._refused.add("(a line)", "it is not JSON")
                 continue
             self._take_entry(entry)
+        self._append_points()
+        self._refused.record(self._tx, self._run)
+
+    def _append_points(self) -> None:
+        """A run that is full begins no new series; those it has go on."""
         room = MAX_KEYS - int(self._tx.execute(METRICS["count_series"], run_id=self._run.id).fetchone()[0])
         for key, points in self._points.items():
-            series = metrics.open_series(self._tx, self._run.id, key, self._source, self._attempt)
-            room -= series.statistics.count == 0
-            if room < 0:
-                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series")
-                break
+            identity = (self._run.id, key, self._source, self._attempt)
+            series = metrics.find_series(self._tx, *identity)
+            if series is None and room <= 0:
+                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
+                continue
+            if series is None:
+                series = metrics.new_series(self._tx, *identity)
+                room -= 1
             metrics.append(self._tx, series, points)
-        self._refused.record(self._tx, self._run)
 
     def _take_entry(self, entry: Any) -> None:
         if not isinstance(entry, dict):

@@ -23,6 +23,7 @@ from labwright.domain.event import Event, EventType
 from labwright.domain.run import REHEARSAL, TERMINAL, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
+from labwright.processes import METRIC_FILES_VARIABLE
 from labwright.tokens import mint
 
 log = logging.getLogger(__name__)
@@ -35,13 +36,16 @@ def make_run_folder(lab: Lab, run: Run) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(paths.dir, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
-    write_new(paths.env, json.dumps(_environment_record(lab, run)).encode())
+    environment = _environment_record(lab, run)
+    write_new(paths.env, json.dumps(environment).encode())
     if secrets := _secrets_for(lab, run):  # none the second time: they lie there already
         write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
-    write_json(paths.spec, {"run": run.to_dict(), "sidecar": _sidecar_options(lab, run)}, sync=False)
+    options = _sidecar_options(lab, run)
+    options["metrics"]["declared"] = {**environment["variables"], **run.env}.get(METRIC_FILES_VARIABLE, "")
+    write_json(paths.spec, {"run": run.to_dict(), "sidecar": options}, sync=False)
     if run.secret_env:
         forget_secrets(lab, run.id)
 

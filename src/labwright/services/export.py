@@ -12,6 +12,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.metric import Points, as_json
 from labwright.services import runs as run_verbs
+from labwright.services.metric_keys import meant_keys
 from labwright.store import metrics
 from labwright.store.metrics import Series
 
@@ -23,11 +24,12 @@ def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with
     """What is wrong is said before the first line."""
     run_verbs.get(lab, run_id)
     found = metrics.series_of(lab.db.reader(), run_id)
-    missing = sorted(set(keys or ()) - {series.key for series in found})
-    if missing:
-        known = ", ".join(sorted({series.key for series in found})[:20]) or "none yet"
-        raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=f"It has: {known}.")
-    wanted = [series for series in found if keys is None or series.key in keys]
+    known = {series.key for series in found}
+    meant = known if keys is None else meant_keys(keys, known)
+    if missing := sorted(meant - known):
+        few = ", ".join(sorted(known)[:20]) or "none yet"
+        raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=f"It has: {few}.")
+    wanted = [series for series in found if series.key in meant]
     first = (run_id,) if with_run else ()
     names = ("run_id", *COLUMNS) if with_run else COLUMNS
     return _WRITERS[form](names, (block for series in wanted for block in _rows(lab, series, first)))

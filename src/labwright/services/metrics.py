@@ -10,10 +10,12 @@ from labwright.compute.metrics import write_http_points
 from labwright.domain.metric import as_json
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import epochs_at
+from labwright.services.metric_keys import meant_keys
 from labwright.store import metrics
 from labwright.store.metrics import Series
 from labwright.store.statements import METRICS
 
+_SYSTEM = "system"  # the source
 Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 
 
@@ -37,17 +39,28 @@ def add_points(lab: Lab, run_id: str, points: Sequence[Point], received_at: floa
 def read(
     lab: Lab, run_id: str, keys: Sequence[str] | None, max_points: int, x: str, source: str | None
 ) -> dict[str, Any]:
-    """One series a key, thinned with extremes kept; without keys, all of them."""
+    """One series a key, thinned with extremes kept; without keys, all of them. What the run does not have is named."""
     refused = run_verbs.get(lab, run_id).refused
     found = metrics.series_of(lab.db.reader(), run_id)
     chosen = [s for s in found if s.source == source] if source else metrics.preferred(found)
-    wanted = [series for series in chosen if keys is None or series.key in keys]
+    known = {series.key for series in found}
+    meant = known if keys is None else meant_keys(keys, known)
+    wanted = [series for series in chosen if series.key in meant]
     return {
         "run_id": run_id,
-        "keys": sorted({series.key for series in found}),
+        "keys": sorted(known),
+        "unknown": sorted(meant - known),
         "refused": refused,
         "series": [_shown(lab, found, series, max_points, x) for series in wanted],
     }
+
+
+def system(lab: Lab, run_id: str, max_points: int, x: str) -> dict[str, Any]:
+    """What the run took of the machine, as its sidecar sampled it."""
+    run_verbs.get(lab, run_id)
+    found = metrics.series_of(lab.db.reader(), run_id)
+    sampled = metrics.preferred([series for series in found if series.source == _SYSTEM])
+    return {"run_id": run_id, "series": [_shown(lab, found, series, max_points, x) for series in sampled]}
 
 
 def _shown(lab: Lab, of_run: list[Series], series: Series, max_points: int, x: str) -> dict[str, Any]:

@@ -43,13 +43,14 @@ class Series:
     statistics: Statistics = field(default_factory=Statistics)
 
 
-def open_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series:
-    identity = {"run_id": run_id, "key": key, "source": source, "attempt": attempt}
-    row = tx.execute(METRICS["find_series"], **identity).fetchone()
-    if row is None:
-        made = tx.execute(METRICS["insert_series"], **identity).lastrowid or 0
-        return Series(id=made, key=key, source=source, attempt=attempt)
-    return _series((row[0], key, source, attempt, *row[1:]))
+def find_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series | None:
+    row = tx.execute(METRICS["find_series"], run_id=run_id, key=key, source=source, attempt=attempt).fetchone()
+    return None if row is None else _series((row[0], key, source, attempt, *row[1:]))
+
+
+def new_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series:
+    made = tx.execute(METRICS["insert_series"], run_id=run_id, key=key, source=source, attempt=attempt)
+    return Series(id=made.lastrowid or 0, key=key, source=source, attempt=attempt)
 
 
 def _series(row: tuple[Any, ...]) -> Series:

@@ -29,6 +29,9 @@ _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjso
 
 
 Axis = Literal["step", "time", "epoch"]
+Keys = Annotated[
+    list[str] | None, Query(description="several: repeated, or with commas unless such a key exists; all without")
+]
 _LOGGERS = allow(Scope.AGENT, Scope.RUN)
 
 
@@ -101,13 +104,24 @@ EXPRESS = Express(
 def get_metrics(
     run_id: str,
     request: Request,
-    keys: Annotated[list[str] | None, Query(description="repeat for several; all without")] = None,
+    keys: Keys = None,
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
     x: Axis = "step",
     source: str | None = None,
 ) -> dict[str, Any]:
-    """Series thinned to `max_points` with every extreme kept."""
+    """Series thinned to `max_points` with every extreme kept; `unknown` names what the run does not have."""
     return metrics.read(lab_of(request), run_id, keys, max_points, x, source)
+
+
+@router.get("/runs/{run_id}/system", dependencies=[READERS()])
+def get_system(
+    run_id: str,
+    request: Request,
+    max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
+    x: Axis = "time",
+) -> dict[str, Any]:
+    """CPU, memory, disk and GPUs of a run over time: its `system/…` series, thinned with every extreme kept."""
+    return metrics.system(lab_of(request), run_id, max_points, x)
 
 
 @router.get(
@@ -120,7 +134,7 @@ def export_metrics(
     run_id: str,
     request: Request,
     format: Literal["csv", "jsonl"] = "csv",
-    keys: Annotated[list[str] | None, Query(description="repeat for several; all without")] = None,
+    keys: Keys = None,
     with_run: Annotated[bool, Query(description="a first column `run_id`")] = False,
 ) -> StreamingResponse:
     """Every stored point, of every source and attempt, in order of arrival."""

@@ -36,7 +36,7 @@ class RuleBook:
         }
         ticks: dict[str, TickRule] = {
             "stall": Stall(builtin.get("stall_minutes", 30.0)),
-            "disk_nearly_full": DiskNearlyFull(builtin.get("disk_free_gb", 5.0)),
+            "disk_nearly_full": DiskNearlyFull(builtin.get("disk_free_gb")),
         }
         self._point_rules = [rule for name, rule in points.items() if builtin.get(name, name != "plateau")]
         self._point_rules += [ProjectRule(rule) for rule in options.get("project", ())]

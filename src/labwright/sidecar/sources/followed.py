@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
-from collections.abc import Iterator
-from typing import Any
 
 from labwright.sidecar.sources.claims import Claim
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import Numbers, numbers_in
 from labwright.sidecar.sources.tensorboard import read_scalars
+from labwright.sidecar.sources.trainer_states import State, entries_before, first_since, folder_of_states, read_state
 
 _BLOCK = 4 << 20
-_LARGEST_STATE = 64 << 20
-TRAINER_STATE = "trainer_state.json"
 
 
 class Followed:
@@ -154,10 +150,12 @@ class EventFile(Followed):
 class TrainerState(Followed):
     """A Hugging Face `trainer_state.json`: written whole, each time with a longer history. The position counts entries.
 
-    A folder's checkpoints hold the same history, so they are read as one: the newest.
+    It is -1 until the run has written its first state, which tells how many of the entries an earlier run left.
+    A folder's checkpoints are read as one: the newest.
     """
 
     _read_at = -1
+    _taken: list[int] | None = None  # the sums of the entries read so far; a monitor before this one knew them
 
     def offer(self, path: str) -> None:
         if os.path.getmtime(path) > os.path.getmtime(self.path):
@@ -170,50 +168,36 @@ class TrainerState(Followed):
             return None
 
     def _has_more(self, until: int) -> bool:
-        return until != self._read_at
+        return until != self._read_at and until >= self._since * 1e9
 
     def _read(self, until: int) -> None:
-        history = history_in(self.path)
-        if history is None:
+        state = read_state(self.path)
+        if state is None:
             return  # half written; there will be another look
         self._read_at = until
-        for record in history[self._position :]:
+        if self._position < 0:
+            self._leave_out_older(state)
+        self._go_back_to(state)
+        for record in state.history[self._position :]:
             self._position += 1
             found = numbers_in(record, self._since, time.time())
             if found:
                 self._add(found)
+        self._taken = state.sums
 
+    def _leave_out_older(self, state: State) -> None:
+        first = first_since(folder_of_states(self.path), self._since, state)
+        self._position = entries_before(first, self.file.header["before"])
+        if self._position:
+            words = f"{self._position} were there before the run, which goes on from them"
+            self._refuse("(older entries)", words)
 
-_CHECKPOINT = re.compile(r"checkpoint-\d+$")
-
-
-def folder_of_states(path: str) -> str:
-    folder = os.path.dirname(path)
-    return os.path.dirname(folder) if _CHECKPOINT.search(folder) else folder
-
-
-def history_before(path: str, moment: float) -> int:
-    """How many entries were there when the run began: one that goes on from a checkpoint repeats them."""
-    found = 0
-    for state in _states_in(folder_of_states(path)):
-        if os.path.getmtime(state) < moment:
-            found = max(found, len(history_in(state) or ()))
-    return found
-
-
-def _states_in(folder: str) -> Iterator[str]:
-    names = [name for name in os.listdir(folder) if _CHECKPOINT.search(name)]
-    for path in [f"{folder}/{TRAINER_STATE}", *(f"{folder}/{name}/{TRAINER_STATE}" for name in names)]:
-        if os.path.exists(path):
-            yield path
-
-
-def history_in(path: str) -> list[dict[str, Any]] | None:
-    try:
-        if os.path.getsize(path) > _LARGEST_STATE:
-            return None
-        with open(path, "rb") as file:
-            history = json.loads(file.read())["log_history"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return [record for record in history if isinstance(record, dict)] if isinstance(history, list) else None
+    def _go_back_to(self, state: State) -> None:
+        """The run may begin anew, or from an earlier checkpoint of its own."""
+        if self._taken is None:
+            same = self._position if self._position <= len(state.history) else 0
+        else:
+            same = state.shares(self._taken)
+        if same < self._position:
+            self._position = same
+            self._refuse("(the history)", f"it was written anew; it is read from entry {same + 1} on")

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-METRIC_FILES_VARIABLE = "LABWRIGHT_METRIC_FILES"
+from labwright.processes import METRIC_FILES_VARIABLE
+
 _MARK = f"{METRIC_FILES_VARIABLE}=".encode()
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.sidecar.sources.open_files import METRIC_FILES_VARIABLE, split_names
+from labwright.sidecar.sources.open_files import split_names
+from labwright.sidecar.sources.trainer_states import TRAINER_STATE, OldState, folder_of_states, states_before
 
 METRICS_FILE = "metrics.jsonl"
 _CLOCK_SECONDS = 0.01  # file systems take their times from a coarser clock
@@ -20,32 +21,37 @@ _CLOCK_SECONDS = 0.01  # file systems take their times from a coarser clock
 class Start:
     time: float
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # real path: inode and size
+    states: Mapping[str, list[OldState]] = field(default_factory=dict)  # by folder
 
     def size_of(self, path: str, now: os.stat_result, otherwise: int) -> int:
         """Where this run's bytes begin."""
         inode, size = self.sizes.get(path, (now.st_ino, otherwise))
         return size if inode == now.st_ino and size <= now.st_size else 0
 
+    def states_in(self, folder: str) -> list[OldState]:
+        """Trainer states from before; of a folder that nobody had named those that are still as they were."""
+        return self.states[folder] if folder in self.states else states_before(folder, self.time)
+
 
 def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
     """A few looks at names that are known beforehand; it costs every run some microseconds."""
     moment = time.time() - _CLOCK_SECONDS
     sizes = {}
-    for path in [paths.output, f"{spec['sidecar']['workdir']}/{METRICS_FILE}", *declared_files(spec)]:
+    usual = [f"{spec['sidecar']['workdir']}/{name}" for name in (METRICS_FILE, TRAINER_STATE)]
+    for path in [paths.output, *usual, *declared_files(spec)]:
         try:
             found = os.stat(path)
         except OSError:
             continue
         sizes[os.path.realpath(path)] = (found.st_ino, found.st_size)
-    return Start(moment, sizes)
+    folders = {folder_of_states(path) for path in sizes if os.path.basename(path) == TRAINER_STATE}
+    return Start(moment, sizes, {folder: states_before(folder, time.time()) for folder in folders})
 
 
 def declared_files(spec: dict[str, Any]) -> list[str]:
-    """What the project or the run's own variables declare, as far as it is there."""
-    names = [
-        *spec["sidecar"].get("metrics", {}).get("files", ()),
-        *split_names(spec["run"].get("env", {}).get(METRIC_FILES_VARIABLE, "")),
-    ]
+    """What the project or the run's environment declares, as far as it is there."""
+    options = spec["sidecar"].get("metrics", {})
+    names = [*options.get("files", ()), *split_names(options.get("declared", ""))]
     return [path for name in names for path in expand(spec["sidecar"]["workdir"], name)]
 
 

@@ -13,26 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.processes import RUN_ID_VARIABLE, all_pids
+from labwright.processes import METRIC_FILES_VARIABLE, RUN_ID_VARIABLE, all_pids
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
-from labwright.sidecar.sources.followed import (
-    TRAINER_STATE,
-    EventFile,
-    Followed,
-    JsonLines,
-    TrainerState,
-    folder_of_states,
-    history_before,
-)
+from labwright.sidecar.sources.followed import EventFile, Followed, JsonLines, TrainerState
 from labwright.sidecar.sources.metric_file import MetricFile, header_of
 from labwright.sidecar.sources.open_files import (
-    METRIC_FILES_VARIABLE,
     birth_time,
     declared_by,
     environment_of,
     open_for_writing,
 )
 from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files, expand
+from labwright.sidecar.sources.trainer_states import TRAINER_STATE, folder_of_states
 
 _SEARCH_SECONDS = 0.25  # a file may be closed again soon, and is not found after that
 _TAKE_SECONDS = 0.5
@@ -139,6 +131,8 @@ class WorkdirFiles:
             return
         begin = self._begin(path, found, source, truncated)
         header = {"file": path, "inode": found.st_ino, "from": begin, "prefix": self._prefix(path, source)}
+        if source == "trainer_state":
+            header["before"] = self._start.states_in(folder_of_states(path))
         file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity), **header)
         self._open(identity, file)
 
@@ -164,7 +158,7 @@ class WorkdirFiles:
     def _begin(self, path: str, found: os.stat_result, source: str, truncated: bool) -> int:
         """Where this run's part begins: its own files from the start, older ones from the size they had."""
         if source == "trainer_state":
-            return history_before(path, self._start.time)
+            return -1  # told by the first state that the run writes
         if source == "tensorboard" or truncated:
             return 0
         born = birth_time(path)

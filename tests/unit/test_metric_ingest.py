@@ -1,0 +1,58 @@
+"""From the lines of a run's metric files to its series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute import metrics as ingest
+from labwright.compute.metrics import MetricIngest, write_http_points
+from labwright.services import metrics, runs
+from labwright.services.export import export
+from tests.support.lab import lab_in, make_run
+
+
+def line(step: int, *keys: str) -> dict[str, Any]:
+    return {"s": step, "t": 1e9 + step, "m": {key: float(step) for key in keys}}
+
+
+def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MAX_KEYS", 3)
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "many").id
+        reader = MetricIngest(lab)
+        for lines in ([line(1, "a", "loss")], [line(2, "b", "new", "other", "a", "loss"), line(3, "new", "loss")]):
+            write_http_points(lab, run, lines)
+            reader.drain(run)
+        found = metrics.read(lab, run, None, 100, "step", None)
+        summary = runs.get(lab, run).summary
+    assert {series["key"]: series["steps"] for series in found["series"]} == {"a": [1, 2], "b": [2], "loss": [1, 2, 3]}
+    assert found["keys"] == ["a", "b", "loss"] == sorted(summary)
+    assert summary["loss"]["last"] == 3.0
+    assert found["refused"] == {
+        "count": 3,  # values: two of `new`, one of `other`
+        "first": [{"source": "http", "key": "(more keys)", "why": "a run may have 3 series", "count": 3}],
+    }
+
+
+def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "asked").id
+        write_http_points(lab, run, [line(1, "a", "b", "c,d", "c")])
+        MetricIngest(lab).drain(run)
+
+        def asked(*keys: str) -> tuple[list[str], list[str]]:
+            found = metrics.read(lab, run, keys, 100, "step", None)
+            return [series["key"] for series in found["series"]], found["unknown"]
+
+        assert asked("a,b") == asked("a", "b") == asked("b, a") == (["a", "b"], [])
+        assert asked("c,d") == (["c,d"], [])
+        assert asked("a,nothing", "c,d") == (["a", "c,d"], ["nothing"])
+        assert asked("") == ([], [])
+        assert metrics.read(lab, run, None, 100, "step", None)["unknown"] == []
+        exported = "".join(export(lab, run, "csv", ["a,b"], with_run=False)).splitlines()
+        assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
