@@ -103,7 +103,7 @@ class Hub:
                     hints, client.hints = client.hints, set()
                     for hint in hints:
                         if wanted.takes_hint(hint):
-                            yield frame("hint", asdict(hint))
+                            yield frame("hint", {name: value for name, value in asdict(hint).items() if value})
                     await asyncio.sleep(_HINT_PAUSE_SECONDS)  # what grows fast is told a few times a second
                     continue
                 try:
