@@ -105,6 +105,26 @@ def test_what_slurm_refuses_for_good_fails_with_its_words(server: LiveServer) ->
     assert "nowhere" in ended["error"]
 
 
+def test_an_sbatch_that_names_no_job_fails_its_run_and_nobody_elses(
+    slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
+) -> None:
+    path = replaced(tmp_path / "bin", "sbatch", 'case "$*" in *--comment=quiet*) set -- --test-only "$@";; esac')
+    server = make_slurm_server(slurm, PATH=path).start()
+    silent = server.submit("true", slurm={"extra": ["--comment=quiet"]})["id"]
+    ended = server.wait_for_end(silent)
+    assert (ended["status"], ended["status_reason"]) == ("failed", "slurm_refused")
+    assert "to start at" in ended["error"], "sbatch's own words"
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+def replaced(folder: Path, program: str, first: str, then: str = "") -> str:
+    """A PATH on which a program of Slurm has lines before it, and its output goes through a filter."""
+    folder.mkdir()
+    (folder / program).write_text(f'#!/bin/sh\n{first}\n/usr/bin/{program} "$@" {then}\n')
+    (folder / program).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
     holder = started(server, "sleep 1000", nodes=3, gpus=2)
     waiting = server.submit("touch never", gpus=2)

@@ -12,7 +12,7 @@ from typing import Any
 from labwright.compute.ingest import apply_exit, begin_attempt, end_run, read_exit
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted
+from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted, Troubled
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.states import Ending, JobRow, Phase, ending_of
@@ -66,6 +66,8 @@ class SlurmReports:
             self._not_submitted(report)
         elif isinstance(report, Cancelled):
             self._cancelled(report.run_id)
+        elif isinstance(report, Troubled):
+            self._troubled(report)
         elif isinstance(report, Seen):
             self._seen(report)
         else:
@@ -104,6 +106,12 @@ class SlurmReports:
             run = runs.get(tx.connection, run_id)
             if run.is_active and not self._has_begun(run):
                 end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began")
+
+    def _troubled(self, report: Troubled) -> None:
+        for run_id in report.run_ids:
+            run = runs.get(self._lab.db.reader(), run_id)
+            if run.is_active:
+                self._say(run, f"{report.words} Trying again.")
 
     # -- what squeue said
 

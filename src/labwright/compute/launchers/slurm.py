@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from labwright.compute.launchers import Launch
@@ -24,7 +24,6 @@ from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 
-log = logging.getLogger(__name__)
 log = logging.getLogger(__name__)
 SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
@@ -55,7 +54,15 @@ class Cancelled:
     run_id: str
 
 
-Report = Submitted | NotSubmitted | Cancelled | Seen | Unanswered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubled:
+    """An order about these runs failed in a way that nobody foresaw; it is tried again."""
+
+    run_ids: tuple[str, ...]
+    words: str
+
+
+Report = Submitted | NotSubmitted | Cancelled | Troubled | Seen | Unanswered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,9 @@ class _Keep:
     verb: str  # uhold or release
     run: Run
     not_before: float = 0.0
+
+
+_Order = TypeVar("_Order", _Cancel, _Keep)
 
 
 class SlurmLauncher:
@@ -97,6 +107,12 @@ class SlurmLauncher:
         self._closing = False
         self._thread: threading.Thread | None = None
         self.silence = ""  # why nothing can be sent now
+        self._faults: dict[str, str] = {}  # by run: what went wrong with an order and nobody foresaw
+
+    @property
+    def fault(self) -> str:
+        """For /health; gone once the order was carried out or its run has ended."""
+        return next(iter(list(self._faults.values())), "")
 
     # -- what the engine and the services ask for
 
@@ -135,6 +151,8 @@ class SlurmLauncher:
         """Which runs there are to ask Slurm about; called every second, answers come as reports."""
         runs = list(active)
         started = {run.id: run.attempt for run in runs if run.started_at is not None}
+        for run_id in self._faults.keys() - {run.id for run in runs}:
+            self._faults.pop(run_id, None)
         self._watch.look(bool(runs) or bool(self.silence), started)
 
     def reports(self) -> list[Report]:
@@ -157,7 +175,7 @@ class SlurmLauncher:
     # -- the thread
 
     def _start_thread(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="slurm-orders", daemon=True)
             self._thread.start()
         self._orders.notify()
@@ -177,10 +195,35 @@ class SlurmLauncher:
                 cancels, keeps = _due(self._to_cancel), _due(self._to_keep)
                 self._to_cancel = [order for order in self._to_cancel if order not in cancels]
                 self._to_keep = [order for order in self._to_keep if order not in keeps]
-            self._cancel_all(cancels)
-            self._keep_all(keeps)
+            self._carry_out(self._cancel_all, cancels, lambda: self._to_cancel)
+            self._carry_out(self._keep_all, keeps, lambda: self._to_keep)
             self._cancel_unneeded(unneeded)
             self._send_all(runs)
+
+    def _carry_out(
+        self, do: Callable[[list[_Order]], None], orders: list[_Order], waiting: Callable[[], list[_Order]]
+    ) -> None:
+        """What nobody foresaw costs its own orders a delay, and no other order anything."""
+        try:
+            do(orders)
+        except Exception as error:  # noqa: BLE001 - without this thread nothing is sent; it is told in /health
+            words = self._note_fault([order.run for order in orders], error)
+            self._tell(Troubled(run_ids=tuple(order.run.id for order in orders), words=words))
+            later = time.monotonic() + _TRY_AGAIN_SECONDS
+            with self._orders:
+                waiting().extend(replace(order, not_before=later) for order in orders)
+        else:
+            self._faults_over(order.run.id for order in orders)
+
+    def _note_fault(self, runs: Iterable[Run], error: Exception) -> str:
+        words = f"An order to Slurm failed unexpectedly: {error!r}."
+        log.error("%s", words, exc_info=True)
+        self._faults.update({run.id: words for run in runs})
+        return words
+
+    def _faults_over(self, run_ids: Iterable[str]) -> None:
+        for run_id in run_ids:
+            self._faults.pop(run_id, None)
 
     def _has_orders(self) -> bool:
         return bool(self._to_send or self._unneeded or _due(self._to_cancel) or _due(self._to_keep))
@@ -201,8 +244,22 @@ class SlurmLauncher:
             self._sent(run.id)
             self._tell(Cancelled(run_id=run.id))
         left = [run for run in runs if run not in stopped]
-        for batch in batches_of(left, self.defaults, self._array_size(left)):
+        try:
+            batches = list(batches_of(left, self.defaults, self._array_size(left)))
+        except Exception as error:  # noqa: BLE001 - what one of them asks for cannot be read; the others go on
+            self._send_apart(left, error)
+            return
+        for batch in batches:
             self._send(batch)
+
+    def _send_apart(self, runs: list[Run], error: Exception) -> None:
+        if len(runs) > 1:
+            for run in runs:
+                self._send_all([run])
+            return
+        self._sent(runs[0].id)
+        words = self._note_fault(runs, error)
+        self._tell(NotSubmitted(run_ids=(runs[0].id,), words=words, for_good=True, in_doubt=False))
 
     def _array_size(self, runs: list[Run]) -> int:
         """Asked once, when the first array is due; while nobody answers, Slurm's own default."""
@@ -220,6 +277,7 @@ class SlurmLauncher:
             self._job_ids.update(job_ids)
             self._sent_at.update(dict.fromkeys(job_ids, time.time()))
             report: Report = Submitted(job_ids=job_ids)
+            self._faults_over(run_ids)
         except SlurmRefused as error:
             report = NotSubmitted(run_ids=run_ids, words=error.message, for_good=True, in_doubt=False)
         except SlurmSilent as error:
@@ -227,6 +285,9 @@ class SlurmLauncher:
             self.silence = error.message
         except OSError as error:  # the array's file could not be written
             report = NotSubmitted(run_ids=run_ids, words=str(error), for_good=False, in_doubt=False)
+        except Exception as error:  # noqa: BLE001 - whether Slurm has it, the next answer of squeue tells
+            words = self._note_fault(batch.runs, error)
+            report = NotSubmitted(run_ids=run_ids, words=words, for_good=False, in_doubt=True)
         for run_id in run_ids:
             self._sent(run_id)
         self._watch.soon()
@@ -320,9 +381,6 @@ class SlurmLauncher:
 
 def _by_name(run: Run) -> list[str]:
     return [f"--name={run.id}", f"--user={os.getuid()}"]
-
-
-_Order = TypeVar("_Order", _Cancel, _Keep)
 
 
 def _due(orders: list[_Order]) -> list[_Order]:
