@@ -437,6 +437,42 @@ def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveSe
     server.post(f"/sweeps/{sweep}/stop")
 
 
+def test_what_somebody_else_holds_stays_held_and_only_that(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def reasons() -> dict[str, str]:
+        return {run["id"]: run["status_reason"] for run in server.get(f"/runs?sweep_id={sweep}")}
+
+    wait_until(lambda: set(reasons().values()) == {"Slurm: pending (BeginTime)"}, "the jobs to be known")
+    theirs = min(reasons())
+    job = server.run(theirs)["slurm_job_id"]
+    slurm.client("scontrol", "uhold", job)
+    one_held = {**dict.fromkeys(reasons(), "Slurm: pending (BeginTime)"), theirs: "Slurm: pending (JobHeldUser)"}
+    wait_until(lambda: reasons() == one_held, "the hold to be shown where it is", 30)
+    server.post(f"/sweeps/{sweep}/pause")
+    wait_until(lambda: set(reasons().values()) == {"Slurm: pending (JobHeldUser)"}, "all to be held", 30)
+    server.restart()
+    server.post(f"/sweeps/{sweep}/resume")
+    wait_until(lambda: reasons() == one_held, "ours to be released", 30)
+    assert slurm.client("squeue", "-h", "-j", job, "-o", "%r").strip() == "JobHeldUser"
+    server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_a_job_that_slurm_holds_after_a_failed_launch_asks_what_to_do(
+    slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
+) -> None:
+    path = replaced(tmp_path / "bin", "squeue", "", "| sed 's/JobHeldUser/launch failed requeued held/'")
+    server = make_slurm_server(slurm, PATH=path).start()
+    run = server.submit("true", slurm={"extra": ["--hold"]})["id"]
+    (alert,) = wait_until(lambda: server.get(f"/alerts?run_id={run}"), "the alert")
+    job = server.run(run)["slurm_job_id"]
+    assert (alert["rule"], alert["choices"]) == ("slurm_held", ["ignore", "stop"])
+    assert f"scontrol release {job}" in alert["message"]
+    slurm.client("scontrol", "release", job)
+    assert server.wait_for_end(run)["status"] == "finished"
+    assert [one["status"] for one in server.get(f"/alerts?run_id={run}")] == ["resolved"]
+
+
 def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
     wanted = grid(method="random", max_runs=6, seeds=2, sampling_seed=7, parameters={"lr": {"min": 0.1, "max": 1}})
     made = []

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labwright.compute.ingest import apply_exit, begin_attempt, end_run, read_exit
+from labwright.compute.ingest import (
+    SLURM_HELD_RULE,
+    apply_exit,
+    begin_attempt,
+    clear_alerts,
+    end_run,
+    raise_alert,
+    read_exit,
+)
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted, Troubled
@@ -18,6 +26,7 @@ from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.states import Ending, JobRow, Phase, ending_of
 from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import NotFound
@@ -195,7 +204,21 @@ class SlurmReports:
                 fresh = runs.get(tx.connection, run.id)
                 begin_attempt(tx, fresh, run.attempt + 1, f"requeued by Slurm; {job.row.pending_words}")
         elif run.status is RunStatus.LAUNCHING:
+            if run.status_reason != job.row.pending_words:
+                self._ask_about_hold(run, job)
             self._say(run, job.row.pending_words, job.job_id)
+
+    def _ask_about_hold(self, run: Run, job: RunJob) -> None:
+        """Not released by us: whatever kept the node from starting it may still be so, and only a person can look."""
+        if not job.row.is_stuck:
+            if run.status_reason.startswith("Slurm: pending"):  # perhaps for that very reason
+                with self._lab.db.transaction() as tx:
+                    clear_alerts(tx, run, SLURM_HELD_RULE)
+            return
+        with self._lab.db.transaction() as tx:
+            words = f"Slurm could not start job {job.job_id} and holds it now ({job.row.reason}). It waits until "
+            words += f"somebody sees to its node and releases it: scontrol release {job.job_id}"
+            raise_alert(tx, run, SLURM_HELD_RULE, words, Severity.WARNING, ("ignore", "stop"))
 
     def _unknown(self, run: Run, seen: Seen) -> None:
         """Never heard of: it was not sent. Not heard of any more: it is over, unless its sidecar shows life."""

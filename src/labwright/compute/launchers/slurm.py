@@ -6,6 +6,7 @@ of them, and what Slurm says of the jobs, is kept as reports until the engine ta
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -20,8 +21,10 @@ from labwright.compute.slurm.batch import Batch, batches_of, send
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.probe import DEFAULT_ARRAY_SIZE, probe_max_array_size
 from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.compute.slurm.states import held_arguments, read_held
 from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
 from labwright.domain.run import Run
+from labwright.files import write_json
 from labwright.paths import ProjectPaths
 
 log = logging.getLogger(__name__)
@@ -137,8 +140,11 @@ class SlurmLauncher:
         self._order_keeping("release", runs)
 
     def _order_keeping(self, verb: str, runs: Iterable[Run]) -> None:
+        """The last word counts, also where an earlier one has to be tried again."""
+        orders = [_Keep(verb=verb, run=run) for run in runs]
+        newer = {order.run.id for order in orders}
         with self._orders:
-            self._to_keep += [_Keep(verb=verb, run=run) for run in runs]
+            self._to_keep = [order for order in self._to_keep if order.run.id not in newer] + orders
             self._start_thread()
 
     def cancel(self, job_id: str) -> None:
@@ -362,21 +368,39 @@ class SlurmLauncher:
     # -- holding
 
     def _keep_all(self, orders: list[_Keep]) -> None:
-        for verb in ("uhold", "release"):
+        for verb, keep in (("uhold", self._hold), ("release", self._release)):
             runs = [order.run for order in orders if order.verb == verb and not self._has_begun(order.run)]
             for first in range(0, len(runs), _IDS_AT_ONCE):
-                self._keep(verb, runs[first : first + _IDS_AT_ONCE])
+                self._keep_or_later(verb, keep, runs[first : first + _IDS_AT_ONCE])
 
-    def _keep(self, verb: str, runs: list[Run]) -> None:
-        ids = [job_id for run in runs if (job_id := self._job_id(run))]
+    def _keep_or_later(self, verb: str, keep: Callable[[dict[str, Run]], None], runs: list[Run]) -> None:
         try:
-            self._commands.call("scontrol", verb, ",".join(ids))
+            keep({job_id: run for run in runs if (job_id := self._job_id(run))})
         except SlurmSilent:
             later = time.monotonic() + _TRY_AGAIN_SECONDS
             with self._orders:
-                self._to_keep += [_Keep(verb=verb, run=run, not_before=later) for run in runs]
+                newer = {order.run.id for order in self._to_keep}
+                self._to_keep += [_Keep(verb=verb, run=run, not_before=later) for run in runs if run.id not in newer]
         except SlurmRefused as error:  # one of them has begun or ended meanwhile; the others were heeded
             log.info("scontrol %s: %s", verb, error.message)
+
+    def _hold(self, jobs: dict[str, Run]) -> None:
+        """Which holds are ours lies on disk before Slurm hears of them; what is held already is somebody else's."""
+        held = read_held(self._commands.call(*held_arguments(jobs)))
+        ours = {job_id: run for job_id, run in jobs.items() if job_id not in held}
+        for run in ours.values():
+            write_json(self._paths.run(run.id).held, {"at": time.time()})
+        if ours:
+            self._commands.call("scontrol", "uhold", ",".join(ours))
+
+    def _release(self, jobs: dict[str, Run]) -> None:
+        ours = {job_id: run for job_id, run in jobs.items() if os.path.exists(self._paths.run(run.id).held)}
+        if not ours:
+            return
+        with contextlib.suppress(SlurmRefused):  # one of them has begun or ended meanwhile; the others were heeded
+            self._commands.call("scontrol", "release", ",".join(ours))
+        for run in ours.values():
+            os.unlink(self._paths.run(run.id).held)
 
 
 def _by_name(run: Run) -> list[str]:

@@ -45,6 +45,7 @@ class SlurmWatch:
         self._wanted = threading.Event()
         self._closing = threading.Event()
         self._started: Mapping[str, int] = {}
+        self._each_task = False  # ask for a row each
         self._last: tuple[JobRow, ...] | None = None
         self._thread: threading.Thread | None = None
 
@@ -80,7 +81,7 @@ class SlurmWatch:
     def _ask(self) -> None:
         asked_at, started = time.time(), self._started
         try:
-            rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid()))))
+            rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid(), each_task=self._each_task))))
         except (SlurmSilent, SlurmRefused) as error:
             self._no_answer(error.message)
             return
@@ -91,6 +92,8 @@ class SlurmWatch:
         unchanged = rows == self._last
         self._pause = min(self._pause * 1.5, self._shortest * _SLOWEST) if unchanged else self._shortest
         self._last = rows
+        held = any(row.tasks is not None and row.is_held for row in rows)
+        self._each_task = held and (self._each_task or any(row.is_mixed for row in rows))
         self._tell(Seen(rows=rows, asked_at=asked_at, had_started=started))
 
     def _no_answer(self, words: str) -> None:
