@@ -333,6 +333,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
     wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
     stopped = server.submit("touch never")["id"]
+    assert server.run(stopped)["status_reason"].startswith("Slurm does not answer: "), "also of what was never sent"
     server.post(f"/runs/{stopped}/stop")
     own_slurm.start_controller()
     for run_id in made:

@@ -28,7 +28,6 @@ from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
-from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
@@ -66,7 +65,7 @@ class SlurmReports:
 
     def keeps_back(self) -> bool:
         """Whether starting anything is of no use now: Slurm would not take it."""
-        return self._lab.cluster.current.type is ClusterType.SLURM and bool(self._lab.slurm.silence)
+        return bool(self._lab.slurm_silence)
 
     def _apply(self, report: Report) -> None:
         if isinstance(report, Submitted):
