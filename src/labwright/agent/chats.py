@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from labwright.agent.offline import RulesChat
 from labwright.llm.chat import ChatModel
 from labwright.llm.ledger import Limits
 from labwright.llm.models import Models
@@ -25,6 +24,8 @@ class ProjectChats:
         self._settings = settings
 
     def chat(self, session_id: str) -> ChatModel:
+        from labwright.agent.offline import RulesChat  # here, as it brings all the tools along
+
         return self._models.chat(session_id, otherwise=RulesChat())
 
     def allow_more(self, session_id: str) -> None:

@@ -12,7 +12,6 @@ import sqlite3
 import threading
 
 from labwright.agent.chats import Chats
-from labwright.agent.runner import Turn
 from labwright.agent.waiting import wake
 from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError
@@ -87,6 +86,8 @@ class SessionKeeper:
                 self._begin(session)
 
     def _begin(self, session: Session) -> None:
+        from labwright.agent.runner import Turn  # here, as most servers never talk
+
         turn = Turn(self._lab, session, self._chats)
         task = asyncio.get_running_loop().create_task(turn.run(), name=f"turn {session.turn} of {session.id}")
         self._tasks[session.id] = (session.turn, task)

@@ -19,10 +19,8 @@ from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.llm import Model
-from labwright.planning import compile_job, execute_job
-from labwright.planning.news import Stopping
-from labwright.planning.state import change_state
-from labwright.planning.verbs import settle
+from labwright.planning import verbs
+from labwright.planning.interrupted import Stopping
 from labwright.services.plans import folder_of
 from labwright.store import plans
 
@@ -56,7 +54,7 @@ class PlanKeeper:
 
     def _settle(self, plan: Plan) -> None:
         try:
-            settle(self._lab, plan)
+            verbs.settle(self._lab, plan)
         except (Invalid, ValidationError) as error:
             log.warning("the manifest of %s cannot be understood: %s", plan.id, error)
 
@@ -125,7 +123,10 @@ class PlanKeeper:
             self._give_up(plan, work, words)
 
     def _give_up(self, plan: Plan, work: Work, words: str) -> None:
-        if work is execute_job.execute_plan:
+        from labwright.planning import compile_job, execute_job
+        from labwright.planning.state import change_state
+
+        if work == self._execute:
             execute_job.finish(self._lab, plan.id, words)
             return
         handle = folder_of(self._lab, plan.id)
@@ -134,9 +135,16 @@ class PlanKeeper:
     def _work_for(self, plan: Plan) -> Work | None:
         if plan.compiling_by:
             return self._compile
-        return execute_job.execute_plan if plan.status is PlanStatus.EXECUTING else None
+        return self._execute if plan.status is PlanStatus.EXECUTING else None
+
+    def _execute(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+        from labwright.planning import execute_job  # here and below, as the planner is large and may never be needed
+
+        execute_job.execute_plan(lab, plan, stopping)
 
     def _compile(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+        from labwright.planning import compile_job
+
         compile_job.compile_plan(lab, plan, self._planner(plan.id), stopping)
 
 

@@ -10,13 +10,10 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType
+from labwright.planning.interrupted import Stopping
 from labwright.planning.progress import STATUSES, STEP_STATUSES
 
 Tell = Callable[[dict[str, Any]], None]
-
-
-class Stopping(BaseException):
-    """The server ends: what is under way is left as it is, and goes on at the next start."""
 
 
 def node_news(lab: Lab, plan_id: str, actor: Actor, stopping: threading.Event) -> Tell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -18,10 +19,9 @@ from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
 from labwright.domain.actor import SYSTEM
+from labwright.llm import Model
 from labwright.llm.models import Models
 from labwright.planning.keeper import PlanKeeper
-from labwright.planning.prompts import PROMPTS
-from labwright.planning.rules import offline_model
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -67,6 +67,14 @@ def make_app(lab: Lab, *, bound_to: str) -> ASGIApp:
     return Door(lane, token=lab.token, allowed_hosts=lab.settings.allowed_hosts.split(","), bound_to=bound_to)
 
 
+def _planner(language_models: Models, plan_id: str) -> Model:
+    """Who answers for a plan: the model that the settings choose, or rules."""
+    from labwright.planning.prompts import PROMPTS
+    from labwright.planning.rules import offline_model
+
+    return language_models.answers(plan_id, PROMPTS, offline_model())
+
+
 def make_api(lab: Lab) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
@@ -74,7 +82,7 @@ def make_api(lab: Lab) -> FastAPI:
     keeper = SweepKeeper(lab)
     couriers = Couriers(lab, load_channels(lab.paths))
     language_models = Models(lab.paths, lab.settings)
-    plan_keeper = PlanKeeper(lab, lambda plan_id: language_models.answers(plan_id, PROMPTS, offline_model()))
+    plan_keeper = PlanKeeper(lab, partial(_planner, language_models))
     lab.local.withhold(language_models.key_variables)
     session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
 

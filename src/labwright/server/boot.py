@@ -5,6 +5,7 @@ Every reason not to start is a clear message, and nothing has been changed when 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -112,13 +113,20 @@ def _run(lab: Lab, listener: Listener) -> None:
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
         http="httptools",
         loop="uvloop",
-        ws="wsproto",
+        ws=_web_socket,  # type: ignore[arg-type]
         lifespan="on",
         server_header=False,
         proxy_headers=False,
     )
     _announce(lab, listener.url)
     Server(config).run(sockets=[listener.socket])
+
+
+def _web_socket(**connection: Any) -> asyncio.Protocol:
+    """For who looks into a run's terminal; its library is not imported before."""
+    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+
+    return WSProtocol(**connection)
 
 
 def prepare_state(project: Path) -> ProjectPaths:

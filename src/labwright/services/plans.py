@@ -20,7 +20,6 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import PLAN, new_id
 from labwright.domain.plan import Plan, PlanStatus, PlanVersion
 from labwright.domain.plan_document import PlanDocument
-from labwright.domain.plan_reader import read
 from labwright.store import plans
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
@@ -82,7 +81,7 @@ def create(
         title=title,
         goal=goal,
         session_id=session_id,
-        valid=read(raw_markdown).valid,
+        valid=_read(raw_markdown).valid,
         created_at=at,
         created_by=str(actor),
         updated_at=at,
@@ -113,7 +112,7 @@ def update(
 
     While it is compiled, only whoever compiles it may write the text.
     """
-    valid = read(changes["raw_markdown"]).valid if "raw_markdown" in changes else None
+    valid = _read(changes["raw_markdown"]).valid if "raw_markdown" in changes else None
     with _saving(lab) as saving:
         before = plans.get(saving.tx.connection, plan_id)
         old = plans.version(saving.tx.connection, plan_id, before.version)
@@ -200,7 +199,7 @@ def page(
 
 def view(plan: Plan, saved: PlanVersion) -> View:
     """The plan with its text, what that says, and where it departs from the form."""
-    document = read(saved.raw_markdown)
+    document = _read(saved.raw_markdown)
     return {
         **plan.to_dict(),
         "raw_markdown": saved.raw_markdown,
@@ -237,8 +236,14 @@ def _write_out(lab: Lab, plan: Plan, folder: PlanWorkspaceHandle) -> None:
 
 def check_format(raw_markdown: str) -> dict[str, Any]:
     """What is wrong with the form of a text that is not saved yet."""
-    return _format(read(raw_markdown))
+    return _format(_read(raw_markdown))
 
 
 def _format(document: PlanDocument) -> dict[str, Any]:
     return {"valid": document.valid, "errors": document.faults}
+
+
+def _read(text: str) -> PlanDocument:
+    from labwright.domain.plan_reader import read  # here, as its grammar is large and most servers read no plan
+
+    return read(text)

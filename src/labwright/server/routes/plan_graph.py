@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from labwright.planning.ir import PlanIR, StepIR, read_ir
 from labwright.server.auth import READERS
 from labwright.server.context import lab_of
 from labwright.services import plans
+
+if TYPE_CHECKING:
+    from labwright.planning.ir import PlanIR, StepIR
 
 router = APIRouter(prefix="/plans/{plan_id}", tags=["plans"])
 
@@ -34,6 +36,8 @@ class WorkflowOut(BaseModel):
 @router.get("/workflow", dependencies=[READERS()])
 def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
     """The workflow as the IR has it; 422 where that is not there or cannot be read."""
+    from labwright.planning.ir import read_ir  # here, as the planner is large and may never be needed
+
     lab = lab_of(request)
     plans.get(lab, plan_id)
     found = read_ir(plans.folder_of(lab, plan_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from labwright.domain.errors import Invalid
-from labwright.planning import verbs, workspace_files
+from labwright.planning import verbs
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.plan_models import (
@@ -38,19 +38,19 @@ def compile_plan(plan_id: str, request: Request, body: CompileIn | None = None) 
 @router.get("/workspace", dependencies=[READERS()])
 def get_plan_workspace(plan_id: str, request: Request) -> WorkspaceOut:
     """What there is to review: files, validation, rehearsal, and the digest of the bytes as they now are."""
-    return WorkspaceOut(**workspace_files.workspace_view(lab_of(request), plan_id))
+    return WorkspaceOut(**verbs.workspace_view(lab_of(request), plan_id))
 
 
 @router.get("/workspace/files/{path:path}", dependencies=[READERS()])
 def read_plan_file(plan_id: str, path: str, request: Request) -> FileOut:
     """One file, as text."""
-    return FileOut(**workspace_files.read_file(lab_of(request), plan_id, path))
+    return FileOut(**verbs.read_file(lab_of(request), plan_id, path))
 
 
 @router.put("/workspace/files/{path:path}", dependencies=[WRITERS()])
 def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> FileOut:
     """An edit takes an approval back; validate the plan afterwards."""
-    made = workspace_files.write_file(lab_of(request), plan_id, path, body.content, body.sha256, actor_of(request))
+    made = verbs.write_file(lab_of(request), plan_id, path, body.content, body.sha256, actor_of(request))
     return FileOut(**made)
 
 
@@ -94,4 +94,4 @@ def stop_plan(plan_id: str, request: Request) -> PlanOut:
 @router.get("/report", dependencies=[READERS()])
 def get_plan_report(plan_id: str, request: Request) -> ReportOut:
     """What an execution found out."""
-    return ReportOut(**workspace_files.results_view(lab_of(request), plan_id))
+    return ReportOut(**verbs.results_view(lab_of(request), plan_id))

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
 from labwright.planning import verbs
-from labwright.planning.plan_views import view
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
@@ -112,4 +111,5 @@ def list_plan_versions(
 def archive_plan(plan_id: str, request: Request) -> PlanOut:
     """Out of the usual lists, not deleted."""
     lab = lab_of(request)
-    return PlanOut(**view(lab, plans.archive(lab, plan_id, actor_of(request))))
+    plans.archive(lab, plan_id, actor_of(request))
+    return PlanOut(**verbs.get(lab, plan_id))

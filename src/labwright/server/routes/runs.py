@@ -18,7 +18,7 @@ from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
-from labwright.services import alerts, external, imports, queue, runs
+from labwright.services import alerts, external, queue, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
@@ -74,6 +74,8 @@ def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) 
 @router.post("/import", status_code=201, response_model=Run, dependencies=[PERSON()])
 def import_run(body: ImportIn, request: Request) -> Response:
     """Take in a folder that was logged without a server; one that is here already is answered with 200."""
+    from labwright.services import imports  # here, as it is rare
+
     found = imports.take_in(lab_of(request), body.path, actor_of(request), outside=body.outside)
     return _run(found.run, 200 if found.already_there else 201)
 
