@@ -40,6 +40,7 @@ class RunPaths:
         self.exit = f"{self.dir}/exit.json"  # supervisor
         self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
+        self.held = f"{self.dir}/held"  # server: its job waits because we told Slurm to hold it
         self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, and a sidecar that could not even begin
 
     def claim(self, attempt: int) -> str:

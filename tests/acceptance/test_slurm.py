@@ -105,6 +105,26 @@ def test_what_slurm_refuses_for_good_fails_with_its_words(server: LiveServer) ->
     assert "nowhere" in ended["error"]
 
 
+def test_an_sbatch_that_names_no_job_fails_its_run_and_nobody_elses(
+    slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
+) -> None:
+    path = replaced(tmp_path / "bin", "sbatch", 'case "$*" in *--comment=quiet*) set -- --test-only "$@";; esac')
+    server = make_slurm_server(slurm, PATH=path).start()
+    silent = server.submit("true", slurm={"extra": ["--comment=quiet"]})["id"]
+    ended = server.wait_for_end(silent)
+    assert (ended["status"], ended["status_reason"]) == ("failed", "slurm_refused")
+    assert "to start at" in ended["error"], "sbatch's own words"
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+def replaced(folder: Path, program: str, first: str, then: str = "") -> str:
+    """A PATH on which a program of Slurm has lines before it, and its output goes through a filter."""
+    folder.mkdir()
+    (folder / program).write_text(f'#!/bin/sh\n{first}\n/usr/bin/{program} "$@" {then}\n')
+    (folder / program).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
     holder = started(server, "sleep 1000", nodes=3, gpus=2)
     waiting = server.submit("touch never", gpus=2)
@@ -314,6 +334,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
     wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
     stopped = server.submit("touch never")["id"]
+    assert server.run(stopped)["status_reason"].startswith("Slurm does not answer: "), "also of what was never sent"
     server.post(f"/runs/{stopped}/stop")
     own_slurm.start_controller()
     for run_id in made:
@@ -416,6 +437,42 @@ def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveSe
     server.post(f"/sweeps/{sweep}/resume")
     wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be released", 60)
     server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_what_somebody_else_holds_stays_held_and_only_that(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def reasons() -> dict[str, str]:
+        return {run["id"]: run["status_reason"] for run in server.get(f"/runs?sweep_id={sweep}")}
+
+    wait_until(lambda: set(reasons().values()) == {"Slurm: pending (BeginTime)"}, "the jobs to be known")
+    theirs = min(reasons())
+    job = server.run(theirs)["slurm_job_id"]
+    slurm.client("scontrol", "uhold", job)
+    one_held = {**dict.fromkeys(reasons(), "Slurm: pending (BeginTime)"), theirs: "Slurm: pending (JobHeldUser)"}
+    wait_until(lambda: reasons() == one_held, "the hold to be shown where it is", 30)
+    server.post(f"/sweeps/{sweep}/pause")
+    wait_until(lambda: set(reasons().values()) == {"Slurm: pending (JobHeldUser)"}, "all to be held", 30)
+    server.restart()
+    server.post(f"/sweeps/{sweep}/resume")
+    wait_until(lambda: reasons() == one_held, "ours to be released", 30)
+    assert slurm.client("squeue", "-h", "-j", job, "-o", "%r").strip() == "JobHeldUser"
+    server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_a_job_that_slurm_holds_after_a_failed_launch_asks_what_to_do(
+    slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
+) -> None:
+    path = replaced(tmp_path / "bin", "squeue", "", "| sed 's/JobHeldUser/launch failed requeued held/'")
+    server = make_slurm_server(slurm, PATH=path).start()
+    run = server.submit("true", slurm={"extra": ["--hold"]})["id"]
+    (alert,) = wait_until(lambda: server.get(f"/alerts?run_id={run}"), "the alert")
+    job = server.run(run)["slurm_job_id"]
+    assert (alert["rule"], alert["choices"]) == ("slurm_held", ["ignore", "stop"])
+    assert f"scontrol release {job}" in alert["message"]
+    slurm.client("scontrol", "release", job)
+    assert server.wait_for_end(run)["status"] == "finished"
+    assert [one["status"] for one in server.get(f"/alerts?run_id={run}")] == ["resolved"]
 
 
 def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:

@@ -264,6 +264,25 @@ def test_an_adaptive_sweep_ends_when_its_whole_space_has_been_tried(lab: LiveSer
     assert sweep_when(lab, made["id"], "completed")["progress"]["total"] == 3
 
 
+def test_a_range_takes_no_single_values_and_says_what_can_be_done(lab: LiveServer) -> None:
+    stepped = {"n": {"min": 1, "max": 3, "step": 2, "int": True}}
+    wanted = {"name": "steps", "base_command": "true", "parameters": stepped, "metric": METRIC}
+    made = lab.post("/sweeps", wanted)["id"]
+    error = lab.call("POST", f"/sweeps/{made}/extend", {"parameters": {"n": [9]}}).json["error"]
+    assert "n is a range" in error["message"] and "single values" in error["message"]
+    assert '{"parameters": {"n": {"max": …}}}' in error["hint"] and "new sweep" in error["hint"]
+    assert lab.post(f"/sweeps/{made}/extend", {"parameters": {"n": {"max": 5}}})["added"] == 1
+
+
+def test_a_parameter_called_as_one_of_our_columns_keeps_its_name(lab: LiveServer) -> None:
+    sweep = lab.post("/sweeps/wild", {"name": "names", "metric": METRIC})["id"]
+    command = logs("1").replace("{{", "{").replace("}}", "}")
+    lab.wait_for_end(lab.submit(command, sweep_id=sweep, params={"n": 7})["id"])
+    header, row = lab.call("GET", f"/sweeps/{sweep}/results/export").body.decode().splitlines()
+    assert header == "trial,n,mean,std,sweep.n,config_hash,run_ids"
+    assert row.split(",")[1] == "7" and row.split(",")[4] == "1"
+
+
 def test_a_wild_sweep_gives_the_same_views(lab: LiveServer) -> None:
     sweep = lab.post("/sweeps/wild", {"name": "wild", "goal": "g", "metric": METRIC})
     for lr, seed in ((1, 0), (1, 1), (2, 0), (2, 1)):

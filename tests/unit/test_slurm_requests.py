@@ -145,7 +145,39 @@ def test_options_that_are_none_or_ours_are_refused(item: str) -> None:
         check_extra([item])
 
 
+@pytest.mark.parametrize(
+    ("item", "own", "instead"),
+    [
+        ("--wra=id", "--wrap", "`command`"),
+        ("--job-nam=x", "--job-name", "`name`"),
+        ("--outpu=/dev/null", "--output", "labwright logs"),
+        ("--arr=0-3", "--array", "sweep"),
+        ("--test-onl", "--test-only", "sbatch"),
+        ("--ui=0", "--uid", "server's own user"),
+        ("--gid=0", "--gid", "server's own user"),
+        ("-D/tmp", "--chdir", "`workdir`"),
+        ("-Mother", "--clusters", "SLURM_CLUSTERS"),
+    ],
+)
+def test_what_is_ours_is_refused_cut_short_too_and_says_what_to_use(item: str, own: str, instead: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        check_extra([item])
+    assert own in caught.value.message and item in caught.value.message
+    assert instead in caught.value.hint
+
+
+@pytest.mark.parametrize("item", ["-HJmine", "-Qo/dev/null", "--signa=KILL@10", "--si=KILL@10"])
+def test_what_is_ours_cannot_hide_behind_another_option(item: str) -> None:
+    with pytest.raises(Invalid):
+        check_extra([item])
+
+
+def test_an_srun_hands_on_sizes_and_nothing_that_is_ours() -> None:
+    assert srun_sizes("srun --job-nam=x --outpu=y --uid=0 --arr=0-3 -Jz -n2 ./a") == {"ntasks": "2"}
+
+
 def test_other_options_are_taken() -> None:
+    check_extra(["--wait-all-nodes=1", "--part=debug", "-H", "-vv", "-k", "--hold"])
     check_extra(["--exclusive", "--mail-type=END", "-pdebug", "--comment=two words", "--no-requeue"])
 
 

@@ -26,6 +26,7 @@ from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
 GPU_WAIT_RULE = "gpu_wait"
+SLURM_HELD_RULE = "slurm_held"
 
 
 def ingest(lab: Lab, run_id: str) -> Run | None:
@@ -78,6 +79,7 @@ def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
     clear_alerts(tx, run, GPU_WAIT_RULE)
+    clear_alerts(tx, run, SLURM_HELD_RULE)
     return _move(
         tx,
         run,
@@ -202,7 +204,7 @@ def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> 
 def _settle_alerts(tx: Transaction, run: Run) -> None:
     """Its wait is over, and nobody is offered to stop what has ended."""
     for alert in alerts.pending_of_run(tx.connection, run.id):
-        if alert.rule == GPU_WAIT_RULE:
+        if alert.rule in (GPU_WAIT_RULE, SLURM_HELD_RULE):
             _clear(tx, alert)
         elif (changed := alert.after_end()) != alert:
             alerts.change(tx, changed, _ACTOR)

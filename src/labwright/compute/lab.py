@@ -47,6 +47,11 @@ class Lab:
     answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs
 
+    @property
+    def slurm_silence(self) -> str:
+        """Why nothing new can be started on Slurm now; empty where it can, or where Slurm starts nothing."""
+        return self.slurm.silence if self.cluster.current.type is ClusterType.SLURM else ""
+
     def launcher_for(self, run: Run) -> Launcher:
         """Who started it; or who will, by what there is to run on."""
         if run.status in (RunStatus.READY, RunStatus.QUEUED):

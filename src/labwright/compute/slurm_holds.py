@@ -1,18 +1,18 @@
 """Jobs of a paused sweep that wait in Slurm's queue are held there, and released when it goes on.
 
 Seen to once a second instead of by the verbs, so that a kill between a verb and its order leaves nothing undone.
+What somebody else holds stays held: a file in the run folder says which holds are ours.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.slurm import SLURM
 from labwright.domain.run import Run, RunStatus
 from labwright.store import sweeps
-
-_HELD = "JobHeldUser"  # Slurm's own word; what an administrator holds says JobHeldAdmin
 
 
 class SlurmHolds:
@@ -29,13 +29,13 @@ class SlurmHolds:
             self._lab.slurm.hold(hold)
         if release:
             self._lab.slurm.release(release)
-        kept = {run.id: self._told[run.id] for run in pending if run.id in self._told}
+        kept = {run.id: self._told.get(run.id, "release") for run in pending}
         self._told = kept | {run.id: "hold" for run in hold} | {run.id: "release" for run in release}
 
     def _is_held_by_us(self, run: Run) -> bool:
-        """After a restart Slurm's word is all there is; nobody else is expected to hold a sweep's jobs."""
+        """After a restart, its file says so."""
         told = self._told.get(run.id)
-        return told == "hold" or (told is None and run.sweep_id is not None and _HELD in run.status_reason)
+        return told == "hold" or (told is None and os.path.exists(self._lab.paths.run(run.id).held))
 
 
 def _is_pending(run: Run) -> bool:

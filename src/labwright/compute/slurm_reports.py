@@ -9,17 +9,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labwright.compute.ingest import apply_exit, begin_attempt, end_run, read_exit
+from labwright.compute.ingest import (
+    SLURM_HELD_RULE,
+    apply_exit,
+    begin_attempt,
+    clear_alerts,
+    end_run,
+    raise_alert,
+    read_exit,
+)
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted
+from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted, Troubled
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.states import Ending, JobRow, Phase, ending_of
 from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
-from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
@@ -57,7 +65,7 @@ class SlurmReports:
 
     def keeps_back(self) -> bool:
         """Whether starting anything is of no use now: Slurm would not take it."""
-        return self._lab.cluster.current.type is ClusterType.SLURM and bool(self._lab.slurm.silence)
+        return bool(self._lab.slurm_silence)
 
     def _apply(self, report: Report) -> None:
         if isinstance(report, Submitted):
@@ -66,6 +74,8 @@ class SlurmReports:
             self._not_submitted(report)
         elif isinstance(report, Cancelled):
             self._cancelled(report.run_id)
+        elif isinstance(report, Troubled):
+            self._troubled(report)
         elif isinstance(report, Seen):
             self._seen(report)
         else:
@@ -104,6 +114,12 @@ class SlurmReports:
             run = runs.get(tx.connection, run_id)
             if run.is_active and not self._has_begun(run):
                 end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began")
+
+    def _troubled(self, report: Troubled) -> None:
+        for run_id in report.run_ids:
+            run = runs.get(self._lab.db.reader(), run_id)
+            if run.is_active:
+                self._say(run, f"{report.words} Trying again.")
 
     # -- what squeue said
 
@@ -187,7 +203,21 @@ class SlurmReports:
                 fresh = runs.get(tx.connection, run.id)
                 begin_attempt(tx, fresh, run.attempt + 1, f"requeued by Slurm; {job.row.pending_words}")
         elif run.status is RunStatus.LAUNCHING:
+            if run.status_reason != job.row.pending_words:
+                self._ask_about_hold(run, job)
             self._say(run, job.row.pending_words, job.job_id)
+
+    def _ask_about_hold(self, run: Run, job: RunJob) -> None:
+        """Not released by us: whatever kept the node from starting it may still be so, and only a person can look."""
+        if not job.row.is_stuck:
+            if run.status_reason.startswith("Slurm: pending"):  # perhaps for that very reason
+                with self._lab.db.transaction() as tx:
+                    clear_alerts(tx, run, SLURM_HELD_RULE)
+            return
+        with self._lab.db.transaction() as tx:
+            words = f"Slurm could not start job {job.job_id} and holds it now ({job.row.reason}). It waits until "
+            words += f"somebody sees to its node and releases it: scontrol release {job.job_id}"
+            raise_alert(tx, run, SLURM_HELD_RULE, words, Severity.WARNING, ("ignore", "stop"))
 
     def _unknown(self, run: Run, seen: Seen) -> None:
         """Never heard of: it was not sent. Not heard of any more: it is over, unless its sidecar shows life."""

@@ -21,7 +21,7 @@ from labwright.compute.scheduler import (
     why_queued,
 )
 from labwright.domain.run import Run, RunStatus
-from labwright.domain.sweep import Sweep
+from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store import sweeps
 
 _MARK = f'"status":"{RunStatus.QUEUED}"'  # may stand elsewhere in a record too, so it only spares reading the others
@@ -62,8 +62,13 @@ def _reasons(lab: Lab) -> Callable[[str, str, int], str]:
     def places(group: str, gpus: int) -> dict[str, int]:
         return {run_id: place for place, run_id in enumerate(first_in_queue(reader, group, gpus))}
 
+    silence = lab.slurm_silence
+
     def reason_for(run_id: str, group: str, gpus: int) -> str:
-        return why_queued(run_id, gpus, places(group, gpus).get(run_id), sweep_of(group), look)
+        sweep = sweep_of(group)
+        if silence and not (sweep and sweep.status is SweepStatus.PAUSED):
+            return f"Slurm does not answer: {silence}"
+        return why_queued(run_id, gpus, places(group, gpus).get(run_id), sweep, look)
 
     return reason_for
 

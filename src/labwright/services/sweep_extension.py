@@ -61,7 +61,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             )
         values, more = _values_of(old[name]), _values_of(spec)
         if (values is None) != (more is None):
-            raise Invalid(f"{name} is {'a range' if values is None else 'a list'}.", hint="Give the same.", field=place)
+            raise _other_form(name, old[name], values is None)
         if values is None or more is None:
             found[name] = {**old[name], **spec}
         else:
@@ -69,6 +69,16 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             known = {json.dumps(value) for value in values}
             found[name] = _with_values(old[name], [*values, *(v for v in more if json.dumps(v) not in known)])
     return found
+
+
+def _other_form(name: str, spec: Any, is_range: bool) -> Invalid:
+    if not is_range:
+        words, hint = f"{name} is a list; a range cannot be added to it.", "Give the values to add."
+    else:
+        words = f"{name} is a range, {json.dumps(spec)}; single values cannot be added to it."
+        hint = f'Send a wider range with POST /sweeps/{{id}}/extend, as {{"parameters": {{"{name}": {{"max": …}}}}}}, '
+        hint += "or make a new sweep with these values."
+    return Invalid(words, hint=hint, field=("parameters", name))
 
 
 def _check_kind(name: str, values: list[Any], more: list[Any]) -> None:

@@ -151,10 +151,16 @@ def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None
 
 def _csv(found: list[Configuration]) -> Iterator[str]:
     names = list(dict.fromkeys(name for configuration in found for name in configuration.params))
-    yield _line(["trial", *names, "mean", "std", "n", "config_hash", "run_ids"])
+    trial, *others = (_apart(own, names) for own in ("trial", "mean", "std", "n", "config_hash", "run_ids"))
+    yield _line([trial, *names, *others])
     for c in found:
         values = ["" if c.params.get(name) is None else as_text(c.params[name]) for name in names]
         yield _line([c.trial, *values, c.mean, c.std, c.n, c.label, " ".join(c.run_ids)])
+
+
+def _apart(own: str, names: list[str]) -> str:
+    """A parameter keeps its name; a column of ours by the same one says whose it is."""
+    return own if own not in names else _apart(f"sweep.{own}", names)
 
 
 def _line(cells: list[Any]) -> str:

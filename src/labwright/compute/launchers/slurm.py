@@ -6,13 +6,14 @@ of them, and what Slurm says of the jobs, is kept as reports until the engine ta
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from labwright.compute.launchers import Launch
@@ -20,11 +21,12 @@ from labwright.compute.slurm.batch import Batch, batches_of, send
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.probe import DEFAULT_ARRAY_SIZE, probe_max_array_size
 from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.compute.slurm.states import held_arguments, read_held
 from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
 from labwright.domain.run import Run
+from labwright.files import write_json
 from labwright.paths import ProjectPaths
 
-log = logging.getLogger(__name__)
 log = logging.getLogger(__name__)
 SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
@@ -55,7 +57,15 @@ class Cancelled:
     run_id: str
 
 
-Report = Submitted | NotSubmitted | Cancelled | Seen | Unanswered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubled:
+    """An order about these runs failed in a way that nobody foresaw; it is tried again."""
+
+    run_ids: tuple[str, ...]
+    words: str
+
+
+Report = Submitted | NotSubmitted | Cancelled | Troubled | Seen | Unanswered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +80,9 @@ class _Keep:
     verb: str  # uhold or release
     run: Run
     not_before: float = 0.0
+
+
+_Order = TypeVar("_Order", _Cancel, _Keep)
 
 
 class SlurmLauncher:
@@ -97,6 +110,12 @@ class SlurmLauncher:
         self._closing = False
         self._thread: threading.Thread | None = None
         self.silence = ""  # why nothing can be sent now
+        self._faults: dict[str, str] = {}  # by run: what went wrong with an order and nobody foresaw
+
+    @property
+    def fault(self) -> str:
+        """For /health; gone once the order was carried out or its run has ended."""
+        return next(iter(list(self._faults.values())), "")
 
     # -- what the engine and the services ask for
 
@@ -121,8 +140,11 @@ class SlurmLauncher:
         self._order_keeping("release", runs)
 
     def _order_keeping(self, verb: str, runs: Iterable[Run]) -> None:
+        """The last word counts, also where an earlier one has to be tried again."""
+        orders = [_Keep(verb=verb, run=run) for run in runs]
+        newer = {order.run.id for order in orders}
         with self._orders:
-            self._to_keep += [_Keep(verb=verb, run=run) for run in runs]
+            self._to_keep = [order for order in self._to_keep if order.run.id not in newer] + orders
             self._start_thread()
 
     def cancel(self, job_id: str) -> None:
@@ -135,6 +157,8 @@ class SlurmLauncher:
         """Which runs there are to ask Slurm about; called every second, answers come as reports."""
         runs = list(active)
         started = {run.id: run.attempt for run in runs if run.started_at is not None}
+        for run_id in self._faults.keys() - {run.id for run in runs}:
+            self._faults.pop(run_id, None)
         self._watch.look(bool(runs) or bool(self.silence), started)
 
     def reports(self) -> list[Report]:
@@ -157,7 +181,7 @@ class SlurmLauncher:
     # -- the thread
 
     def _start_thread(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="slurm-orders", daemon=True)
             self._thread.start()
         self._orders.notify()
@@ -177,10 +201,35 @@ class SlurmLauncher:
                 cancels, keeps = _due(self._to_cancel), _due(self._to_keep)
                 self._to_cancel = [order for order in self._to_cancel if order not in cancels]
                 self._to_keep = [order for order in self._to_keep if order not in keeps]
-            self._cancel_all(cancels)
-            self._keep_all(keeps)
+            self._carry_out(self._cancel_all, cancels, lambda: self._to_cancel)
+            self._carry_out(self._keep_all, keeps, lambda: self._to_keep)
             self._cancel_unneeded(unneeded)
             self._send_all(runs)
+
+    def _carry_out(
+        self, do: Callable[[list[_Order]], None], orders: list[_Order], waiting: Callable[[], list[_Order]]
+    ) -> None:
+        """What nobody foresaw costs its own orders a delay, and no other order anything."""
+        try:
+            do(orders)
+        except Exception as error:  # noqa: BLE001 - without this thread nothing is sent; it is told in /health
+            words = self._note_fault([order.run for order in orders], error)
+            self._tell(Troubled(run_ids=tuple(order.run.id for order in orders), words=words))
+            later = time.monotonic() + _TRY_AGAIN_SECONDS
+            with self._orders:
+                waiting().extend(replace(order, not_before=later) for order in orders)
+        else:
+            self._faults_over(order.run.id for order in orders)
+
+    def _note_fault(self, runs: Iterable[Run], error: Exception) -> str:
+        words = f"An order to Slurm failed unexpectedly: {error!r}."
+        log.error("%s", words, exc_info=True)
+        self._faults.update({run.id: words for run in runs})
+        return words
+
+    def _faults_over(self, run_ids: Iterable[str]) -> None:
+        for run_id in run_ids:
+            self._faults.pop(run_id, None)
 
     def _has_orders(self) -> bool:
         return bool(self._to_send or self._unneeded or _due(self._to_cancel) or _due(self._to_keep))
@@ -201,8 +250,22 @@ class SlurmLauncher:
             self._sent(run.id)
             self._tell(Cancelled(run_id=run.id))
         left = [run for run in runs if run not in stopped]
-        for batch in batches_of(left, self.defaults, self._array_size(left)):
+        try:
+            batches = list(batches_of(left, self.defaults, self._array_size(left)))
+        except Exception as error:  # noqa: BLE001 - what one of them asks for cannot be read; the others go on
+            self._send_apart(left, error)
+            return
+        for batch in batches:
             self._send(batch)
+
+    def _send_apart(self, runs: list[Run], error: Exception) -> None:
+        if len(runs) > 1:
+            for run in runs:
+                self._send_all([run])
+            return
+        self._sent(runs[0].id)
+        words = self._note_fault(runs, error)
+        self._tell(NotSubmitted(run_ids=(runs[0].id,), words=words, for_good=True, in_doubt=False))
 
     def _array_size(self, runs: list[Run]) -> int:
         """Asked once, when the first array is due; while nobody answers, Slurm's own default."""
@@ -220,6 +283,7 @@ class SlurmLauncher:
             self._job_ids.update(job_ids)
             self._sent_at.update(dict.fromkeys(job_ids, time.time()))
             report: Report = Submitted(job_ids=job_ids)
+            self._faults_over(run_ids)
         except SlurmRefused as error:
             report = NotSubmitted(run_ids=run_ids, words=error.message, for_good=True, in_doubt=False)
         except SlurmSilent as error:
@@ -227,6 +291,9 @@ class SlurmLauncher:
             self.silence = error.message
         except OSError as error:  # the array's file could not be written
             report = NotSubmitted(run_ids=run_ids, words=str(error), for_good=False, in_doubt=False)
+        except Exception as error:  # noqa: BLE001 - whether Slurm has it, the next answer of squeue tells
+            words = self._note_fault(batch.runs, error)
+            report = NotSubmitted(run_ids=run_ids, words=words, for_good=False, in_doubt=True)
         for run_id in run_ids:
             self._sent(run_id)
         self._watch.soon()
@@ -301,28 +368,43 @@ class SlurmLauncher:
     # -- holding
 
     def _keep_all(self, orders: list[_Keep]) -> None:
-        for verb in ("uhold", "release"):
+        for verb, keep in (("uhold", self._hold), ("release", self._release)):
             runs = [order.run for order in orders if order.verb == verb and not self._has_begun(order.run)]
             for first in range(0, len(runs), _IDS_AT_ONCE):
-                self._keep(verb, runs[first : first + _IDS_AT_ONCE])
+                self._keep_or_later(verb, keep, runs[first : first + _IDS_AT_ONCE])
 
-    def _keep(self, verb: str, runs: list[Run]) -> None:
-        ids = [job_id for run in runs if (job_id := self._job_id(run))]
+    def _keep_or_later(self, verb: str, keep: Callable[[dict[str, Run]], None], runs: list[Run]) -> None:
         try:
-            self._commands.call("scontrol", verb, ",".join(ids))
+            keep({job_id: run for run in runs if (job_id := self._job_id(run))})
         except SlurmSilent:
             later = time.monotonic() + _TRY_AGAIN_SECONDS
             with self._orders:
-                self._to_keep += [_Keep(verb=verb, run=run, not_before=later) for run in runs]
+                newer = {order.run.id for order in self._to_keep}
+                self._to_keep += [_Keep(verb=verb, run=run, not_before=later) for run in runs if run.id not in newer]
         except SlurmRefused as error:  # one of them has begun or ended meanwhile; the others were heeded
             log.info("scontrol %s: %s", verb, error.message)
+
+    def _hold(self, jobs: dict[str, Run]) -> None:
+        """Which holds are ours lies on disk before Slurm hears of them; what is held already is somebody else's."""
+        held = read_held(self._commands.call(*held_arguments(jobs)))
+        ours = {job_id: run for job_id, run in jobs.items() if job_id not in held}
+        for run in ours.values():
+            write_json(self._paths.run(run.id).held, {"at": time.time()})
+        if ours:
+            self._commands.call("scontrol", "uhold", ",".join(ours))
+
+    def _release(self, jobs: dict[str, Run]) -> None:
+        ours = {job_id: run for job_id, run in jobs.items() if os.path.exists(self._paths.run(run.id).held)}
+        if not ours:
+            return
+        with contextlib.suppress(SlurmRefused):  # one of them has begun or ended meanwhile; the others were heeded
+            self._commands.call("scontrol", "release", ",".join(ours))
+        for run in ours.values():
+            os.unlink(self._paths.run(run.id).held)
 
 
 def _by_name(run: Run) -> list[str]:
     return [f"--name={run.id}", f"--user={os.getuid()}"]
-
-
-_Order = TypeVar("_Order", _Cancel, _Keep)
 
 
 def _due(orders: list[_Order]) -> list[_Order]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.commands import Said, SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.resources import SlurmDefaults, sbatch_options
 from labwright.domain.ids import ARRAY, new_id
 from labwright.domain.run import Run
@@ -18,6 +19,7 @@ from labwright.paths import ProjectPaths, RunPaths
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 _SBATCH_TIMEOUT_SECONDS = 30.0
+_JOB = re.compile(r"(\d+)(?:;.*)?")  # and the cluster, where there are several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ def send(batch: Batch, commands: SlurmCommands, paths: ProjectPaths, defaults: S
     else:
         target = str(batch.runs[0].run_dir)
         log, more = RunPaths(target).slurm_log, []
-    said = commands.call(
+    said = commands.ask(
         "sbatch",
         "--parsable",
         f"--job-name={batch.name}",
@@ -74,7 +76,28 @@ def send(batch: Batch, commands: SlurmCommands, paths: ProjectPaths, defaults: S
         stdin=_script(defaults.python or sys.executable, target),
         timeout=_SBATCH_TIMEOUT_SECONDS,
     )
-    return batch.job_ids(said.strip().splitlines()[-1].partition(";")[0])
+    return batch.job_ids(_job_of(said) or _job_by_name(batch, commands, said))
+
+
+def _job_of(said: Said) -> str | None:
+    """A site's own filters may print before it."""
+    lines = said.out.split()
+    match = _JOB.fullmatch(lines[-1]) if lines else None
+    return match[1] if match else None
+
+
+def _job_by_name(batch: Batch, commands: SlurmCommands, said: Said) -> str:
+    """sbatch was content and named no job: whether there is one, the queue knows."""
+    words = f"sbatch named no job; it said: {said.words or 'nothing'}."
+    try:
+        listed = commands.call(
+            "squeue", "-h", "-a", "-t", "all", f"--name={batch.name}", f"--user={os.getuid()}", "-o%F"
+        )
+    except (SlurmSilent, SlurmRefused) as error:
+        raise SlurmSilent(f"{words} squeue: {error.message}", in_doubt=True) from error
+    if not listed.split():
+        raise SlurmRefused(words)
+    return listed.split()[0]
 
 
 def _literal(path: str) -> str:

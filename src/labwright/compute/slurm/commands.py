@@ -46,6 +46,16 @@ class SlurmRefused(LabwrightError):
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        return " ".join(f"{self.out}\n{self.err}".split())
+
+
+@dataclass(frozen=True, slots=True)
 class SlurmCommands:
     """The commands as one environment sees them: that of the server, without what is not Slurm's to know."""
 
@@ -60,6 +70,10 @@ class SlurmCommands:
 
     def call(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> str:
         """What it printed. Raises `SlurmSilent` where trying again later makes sense, else `SlurmRefused`."""
+        return self.ask(*argv, stdin=stdin, timeout=timeout).out
+
+    def ask(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> Said:
+        """The same, with what it had to say beside."""
         try:
             child = subprocess.Popen(
                 argv,
@@ -81,7 +95,7 @@ class SlurmCommands:
             raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True) from error
         if child.returncode:
             raise _refusal(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
-        return out
+        return Said(out, err)
 
 
 def client_environment(environ: Mapping[str, str]) -> dict[str, str]:

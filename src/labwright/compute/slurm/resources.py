@@ -17,7 +17,7 @@ from labwright.settings import load_table
 
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTALL)
 _SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(@\d+)?", re.IGNORECASE)
-_OURS = {
+_SHORT = {
     "J": "job-name",
     "o": "output",
     "e": "error",
@@ -25,12 +25,34 @@ _OURS = {
     "a": "array",
     "D": "chdir",
     "W": "wait",
-    "S": "",
+    "M": "clusters",
     "h": "help",
     "V": "version",
 }
-_REFUSED = frozenset(_OURS.values()) | {"export", "export-file", "get-user-env", "wrap", "parsable", "test-only"}
-_REFUSED |= {"open-mode", "ignore-pbs", "usage"}
+_ALONE = frozenset("hHIOQRuvV")  # take no value: what follows such a letter is an option of its own
+_INSTEAD = {  # what Labwright sets itself, and how to say the same to it
+    "job-name": "Name the run: `name`, --name.",
+    "output": "Read it with labwright logs.",
+    "error": "Read it with labwright logs.",
+    "input": "Redirect it in the command.",
+    "open-mode": "Read the output with labwright logs.",
+    "array": "Make a sweep of it.",
+    "chdir": "Use `workdir`.",
+    "wait": "Use labwright wait.",
+    "wrap": "Use `command`.",
+    "export": "Use `env`.",
+    "export-file": "Use `env`.",
+    "get-user-env": "Use `env`.",
+    "clusters": "Start the server with SLURM_CLUSTERS set.",
+    "uid": "Jobs are those of the server's own user.",
+    "gid": "Jobs are those of the server's own user.",
+    "test-only": "Ask sbatch itself.",
+    "parsable": "Leave it out.",
+    "ignore-pbs": "Leave it out.",
+    "usage": "Ask sbatch itself.",
+    "help": "Ask sbatch itself.",
+    "version": "Ask sbatch itself.",
+}
 _FIELDS = ("partition", "account", "qos", "constraint", "gres")
 _ASKS_FOR_GPUS = ("gres", "gpus", "gpus-per-node", "gpus-per-task")
 _ASKS_FOR_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -80,10 +102,16 @@ def check_extra(extra: list[str], where: str = "slurm.extra") -> None:
         match = _OPTION.fullmatch(item)
         if not match:
             raise Invalid(f"{where}: {item!r} is no option.", hint="Write each as --name=value or --name.")
-        name = match[1] or _OURS.get(match[3], match[3])
-        if name in _REFUSED:
-            raise Invalid(f"{where}: --{name or item[1:]} is set by Labwright.", hint="Leave it out.")
+        if match[3] in _ALONE and match[4].strip(match[3]):
+            raise Invalid(f"{where}: {item!r} is several options.", hint="Write each as a text of its own.")
+        if name := _refused(match[1] or _SHORT.get(match[3], "")):
+            raise Invalid(f"{where}: {item!r} will not do, --{name} is Labwright's own.", hint=_INSTEAD[name])
     signal_before_limit(extra, where)
+
+
+def _refused(given: str) -> str | None:
+    """sbatch takes the beginning of a name for the name, so the beginning is refused as the whole is."""
+    return next((name for name in _INSTEAD if given and name.startswith(given)), None)
 
 
 def signal_before_limit(extra: list[str], where: str = "slurm.extra") -> int | None:
@@ -94,7 +122,7 @@ def signal_before_limit(extra: list[str], where: str = "slurm.extra") -> int | N
             if number in _UNFIT_SIGNALS:
                 raise Invalid(f"{where}: {match[1]} cannot be a warning.", hint="Choose USR1, USR2, INT or HUP.")
             return number
-        if item.startswith("--signal"):
+        if item.startswith("--si"):  # also cut short, as sbatch would take it
             raise Invalid(f"{where}: {item!r} cannot be read.", hint="Write --signal=USR1@120: signal and seconds.")
     return None
 

@@ -39,6 +39,10 @@ _ENDED = frozenset(
 )
 
 
+_HELD = re.compile("held|hold", re.IGNORECASE)
+_STUCK = re.compile("launch.failed.requeued.held|JobHoldMaxRequeue", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
     """One line of squeue: a job, a task of an array, or all pending tasks of one."""
@@ -58,6 +62,20 @@ class JobRow:
 
     def id_of(self, task: int | None) -> str:
         return self.job_id if task is None else f"{self.job_id}_{task}"
+
+    @property
+    def is_mixed(self) -> bool:
+        """Tasks of one array, of which some are held and some are not: squeue puts all reasons into one row."""
+        return self.tasks is not None and "," in self.reason and self.is_held
+
+    @property
+    def is_held(self) -> bool:
+        return self.phase is Phase.PENDING and _HELD.search(self.reason) is not None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Held by Slurm itself, since its node could not start it: it waits until somebody releases it."""
+        return self.phase is Phase.PENDING and _STUCK.fullmatch(self.reason) is not None
 
     @property
     def pending_words(self) -> str:
@@ -98,9 +116,18 @@ def ending_of(row: JobRow) -> Ending:
     return Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words)
 
 
-def squeue_arguments(uid: int) -> list[str]:
+def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
     """One query for all jobs of ours, also those that ended a moment ago."""
-    return ["squeue", "-h", "-a", "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
+    more = ["-r"] if each_task else []
+    return ["squeue", "-h", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
+
+
+def held_arguments(job_ids: Iterable[str]) -> list[str]:
+    return ["squeue", "-h", "-a", "-r", "-t", "PENDING", "-j", ",".join(job_ids), "-o", _SEPARATOR.join(_FIELDS)]
+
+
+def read_held(text: str) -> set[str]:
+    return {row.id_of(task) for row in read_squeue(text) for task in row.tasks or (None,) if row.is_held}
 
 
 def read_squeue(text: str) -> list[JobRow]:

@@ -5,6 +5,7 @@ Less often while nothing changes or nobody answers. What is urgent, starts and e
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.states import JobRow, read_squeue, squeue_arguments
 
+log = logging.getLogger(__name__)
 _SLOWEST = 6  # times the shortest pause, while nothing changes
 _SLOWEST_SILENT = 12  # likewise, while Slurm does not answer
 
@@ -43,6 +45,7 @@ class SlurmWatch:
         self._wanted = threading.Event()
         self._closing = threading.Event()
         self._started: Mapping[str, int] = {}
+        self._each_task = False  # ask for a row each
         self._last: tuple[JobRow, ...] | None = None
         self._thread: threading.Thread | None = None
 
@@ -53,7 +56,7 @@ class SlurmWatch:
             self._wanted.clear()
             return
         self._wanted.set()
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._loop, name="slurm-watch", daemon=True)
             self._thread.start()
 
@@ -78,12 +81,21 @@ class SlurmWatch:
     def _ask(self) -> None:
         asked_at, started = time.time(), self._started
         try:
-            rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid()))))
+            rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid(), each_task=self._each_task))))
         except (SlurmSilent, SlurmRefused) as error:
-            self._pause = min(self._pause * 2, self._shortest * _SLOWEST_SILENT)
-            self._tell(Unanswered(words=error.message))
+            self._no_answer(error.message)
+            return
+        except Exception as error:  # without this thread no end of a job is seen
+            log.exception("what squeue said could not be understood")
+            self._no_answer(f"what squeue said could not be understood: {error!r}")
             return
         unchanged = rows == self._last
         self._pause = min(self._pause * 1.5, self._shortest * _SLOWEST) if unchanged else self._shortest
         self._last = rows
+        held = any(row.tasks is not None and row.is_held for row in rows)
+        self._each_task = held and (self._each_task or any(row.is_mixed for row in rows))
         self._tell(Seen(rows=rows, asked_at=asked_at, had_started=started))
+
+    def _no_answer(self, words: str) -> None:
+        self._pause = min(self._pause * 2, self._shortest * _SLOWEST_SILENT)
+        self._tell(Unanswered(words=words))

@@ -21,7 +21,8 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 @router.get("/health")
 def health(request: Request) -> HealthOut:
     """`degraded`: it answers, but cannot start runs at the moment; the server's log says why."""
-    return HealthOut(status="degraded" if lab_of(request).fault else "ok", version=__version__)
+    lab = lab_of(request)
+    return HealthOut(status="degraded" if lab.fault or lab.slurm.fault else "ok", version=__version__)
 
 
 @router.get("/docs", include_in_schema=False)

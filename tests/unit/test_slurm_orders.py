@@ -1,0 +1,131 @@
+"""Orders to Slurm are carried out one after the other, whatever becomes of one of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute.launchers import Launch
+from labwright.compute.launchers.slurm import Cancelled, NotSubmitted, Report, SlurmLauncher, Submitted, Troubled
+from labwright.compute.slurm import batch
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.domain.run import Run
+from labwright.paths import ProjectPaths
+from tests.support.waiting import wait_until
+
+Launcher = Callable[..., SlurmLauncher]
+
+
+def run(number: int, **facts: Any) -> Run:
+    base = {"name": "x", "command": "true", "workdir": "/w", "created_at": "t", "created_by": "me"}
+    return Run(**{"id": f"run-{number:010d}", "run_dir": f"/runs/{number}", **base, **facts})
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    made: list[SlurmLauncher] = []
+
+    def make(**scripts: str) -> SlurmLauncher:
+        for program, script in scripts.items():
+            (tmp_path / program).write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / program).chmod(0o755)
+        commands = SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"})
+        made.append(SlurmLauncher(commands, SlurmDefaults(), ProjectPaths(tmp_path), grace_seconds=1))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def next_report(launcher: SlurmLauncher) -> Report:
+    (report,) = wait_until(launcher.reports, "a report")
+    return report
+
+
+def test_an_sbatch_that_names_no_job_fails_its_run_with_its_words_and_the_next_goes_on(launcher: Launcher) -> None:
+    sbatch = 'case "$*" in *run-0000000001*) echo "sbatch: Job 7 to start at noon" >&2;; *) echo 8;; esac'
+    slurm = launcher(sbatch=sbatch, squeue="true")
+    slurm.launch([Launch(run(1), {})])
+    refused = next_report(slurm)
+    assert isinstance(refused, NotSubmitted)
+    assert refused.for_good and "to start at noon" in refused.words
+    assert not slurm.is_sending(run(1).id)
+    slurm.launch([Launch(run(2), {})])
+    assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
+
+
+def test_a_job_that_sbatch_did_not_name_is_found_by_its_name(launcher: Launcher) -> None:
+    slurm = launcher(sbatch="echo thank you", squeue='case "$*" in *--name=run-0000000001*) echo 12;; esac')
+    slurm.launch([Launch(run(1), {})])
+    assert next_report(slurm) == Submitted(job_ids={run(1).id: "12"})
+
+
+def test_where_nobody_knows_of_the_job_the_run_is_in_doubt(launcher: Launcher) -> None:
+    slurm = launcher(sbatch="true", squeue="echo 'Unable to contact slurm controller' >&2; exit 1")
+    slurm.launch([Launch(run(1), {})])
+    report = next_report(slurm)
+    assert isinstance(report, NotSubmitted)
+    assert report.in_doubt and not report.for_good
+
+
+def test_an_order_that_fails_unforeseen_is_told_and_the_next_goes_on(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = launcher(sbatch="echo 8")
+    monkeypatch.setattr(batch, "_script", lambda *_: 1 / 0)
+    slurm.launch([Launch(run(1), {})])
+    report = next_report(slurm)
+    assert isinstance(report, NotSubmitted)
+    assert report.in_doubt and "ZeroDivisionError" in report.words
+    assert "ZeroDivisionError" in slurm.fault
+    monkeypatch.undo()
+    slurm.launch([Launch(run(1), {})])
+    assert next_report(slurm) == Submitted(job_ids={run(1).id: "8"})
+    assert slurm.fault == ""
+
+
+def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = launcher(scancel="true")
+    monkeypatch.setattr("labwright.compute.launchers.slurm._TRY_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(slurm, "_has_begun", lambda _: 1 / 0)
+    slurm.nudge(run(1, slurm_job_id="5"))
+    assert isinstance(next_report(slurm), Troubled)
+    monkeypatch.undo()
+    wait_until(lambda: Cancelled(run_id=run(1).id) in slurm.reports(), "the stop")
+    assert slurm.fault == ""
+
+
+def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm, options = launcher(sbatch="echo 8"), batch.sbatch_options
+    monkeypatch.setattr(
+        batch, "sbatch_options", lambda run, defaults: options(run, defaults) if run.command != "bad" else 1 / 0
+    )
+    slurm.launch([Launch(run(1, command="bad"), {}), Launch(run(2), {})])
+    reports: list[Report] = []
+    wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")
+    refused, sent = reports
+    assert isinstance(refused, NotSubmitted)
+    assert refused.for_good and refused.run_ids == (run(1).id,)
+    assert sent == Submitted(job_ids={run(2).id: "8"})
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm = launcher(sbatch="echo 8")
+    monkeypatch.setattr(slurm, "_send_all", lambda _: exec("raise SystemExit"))
+    slurm.launch([Launch(run(1), {})])
+    wait_until(lambda: "slurm-orders" not in {thread.name for thread in threading.enumerate()}, "its end")
+    monkeypatch.undo()
+    slurm.launch([Launch(run(2), {})])
+    assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
