@@ -104,8 +104,16 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
     plan.mode.approve(state["validated_digest"], "ada")
     assert plan.run()["ready_for_run"]
 
-    (next(environment.glob("lib/python*/site-packages")) / "numpy-1.0.dist-info").mkdir()
     scan = scan_project(plan.project)
+    packages = next(environment.glob("lib/python*/site-packages"))
+    (packages / "__pycache__").mkdir(exist_ok=True)
+    (packages / "__pycache__/cached.pyc").touch()
+    assert withdraw(plan.mode.handle, scan) == []
+    for path in (packages / "late.pth", environment / "bin/activate"):
+        before = current_digest(plan.mode.handle, scan).value
+        with path.open("a") as file:
+            file.write("#")
+        assert current_digest(plan.mode.handle, scan).value != before, path
     assert withdraw(plan.mode.handle, scan) == ["the environment changed"]
     assert not plan.mode.state.ready_for_run
 

@@ -181,9 +181,9 @@ def test_a_file_more_or_less_is_told(handle: PlanWorkspaceHandle) -> None:
 
 def test_what_was_agreed_to_beside_the_files_is_a_part_of_it(handle: PlanWorkspaceHandle) -> None:
     before = handle.digest({"environment": "a", "commands": "c"})
-    after = handle.digest({"environment": "b", "commands": "c", "code_snapshot": "s"})
+    after = handle.digest({"environment": "b", "commands": "c", "project's local_cfg.py": "s"})
     assert before.value != handle.digest().value
-    assert what_changed(before, after) == ["the code snapshot changed", "the environment changed"]
+    assert what_changed(before, after) == ["the environment changed", "the project's local_cfg.py changed"]
     assert what_changed(before, before) == []
 
 

@@ -81,6 +81,8 @@ def follow_execution(screen: Screen, client: LabClient, plan: Json) -> Json:
 
 def _tell_step(lines: Lines, step: Json) -> None:
     started = step.get("sweep_id") or step.get("run_id") or ""
+    if step["status"] == "paused":  # said also where there is no progress to see: else it would look like a hang
+        note(f"{step['step']}: {started} is paused: {one_line(step['message'])} Answer it: labwright alerts")
     if step["status"] in _LOOKS:
         word, style = _LOOKS[step["status"]]
         taken = duration(step["seconds"]) if step.get("seconds") is not None else ""

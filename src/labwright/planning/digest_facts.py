@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 from labwright.planning.ir import BadIR, read_ir
@@ -42,8 +43,20 @@ def _environment(scan: ProjectScan) -> str:
         chosen.version if chosen else "",
     ]
     if chosen and chosen.kind != "system":
-        facts.append(sorted(path.name for path in Path(chosen.path).glob("lib/python*/site-packages/*.dist-info")))
+        facts.append(_installed(Path(chosen.path)))
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _installed(environment: Path) -> list[tuple[str, int, int]]:
+    """What lies there, file by file, by size and time: to read it all would take minutes. Caches do not count."""
+    found: list[tuple[str, int, int]] = []
+    for root in (environment / "bin", *environment.glob("lib/python*/site-packages")):
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            for path in (os.path.join(folder, name) for name in names):
+                known = os.lstat(path)
+                found.append((os.path.relpath(path, environment), known.st_size, known.st_mtime_ns))
+    return sorted(found)
 
 
 def _command(handle: PlanWorkspaceHandle) -> str:

@@ -98,7 +98,7 @@ def what_changed(before: Digest, after: Digest) -> list[str]:
     words += [f"{path} was added" for path in sorted(new.keys() - old.keys())]
     words += [f"{path} was removed" for path in sorted(old.keys() - new.keys())]
     return words + [
-        f"the {name.replace('_', ' ')} changed"
+        f"the {name} changed"
         for name in sorted(before.facts.keys() | after.facts.keys())
         if before.facts.get(name) != after.facts.get(name)
     ]
