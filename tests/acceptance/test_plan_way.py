@@ -147,3 +147,14 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     assert len(provider.asked) == 2, "asked once more with what is wrong"
     assert (plan["planning"]["status"], plan["planning"]["node"]) == ("failed", "DraftReportDigest")
     assert "summary" in plan["planning"]["error"]
+
+
+def test_a_plan_whose_environment_is_not_made_yet_says_how_and_starts_nothing(make: Callable[..., LiveServer]) -> None:
+    server = make()
+    (server.project / "requirements.txt").write_text("numpy\n")
+    (server.project / "fit.py").write_text("import numpy\n" + (server.project / "fit.py").read_text())
+    plan = compiled(server.start())
+    approved(server, plan["id"])
+    answer = server.call("POST", f"/plans/{plan['id']}/execute")
+    assert answer.status == 409 and "venv" in answer.json["error"]["hint"], answer.body
+    assert server.all_runs() == []

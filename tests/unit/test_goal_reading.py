@@ -91,6 +91,8 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("which optimizer is best?", {"optimizer": ["sgd", "adam", "adamw"]}, {}),
     ("compare optimizers, lr 0.1 and 0.01", {"lr": [0.1, 0.01], "optimizer": ["sgd", "adam", "adamw"]}, {}),
     ("cosine vs constant schedule", {"schedule": ["cosine", "constant"]}, {}),
+    ("lr 0.1/0.01 with amp", {"lr": [0.1, 0.01]}, {"fixed": {"amp": True}}),
+    ("lr 0.1/0.01 without amp and no dropout", {"lr": [0.1, 0.01]}, {"fixed": {"amp": False, "dropout": 0.0}}),
     ("lr 0.1/0.01 with adamw", {"lr": [0.1, 0.01]}, {"fixed": {"optimizer": "adamw"}}),
     ("lr 0.1/0.01, at most 20 runs", {"lr": [0.1, 0.01]}, {"runs": 20}),
     ("lr 0.1/0.01 in no more than 20 trials within 2 hours", {"lr": [0.1, 0.01]}, {"runs": 20, "seconds": 7200}),
@@ -242,3 +244,9 @@ def test_several_scripts_are_a_question(tmp_path: Path) -> None:
 
 def test_an_empty_project_is_a_question(tmp_path: Path) -> None:
     assert read_goal("lr 0.1/0.01", scan_project(tmp_path)).questions[0].about == "script"
+
+
+def test_a_flag_that_is_named_without_a_value_is_not_passed_over_in_silence(scan: ProjectScan) -> None:
+    reading = read_goal("lr 0.1/0.01 with dropout, highest val_acc", scan)
+    assert reading.fixed == {}
+    assert any("dropout is named without a value" in warning for warning in reading.warnings)

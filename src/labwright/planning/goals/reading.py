@@ -89,6 +89,10 @@ def _warnings_of_text(words: Words) -> list[str]:
 def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     found = [f"{flag.name} is fixed at {flag.where}: not settable from outside." for flag in parts.varied.unsettable]
     found += [f"{entry.path} has no flag for {name}." for name in parts.varied.absent]
+    settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
+    settled |= {flag.name for flag, _count in parts.varied.open}
+    bare = dict.fromkeys(flag.name for flag in parts.varied.named_only if flag.name not in settled)
+    found += [f"{name} is named without a value: it stays as {entry.path} has it." for name in bare]
     if len(parts.seeds) > 1 and not entry.flags_for(Role.SEED):
         found.append(f"{entry.path} has no seed flag: its seeds cannot be set from outside.")
     return found

@@ -22,6 +22,7 @@ _SWITCHED = [
     ("with", "and", "without"), ("without", "and", "with"), ("with", "or", "without"), ("with", "/", "without"),
     ("with", "vs", "without"), ("with", "versus", "without"), ("w", "/", "and", "w", "/", "o"),
 ]  # fmt: skip
+_WITH, _WITHOUT = ("with", "using", "enable"), ("without", "no", "disable")
 _COUNTING = (
     "rates",
     "lrs",
@@ -55,6 +56,7 @@ class Varied:
     unsettable: list[Flag] = field(default_factory=list)
     unclear: list[tuple[Flag, str]] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # parameters that the script does not have
+    named_only: list[Flag] = field(default_factory=list)  # with no value, and not to be varied
 
 
 def read_variations(words: Words, entry: EntryPoint) -> Varied:
@@ -176,10 +178,11 @@ def _is_loose_number(words: Words, index: int) -> bool:
 
 def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied) -> None:
     words.take(mention.start, mention.end)
-    if _multiplied(words, mention, found):
+    if _multiplied(words, mention, found) or _held(words, mention, found):
         return
     near = {words.at(index) for index in range(max(0, mention.start - 7), mention.start)}
     if count is None and not near & _VARYING:
+        found.named_only.append(mention.flag)
         return
     if mention.flag.choices and mention.flag.is_settable:
         return  # the rule for choices looks for their names
@@ -197,6 +200,18 @@ def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
         return False
     words.take(place, mention.end)
     _keep(mention.flag, (default, default * factor), "listed", words.shown(place, mention.end), found)
+    return True
+
+
+def _held(words: Words, mention: Mention, found: Varied) -> bool:
+    """`with augmentation`: a switch that stays on. `without dropout`: one that stays off, or a number that is 0."""
+    place = mention.start - 1 - (words.at(mention.start - 1) in ("the", "a", "any"))
+    word, flag = words.at(place), mention.flag
+    off = word in _WITHOUT and flag.type in ("bool", "int", "float")
+    if not off and not (word in _WITH and flag.type == "bool"):
+        return False
+    words.take(place, mention.end)
+    _keep(flag, (not off if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
     return True
 
 
