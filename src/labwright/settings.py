@@ -7,7 +7,6 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +120,8 @@ def _unknown(table: str) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """What was most likely meant, or nothing."""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 

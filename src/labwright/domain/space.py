@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from labwright.domain.errors import Invalid
@@ -68,6 +67,8 @@ class Range:
         return math.floor((self.high - self.low) / self.step + 1e-9)
 
     def _stepped(self, steps: int) -> int | float:
+        from decimal import Decimal  # here, as few sweeps have a stepped range
+
         exact = Decimal(repr(self.low)) + steps * Decimal(repr(self.step))  # 0.3, not 0.30000000000000004
         return int(exact) if self.whole else float(exact)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import yaml
-
 from labwright.domain.errors import Invalid
 from labwright.skills.render import variables_in
 
@@ -79,6 +77,8 @@ def _parts(text: str) -> tuple[dict[str, Any], str]:
         raise Invalid("The skill has no frontmatter.", hint=_HOW)
     if len(match[1]) > _LONGEST_FRONTMATTER:
         raise Invalid(f"The frontmatter may have {_LONGEST_FRONTMATTER:,} characters at most.", hint=_HOW)
+    import yaml  # here, as it is large and skills are read now and then
+
     try:
         facts = yaml.safe_load(match[1])
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError

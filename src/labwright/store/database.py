@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from labwright.domain.errors import LabwrightError, StorageFailed
@@ -228,7 +227,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _migrate(connection: sqlite3.Connection) -> None:
     """Each file once, in order of the number in its name, each in a transaction of its own."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    found = (files("labwright.store") / "migrations").iterdir()
+    found = Path(__file__).with_name("migrations").iterdir()
     scripts = {int(entry.name[:4]): entry for entry in found if entry.name.endswith(".sql")}
     newest = max(scripts)
     if version > newest:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def load_statements(name: str) -> dict[str, str]:
-    text = (files("labwright.store") / "sql" / f"{name}.sql").read_text()
+    text = Path(__file__).with_name("sql").joinpath(f"{name}.sql").read_text()
     parts = _NAME.split(text)
     return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
 
