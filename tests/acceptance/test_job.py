@@ -89,7 +89,7 @@ def test_a_signal_is_told_as_a_signal_and_never_as_a_finish(server: LiveServer) 
 
 def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server(
-        OPENAI_API_KEY="sk-model", LABWRIGHT_MODEL="x", PROJECT_VARIABLE="kept", HF_TOKEN="by-inheritance"
+        OPENAI_API_KEY="sk-model", LABWRIGHT_MODEL="openai:x", PROJECT_VARIABLE="kept", HF_TOKEN="by-inheritance"
     ).start()
     run = server.wait_for_end(
         server.submit("env -0 > env.bin", env={"MINE": "a b\nc", "WANDB_API_KEY": "s3cret"})["id"]
