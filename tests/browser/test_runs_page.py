@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -121,7 +120,7 @@ def test_of_thousands_of_runs_only_those_in_view_are_in_the_page(
         page.locator(".table").evaluate("box => box.scrollTop = box.scrollHeight")
         page.wait_for_timeout(60)
     assert page.get_by_role("row").count() < 90
-    expect(page.get_by_role("row").last).to_contain_text(re.compile(r"copy \d{1,3}\b"))
+    expect(page.get_by_role("row").last).to_contain_text("pattern")  # the oldest of all
 
 
 def copy_run(server: LiveServer, run_id: str, count: int) -> None:
