@@ -34,8 +34,9 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) 
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Gone before other tests: while it is there, an event loop runs in this thread, and they could run none."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
