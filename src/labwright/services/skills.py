@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import Event, EventType
-from labwright.services.skill_values import LIVE, Asker
 from labwright.skills.registry import SkillRegistry
 from labwright.skills.render import rendered, variables_in
 from labwright.skills.skill import Skill, SkillSource, read_skill
+
+if TYPE_CHECKING:
+    from labwright.services.skill_values import Asker
 
 View = dict[str, Any]
 
@@ -40,6 +42,8 @@ def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker) -> V
                 field=("variables", name),
             )
     needed = variables_in(skill.body)
+    from labwright.services.skill_values import LIVE  # here, as skills are rendered now and then
+
     values = {name: LIVE[name](lab, asker) for name in needed if name in LIVE and name not in given}
     return {"id": skill.id, "title": skill.title, "text": rendered(skill.body, {**values, **given})}
 
