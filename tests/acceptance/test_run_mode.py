@@ -229,6 +229,7 @@ def test_a_package_installed_after_the_approval_is_told(tmp_path: Path) -> None:
     handle = approved_plan(project, GOAL)
     (packages,) = (project / ".venv").glob("lib/python*/site-packages")
     (packages / "other-1.0.dist-info").mkdir()
+    (packages / "other-1.0.dist-info" / "METADATA").write_text("Name: other\nVersion: 1.0\n")
     with working_lab(project) as lab, pytest.raises(Conflict, match="the environment changed"):
         execute(lab, handle)
 
