@@ -48,7 +48,7 @@ def grid_of(draft: ExperimentDraft) -> GridIR:
     )
 
 
-def workflow_of(draft: ExperimentDraft) -> WorkflowIR:
+def workflow_of(draft: ExperimentDraft, environment: Environment) -> WorkflowIR:
     steps = [_experiment_step(), _summarise_step(), _choose_step(), _table_step()]
     results = {"best": "choose_best.result", "table": "write_table.result"}
     if draft.baseline is not None:
@@ -56,7 +56,14 @@ def workflow_of(draft: ExperimentDraft) -> WorkflowIR:
         results["comparison"] = "compare_with_baseline.result"
     used = {name: fields for name, fields in _TYPES.items() if name != "Comparison" or draft.baseline is not None}
     name = "_".join(name_of(p.flag) for p in draft.parameters)[:40]
-    return WorkflowIR(name=f"{name}_experiment", types=used, steps=tuple(steps), grid=grid_of(draft), results=results)
+    return WorkflowIR(
+        name=f"{name}_experiment",
+        types=used,
+        steps=tuple(steps),
+        grid=grid_of(draft),
+        results=results,
+        environment=environment.create,
+    )
 
 
 def _experiment_step() -> StepIR:
@@ -110,7 +117,7 @@ def tasks_of(draft: ExperimentDraft, entry: EntryPoint, environment: Environment
         _python_task("write_table", "The results as a Markdown table, best first.",
                      "one line a configuration", "no rows"),
     ]  # fmt: skip
-    wanted = {step.id for step in workflow_of(draft).steps}
+    wanted = {step.id for step in workflow_of(draft, environment).steps}
     return [task for task in found if task.id in wanted]
 
 

@@ -25,12 +25,12 @@ class StepFailed(Exception):
     """What a step started came to nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Execution:
     lab: Lab
     handle: PlanWorkspaceHandle
     handoff: PlanRunHandoff
-    scan: ProjectScan
+    scan: ProjectScan  # another one as soon as the environment is made
     actor: Actor
     stopping: threading.Event
     tell: Callable[..., None]  # fact, and what there is to say about it

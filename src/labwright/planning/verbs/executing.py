@@ -35,23 +35,12 @@ def _check_handoff(lab: Lab, plan: Plan, scan: ProjectScan, actor: Actor) -> Non
     state = read_state(handle)
     if plan.status not in (PlanStatus.APPROVED, PlanStatus.FAILED) or not state.ready_for_run or state.handoff is None:
         raise Conflict(f"Plan {plan.id} is {plan.status} and not ready to run.", hint=_what_first(plan, state))
-    _check_environment(plan, scan)
     try:
         check_approved(handle, state.handoff, scan, begun=plan.status is PlanStatus.FAILED)
     except Conflict as error:
         withdraw_approval(lab, plan.id, error.message, actor)
         error.hint = f"Have it checked, and review it again: labwright plan validate {plan.id}"
         raise
-
-
-def _check_environment(plan: Plan, scan: ProjectScan) -> None:
-    """Else every run would fail at its first word."""
-    if scan.environment.chosen is None and scan.environment.create:
-        raise Conflict(
-            "The environment that its runs activate is not made yet.",
-            hint=f"Make it: {' && '.join(scan.environment.create)}. Then check and review the plan again, as that is a "
-            f"part of what is approved: labwright plan validate {plan.id}",
-        )
 
 
 def _what_first(plan: Plan, state: PlanState) -> str:
