@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from labwright.planning.checks.registry import RUNNING
+from labwright.planning.checks.registry import LOADING, TESTING
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
 from labwright.planning.contained import child_for
 from labwright.planning.ir import read_ir
@@ -336,4 +336,4 @@ def running_checks(good: Planned, folder: Path) -> list[Found]:
     with child_for(folder, digest_of(folder), sys.executable) as child:
         ir = read_ir(PlanWorkspaceHandle(child.workspace))
         subject = Subject(folder=child.workspace, ir=ir, scan=scan_project(good.project), child=child)
-        return [found for check in RUNNING for found in check(subject)]
+        return [found for check in (*LOADING, *TESTING) for found in check(subject)]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from labwright.domain.errors import Conflict
+from labwright.planning.run_mode.codeless import without_code
 from labwright.planning.run_mode.execution import plain
 from labwright.planning.run_mode.experiment_step import listed_runs
-from labwright.planning.run_mode.codeless import without_code
 from labwright.workflow import RunResult, Sealed, Step, load_in_child, run
 
 MODULE = "codeless_workflow"

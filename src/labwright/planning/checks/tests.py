@@ -1,4 +1,4 @@
-"""Every test passes, told by a runner that the tests cannot answer for."""
+"""Every test passes, told by a runner that the tests cannot answer for; and a task that gives nonsense is noticed."""
 
 from __future__ import annotations
 
@@ -6,20 +6,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.planning.checks.assertions import tests_in
+from labwright.planning.checks.made_up_values import made_up_values
 from labwright.planning.checks.subject import Found, Module, Subject
 
 _SHOWN = 400
 
 
 def check_tests(subject: Subject) -> Iterator[Found]:
-    ran = subject.child.run_tests()
+    made_up = made_up_values(subject.ir.workflow)
+    ran = subject.child.run_tests(made_up)
     if ran is None:
         words = "The tests did not come to their end."
         hint = "Does one of them end its process, or take longer than a minute?"
         yield Found(code="tests_no_answer", place="tests", message=words, hint=hint)
         return
+    failed = False
     for module in subject.below("tests"):
-        yield from _outcomes(module, ran.get(module.path.removeprefix("tests/"), {"whole": False, "tests": {}}))
+        name = module.path.removeprefix("tests/")
+        for found in _outcomes(module, ran["files"].get(name, {"whole": False, "tests": {}})):
+            failed = True
+            yield found
+    if not failed:
+        yield from _unnoticed(ran["replaced"], made_up)
+
+
+def _unnoticed(replaced: dict[str, dict[str, Any]], made_up: dict[str, Any]) -> Iterator[Found]:
+    for task, told in replaced.items():
+        if told["whole"] and set(told["tests"].values()) == {"passed"}:
+            words = f"The tests of {task} pass as well when it always gives {str(made_up[task])[:200]}."
+            hint = "Compare what it gives with what it should give, for an input that is written in the test."
+            yield Found(code="tests_notice_nothing", place=f"tests/test_{task}.py", message=words, hint=hint)
 
 
 def _outcomes(module: Module, told: dict[str, Any]) -> Iterator[Found]:
