@@ -165,7 +165,7 @@ from labwright.planning.contained import child_for
 from labwright.workspace import digest_of
 folder = Path(sys.argv[1])
 with child_for(folder, digest_of(folder), sys.argv[2]) as child:
-    print(json.dumps(child.run_tests()))
+    print(json.dumps(child.run_tests({})))
 """
 
 
@@ -198,7 +198,7 @@ def module_stage() -> Iterator[Path]:
 
 def from_child(plan: Path) -> dict[str, Any]:
     with child_for(plan, digest_of(plan), sys.executable) as child:
-        return dict(child.run_tests() or {})
+        return dict(child.run_tests({}) or {})
 
 
 def from_another(plan: Path, stage: Path) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _cmdline(pid: int) -> bytes:
 def test_one_that_kills_its_parent_gets_no_answer_through(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan", {"kills": KILLS})
     with child_for(plan, digest_of(plan), sys.executable) as child:
-        assert child.run_tests() is None
+        assert child.run_tests({}) is None
 
 
 GOOD_LINE = '{"ok": true, "workflow": {"steps": []}, "contract": {"findings": []}, "effects": []}'

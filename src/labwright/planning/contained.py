@@ -22,7 +22,7 @@ from labwright.workspace.copies import copy_files
 from labwright.workspace.digest import Digest
 
 _RUNNER = Path(__file__).with_name("run_tests.py")
-_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=40, memory_mb=2048, processes=64)
+_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=40, memory_mb=2048, processes=64)
 _WORKSPACE, _MADE_UP = "workspace", "made_up.json"
 # Libraries that start a thread for each core would soon meet the limit of processes.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
