@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-
 # By libyaml where it is there: ten times as fast, and a plan's manifest is written often.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -92,6 +92,8 @@ class _Watch:
         found = sweeps.get(self._execution.lab.db.reader(), self._sweep_id)
         if found.status is SweepStatus.PAUSED and found.status_reason != self._told:
             self._execution.tell("paused", step=self._step_id, sweep_id=found.id, reason=found.status_reason)
+        if found.status is not SweepStatus.PAUSED and self._told:
+            self._execution.tell("resumed", step=self._step_id, sweep_id=found.id)
         self._told = found.status_reason if found.status is SweepStatus.PAUSED else ""
         return found if found.status in ENDED else None
 
