@@ -66,6 +66,8 @@ def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[Step]:
     found.append(Step(title="Choose", description=f"the best configuration by {draft.metric}"))
     if draft.baseline is not None:
         found.append(Step(title="Compare", description="the best configuration with the script as it is"))
+    if len(draft.parameters) > 1:
+        found.append(Step(title="Weigh", description=f"how much each of {names} matters, by the mean of its values"))
     return found
 
 
