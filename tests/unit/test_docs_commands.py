@@ -6,16 +6,18 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from labwright.cli.main import app
 from tests.unit.test_docs import ROOT, pages
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "(", ")", "done", "do"}
+WrongUse: Any = typer.BadParameter.__base__  # its own name is not for others
 _FAMILY = ("…", "...", "·")  # marks of a line that shows several commands as one
 
 
@@ -29,6 +31,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
     """The words after each `labwright` that stands where a command stands."""
     lexer = shlex.shlex(line.replace("$(", " ; ( "), posix=True, punctuation_chars=True)
     lexer.commenters = "#"
+    lexer.wordchars += "$:,{}%@+"
     found: list[str] | None = None
     first = True
     for word in lexer:
@@ -58,18 +61,11 @@ def documented() -> list[tuple[str, list[str]]]:
 
 def parse(words: list[str]) -> None:
     """As the command line does it, up to the moment where it would do something."""
-    command: click.Command = typer.main.get_command(app)
-    context = click.Context(command, info_name="labwright")
-    while isinstance(command, click.Group):
-        name, command, words = command.resolve_command(context, words)  # type: ignore[assignment]
-        context = command.context_class(command, info_name=name, parent=context)
-    parser = command.make_parser(context)
-    options, rest, order = parser.parse_args(args=list(words))
-    for param in order:
-        if isinstance(param, click.Argument):
-            param.process_value(context, options.get(param.name))
-    if rest and not command.allow_extra_args:
-        raise click.UsageError(f"too many words: {rest}")
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("labwright", list(words))
+    while isinstance(command, TyperGroup):
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, list(words), parent=context)
 
 
 def test_the_docs_have_commands() -> None:
@@ -80,7 +76,15 @@ def test_the_docs_have_commands() -> None:
 def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
     try:
         parse(words)
-    except click.exceptions.Exit:
+    except typer.Exit:  # --version, --help
         return
-    except click.ClickException as error:
+    except WrongUse as error:
         pytest.fail(f"{where}\n{error.format_message()}")
+
+
+@pytest.mark.parametrize(
+    "line", ["ps --nonsense", "psx", "stop", "sweep shwo", "show a b", "logs a --tail", "plan review"]
+)
+def test_what_is_none_is_noticed(line: str) -> None:
+    with pytest.raises(WrongUse):
+        parse(line.split())
