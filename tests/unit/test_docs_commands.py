@@ -63,7 +63,7 @@ def parse(words: list[str]) -> None:
     """As the command line does it, up to the moment where it would do something."""
     command: Any = typer.main.get_command(app)
     context = command.make_context("labwright", list(words))
-    while isinstance(command, TyperGroup):
+    while isinstance(command, TyperGroup) and [*context._protected_args, *context.args]:
         name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
         context = command.make_context(name, list(words), parent=context)
 
