@@ -55,7 +55,7 @@ with open("starts.txt", "a") as starts:
     starts.write(f"{options.lr} {options.seed}\\n")
 if os.path.exists("fail.txt") and str(options.lr) in open("fail.txt").read().split():
     raise SystemExit(f"lr {options.lr} <b>explodes</b> | `here`")
-while os.path.exists("hold.txt"):
+while os.path.exists("hold.txt") and not os.path.exists(f"go-{options.lr}"):
     time.sleep(0.02)
 for step in range(options.max_steps):
     record = {"step": step, "val_acc": options.lr + 0.01 * options.seed + 0.001 * step}
@@ -172,13 +172,17 @@ def test_branches_fail_independently_and_the_report_says_what_to_do(project: Pat
     assert "No run finished with a value" in text
 
 
-def test_a_sweep_that_was_stopped_fails_its_step_and_the_next_execution_makes_another(project: Path) -> None:
+def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_not_finished(
+    project: Path,
+) -> None:
     (project / "hold.txt").touch()
+    (project / "go-0.1").touch()
     handle, ended, facts = plan_of(project), [], []
     with working_lab(project) as lab:
         thread = threading.Thread(target=lambda: ended.append(execute(lab, handle, facts)))
         thread.start()
-        wait_until(lambda: starts(project), "a run to start")
+        wait_until(lambda: "0.2 0" in starts(project), "the second configuration to start")
+        done = {run.id for run in runs_of_plan(lab, handle) if run.status is RunStatus.FINISHED}
         (sweep_id,) = {fact["sweep_id"] for fact in facts if fact["fact"] == "launched"}
         sweep_verbs.pause(lab, sweep_id, PERSON)
         wait_until(lambda: [fact for fact in facts if fact["fact"] == "paused"], "the pause to be told")
@@ -189,6 +193,9 @@ def test_a_sweep_that_was_stopped_fails_its_step_and_the_next_execution_makes_an
         assert execute(lab, handle).completed
     (experiment,) = numbers_of(project)["experiments"]
     assert experiment["sweep_id"] != sweep_id and len(experiment["runs"]) == len(RUNS)
+    assert done and done < {run["run_id"] for run in experiment["runs"]}
+    assert all(starts(project)[f"0.1 {seed}"] == 1 for seed in (0, 1))
+    assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
 
 
 # -- approved means these bytes
