@@ -227,9 +227,9 @@ def test_the_baseline_is_the_script_as_it_is(scan: ProjectScan) -> None:
     "filler", ["blah ", "lr ", "1 ", "between ", "0.1,", "lr 0.1 to ", "seeds ", "((((", "val_acc "]
 )
 def test_a_goal_of_100_kilobytes_is_read_in_part_and_quickly(scan: ProjectScan, filler: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     reading = read_goal("lr 0.1/0.01, val_acc. " + filler * (100_000 // len(filler)), scan)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert "Only the first" in reading.warnings[0]
     assert len(reading.unread) <= 40
 

@@ -46,6 +46,7 @@ _NAMING = {
     "for",
 }
 _METRIC = {"metric", "criterion"}
+_BEFORE, _AFTER = {":", "=", "is", "the", "a"}, {"as", "is", "the", "our"}
 _GLUE = {
     "is",
     "as",
@@ -175,14 +176,17 @@ def _absent(words: Words, entry: EntryPoint) -> list[str]:
     return found
 
 
+def _past(words: Words, place: int, step: int, skipped: set[str]) -> int:
+    """Where the next word stands that is none of these; not far away."""
+    for _ in range(4):
+        if words.at(place) in skipped:
+            place += step
+    return place
+
+
 def _means_metric(words: Words, index: int) -> bool:
     """By its place (`metric: x`, `x as the metric`), or by its name: spelled as programs do, or after `best`."""
-    before = index - 1
-    while words.at(before) in (":", "=", "is", "the", "a"):
-        before -= 1
-    after = index + 1
-    while words.at(after) in ("as", "is", "the", "our"):
-        after += 1
+    before, after = _past(words, index - 1, -1, _BEFORE), _past(words, index + 1, 1, _AFTER)
     if words.at(index) in _GLUE:
         return False
     if words.at(before) in _METRIC or (after > index + 1 and words.at(after) in _METRIC):
