@@ -89,6 +89,7 @@ class ProjectPaths:
         self.database_pointer = self.state / "database.path"
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"
+        self.reserve = self.state / "reserve"  # disk space for what makes room
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"

@@ -116,6 +116,7 @@ class Engine:
         self._recover_lost()
         self._start_queued()
         self._backups.make_if_due()
+        self._lab.reserve.keep()
 
     def _listen(self) -> None:
         """Wait for a sidecar's line, a wake-up from the API, or the tick."""

@@ -36,6 +36,7 @@ from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
+from labwright.compute.reserve import Reserve
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.slurm.commands import SlurmCommands
 from labwright.compute.slurm.resources import load_defaults
@@ -247,6 +248,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
             unread=UnreadMetrics(paths.unread_metrics),
+            reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),
             user=getpass.getuser(),
             url=url,

@@ -60,6 +60,10 @@ def _folder_size(folder: Path, pattern: str = "**/*") -> int:
 
 def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     """Old logs, archived runs past their time, snapshots nobody points to, what deleted runs and kills left."""
+    return lab.reserve.use_if_full(lambda: _collect(lab, actor, dry_run=dry_run))
+
+
+def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
