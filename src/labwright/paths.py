@@ -14,7 +14,7 @@ DEFAULT_LEASE_DIR = "/run/lock/labwright"
 def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
     """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
-    return Path(base).expanduser() / "labwright" / "keys" / endpoint
+    return Path(os.path.expanduser(base)) / "labwright" / "keys" / endpoint
 
 
 class RunPaths:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import getpass
 import hashlib
 import json
 import logging
@@ -49,7 +48,7 @@ from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
-from labwright.processes import identity, read_identity
+from labwright.processes import identity, read_identity, user_name
 from labwright.sdk.install import write_small_package
 from labwright.server.server_log import log_to_file
 from labwright.services import cluster, leftovers, plans
@@ -250,7 +249,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             unread=UnreadMetrics(paths.unread_metrics),
             reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),
-            user=getpass.getuser(),
+            user=user_name(),
             url=url,
         )
         write_small_package(paths.python_path)
