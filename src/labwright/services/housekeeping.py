@@ -37,6 +37,7 @@ def sizes(lab: Lab) -> dict[str, Any]:
         "backups": _folder_size(lab.paths.backups),
         "logs": _folder_size(lab.paths.logs),
         "database": database_bytes(lab.paths),
+        "reserve": _folder_size(lab.paths.state, lab.paths.reserve.name),
     }
     free = shutil.disk_usage(lab.paths.state).free
     return {"bytes": parts, "total_bytes": sum(parts.values()), "disk_free_bytes": free}
