@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import Cancelled, NotSubmitted, Report, SlurmLauncher, Submitted, Troubled
+from labwright.compute.launchers.slurm import Report, SlurmLauncher
 from labwright.compute.slurm import batch
 from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.job_book import JobBook
+from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Submitted, Troubled
 from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.compute.slurm.submission import Submission
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 from tests.support.waiting import wait_until
@@ -95,8 +98,8 @@ def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(scancel="true")
-    monkeypatch.setattr("labwright.compute.launchers.slurm._TRY_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(slurm, "_has_begun", lambda _: 1 / 0)
+    monkeypatch.setattr("labwright.compute.launchers.slurm.TRY_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(JobBook, "has_begun", lambda *_: 1 / 0)
     slurm.nudge(run(1, slurm_job_id="5"))
     assert isinstance(next_report(slurm), Troubled)
     monkeypatch.undo()
@@ -123,7 +126,7 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = launcher(sbatch="echo 8")
-    monkeypatch.setattr(slurm, "_send_all", lambda _: exec("raise SystemExit"))
+    monkeypatch.setattr(Submission, "send_all", lambda *_: exec("raise SystemExit"))
     slurm.launch([Launch(run(1), {})])
     wait_until(lambda: "slurm-orders" not in {thread.name for thread in threading.enumerate()}, "its end")
     monkeypatch.undo()
