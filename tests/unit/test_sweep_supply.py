@@ -39,6 +39,7 @@ def at_work(lab: Lab, method: SweepMethod, **facts: Any) -> int:
         metric=METRIC,
         auto_start=True,
         sampling_seed=1,
+        again=True,
         **facts,
     )
     sweep = sweeps.create(lab, wanted, PERSON)
