@@ -31,7 +31,7 @@ from labwright.paths import ProjectPaths
 
 SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
-_BEING_SENT = "Being stopped; sbatch has not answered yet, and whether Slurm has the job is known only then."
+_BEING_SENT = "sbatch has not answered yet; whether Slurm has the job is known only then"
 
 Report = Outcome | Seen | Unanswered
 _Order = TypeVar("_Order", Cancel, Keep)
