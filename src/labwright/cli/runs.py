@@ -91,12 +91,12 @@ def stop(
     ending = [run["id"] for run in stopped if not is_ended(run)]
     if ending and not no_wait:
         with screen.working(f"stopping {counted(len(ending), 'run')}"):
-            ended = {run["id"]: run for run in wait_for_ends(client, ending, note, changed=_reasons())}
+            ended = {run["id"]: run for run in wait_for_ends(client, ending, note, changed=reason_teller())}
         stopped = [ended.get(run["id"], run) for run in stopped]
     _tell(screen, stopped)
 
 
-def _reasons() -> Callable[[Json], None]:
+def reason_teller() -> Callable[[Json], None]:
     """Says why a run has not ended yet, each reason once."""
     said: set[tuple[str, str]] = set()
 
