@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
@@ -144,7 +144,8 @@ class MetricIngest:
                 )
                 runs.notice(tx, run, "system", words)
                 position = 0
-            lines, end = complete_lines(path, position, _BATCH_BYTES)
+            with self._lab.unread.settled():
+                lines, end = complete_lines(path, position, _BATCH_BYTES)
             if position == 0 and lines:
                 attempt = _attempt_in(lines[0], attempt)
             Batch(tx, run, source, attempt).take(lines)
@@ -317,16 +318,3 @@ def _plain(config: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(config, default=str)
     found: dict[str, Any] = json.loads(text, parse_constant=str)
     return found
-
-
-def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:
-    """Points sent over HTTP go through a file like all others, so that the folder stays the truth."""
-    folder = lab.paths.run(run_id).metrics
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    block = b"".join(to_json(line) + b"\n" for line in lines)
-    with lab.unread.growing(run_id):
-        fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(fd, block)
-        finally:
-            os.close(fd)
