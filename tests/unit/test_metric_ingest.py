@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,17 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
         reader = MetricIngest(lab)
+        sampled = Path(lab.paths.run(run).metrics) / "system.jsonl"
+        sampled.parent.mkdir(parents=True)
+        sampled.write_text(f"{json.dumps(line(1, 'system/cpu_percent', 'system/memory_mb'))}\n")
         for lines in ([line(1, "a", "loss")], [line(2, "b", "new", "other", "a", "loss"), line(3, "new", "loss")]):
             write_http_points(lab, run, lines)
             reader.drain(run)
         found = metrics.read(lab, run, None, 100, "step", None)
         summary = runs.get(lab, run).summary
-    assert {series["key"]: series["steps"] for series in found["series"]} == {"a": [1, 2], "b": [2], "loss": [1, 2, 3]}
-    assert found["keys"] == ["a", "b", "loss"] == sorted(summary)
+    own = {series["key"]: series["steps"] for series in found["series"] if series["source"] == "http"}
+    assert own == {"a": [1, 2], "b": [2], "loss": [1, 2, 3]}
+    assert found["keys"] == ["a", "b", "loss", "system/cpu_percent", "system/memory_mb"] == sorted(summary)
     assert summary["loss"]["last"] == 3.0
     assert found["refused"] == {
         "count": 3,  # values: two of `new`, one of `other`
