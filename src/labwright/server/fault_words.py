@@ -75,6 +75,8 @@ def _words(fault: Any) -> str:
         return "is not known"
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
+    if kind in ("too_short", "too_long") and isinstance(fault.get("input"), str):
+        kind = f"string_{kind}"
     if kind in _LIMITS:
         name, form = _LIMITS[kind]
         return form.format(_plain(context[name]))
