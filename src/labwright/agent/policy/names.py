@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import re
 
-_RUNS = frozenset(
-    ["train", "trainer", "training", "finetune", "finetuning", "pretrain", "pretraining", "eval", "evaluate"]
-    + ["evaluation", "sweep", "experiment", "experiments", "distill", "sft", "dpo", "rlhf", "ppo", "grpo", "fit"]
+
+def word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_RUNS = word_set(
+    "train trainer training finetune finetuning pretrain pretraining eval evaluate evaluation sweep experiment "
+    "experiments distill sft dpo rlhf ppo grpo fit"
 )
-_RUNS_MAYBE = frozenset(
-    ["run", "main", "launch", "start", "benchmark", "bench", "infer", "inference", "predict", "test", "job", "submit"]
-    + ["exp", "search", "tune", "optimize", "rollout", "baseline", "repro", "reproduce", "all", "slurm"]
+_RUNS_MAYBE = word_set(
+    "run main launch start benchmark bench infer inference predict test job submit exp search tune optimize "
+    "rollout baseline repro reproduce all slurm"
 )
-_LOOKS = frozenset(
-    ["plot", "plots", "plotting", "summarize", "summary", "analyze", "analyse", "analysis", "report", "convert", "get"]
-    + [
-        "download",
-        "prepare",
-        "check",
-        "list",
-        "show",
-        "print",
-        "inspect",
-        "count",
-        "merge",
-        "tabulate",
-        "table",
-        "make",
-    ]
-    + ["visualize", "visualise", "collect", "clean", "lint", "format", "export", "parse", "compare", "stats", "view"]
-    + ["dump", "draw", "figure", "figures", "split", "read", "tests", "sort", "rename", "status", "log", "logs", "diff"]
+_LOOKS = word_set(
+    "plot plots plotting summarize summary analyze analyse analysis report convert get download prepare check "
+    "list show print inspect count merge tabulate table make visualize visualise collect clean lint format export "
+    "parse compare stats view dump draw figure figures split read tests sort rename status log logs diff"
 )
 
 

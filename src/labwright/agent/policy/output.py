@@ -109,4 +109,6 @@ _PRINTS: dict[str, Callable[[Reader, Sequence[str], str | None], str]] = {
     "cd": lambda *_: "",
     "nproc": lambda *_: "1",
     "pwd": lambda *_: ".",
+    # What `eval "$(conda shell.bash hook)"` and the like set up, and no run.
+    **dict.fromkeys(("conda", "mamba", "micromamba", "pyenv", "direnv", "ssh-agent", "brew"), lambda *_: ""),
 }

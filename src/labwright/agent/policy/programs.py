@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from labwright.agent.policy.names import word_set
+
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
@@ -14,54 +16,50 @@ class Wrapper:
     verbs: tuple[str, ...] = ()  # only with one of these as its first word, as in `uv run`
 
 
-def _options(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
 WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "exec", "chronic", "unbuffer"), Wrapper()),
     **dict.fromkeys(("coproc", "busybox", "toybox", "dbus-run-session", "catchsegv", "proot", "fakeroot"), Wrapper()),
-    **dict.fromkeys(("sudo", "doas"), Wrapper(_options("-u -g -C -h -p -D --user --group"))),
-    "nice": Wrapper(_options("-n --adjustment")),
-    "ionice": Wrapper(_options("-c -n -p --class --classdata")),
+    **dict.fromkeys(("sudo", "doas"), Wrapper(word_set("-u -g -C -h -p -D --user --group"))),
+    "nice": Wrapper(word_set("-n --adjustment")),
+    "ionice": Wrapper(word_set("-c -n -p --class --classdata")),
     "chrt": Wrapper(words=1),
     "taskset": Wrapper(words=1),
-    "numactl": Wrapper(_options("-N -m -C -i -p --cpunodebind --membind --physcpubind")),
-    "timeout": Wrapper(_options("-s -k --signal --kill-after"), words=1),
-    "stdbuf": Wrapper(_options("-i -o -e --input --output --error")),
+    "numactl": Wrapper(word_set("-N -m -C -i -p --cpunodebind --membind --physcpubind")),
+    "timeout": Wrapper(word_set("-s -k --signal --kill-after"), words=1),
+    "stdbuf": Wrapper(word_set("-i -o -e --input --output --error")),
     "prlimit": Wrapper(),
-    "strace": Wrapper(_options("-o -e -p -s -E")),
-    "ltrace": Wrapper(_options("-o -e -p -s")),
-    "perf": Wrapper(_options("-o -e -F -g"), verbs=("record", "stat")),
+    "strace": Wrapper(word_set("-o -e -p -s -E")),
+    "ltrace": Wrapper(word_set("-o -e -p -s")),
+    "perf": Wrapper(word_set("-o -e -F -g"), verbs=("record", "stat")),
     "valgrind": Wrapper(),
-    "gdb": Wrapper(_options("-ex -x")),
-    "watch": Wrapper(_options("-n --interval -d")),
-    "flock": Wrapper(_options("-w -E --timeout"), words=1),
+    "gdb": Wrapper(word_set("-ex -x")),
+    "watch": Wrapper(word_set("-n --interval -d")),
+    "flock": Wrapper(word_set("-w -E --timeout"), words=1),
     "unshare": Wrapper(),
     "chroot": Wrapper(words=1),
-    "systemd-run": Wrapper(_options("-p -u --unit --property -E --setenv")),
+    "systemd-run": Wrapper(word_set("-p -u --unit --property -E --setenv")),
     "nvprof": Wrapper(),
-    "nsys": Wrapper(_options("-o -t --trace --output"), verbs=("profile", "launch")),
-    "ncu": Wrapper(_options("-o")),
-    "kernprof": Wrapper(_options("-o")),
-    "py-spy": Wrapper(_options("-o -r -d -f"), verbs=("record", "top")),
+    "nsys": Wrapper(word_set("-o -t --trace --output"), verbs=("profile", "launch")),
+    "ncu": Wrapper(word_set("-o")),
+    "kernprof": Wrapper(word_set("-o")),
+    "py-spy": Wrapper(word_set("-o -r -d -f"), verbs=("record", "top")),
     "scalene": Wrapper(),
-    "viztracer": Wrapper(_options("-o")),
-    "uv": Wrapper(_options("--with --python -p --extra --group --env-file --project --directory"), verbs=("run",)),
-    "uvx": Wrapper(_options("--with --from --python -p")),
-    "pipx": Wrapper(_options("--spec --python"), verbs=("run",)),
-    "dotenv": Wrapper(_options("-f --file"), verbs=("run",)),
-    **dict.fromkeys(("poetry", "pipenv", "pdm", "hatch", "rye", "pixi"), Wrapper(_options("-e -C"), verbs=("run",))),
-    **dict.fromkeys(("conda", "mamba", "micromamba"), Wrapper(_options("-n -p --name --prefix --cwd"), verbs=("run",))),
+    "viztracer": Wrapper(word_set("-o")),
+    "uv": Wrapper(word_set("--with --python -p --extra --group --env-file --project --directory"), verbs=("run",)),
+    "uvx": Wrapper(word_set("--with --from --python -p")),
+    "pipx": Wrapper(word_set("--spec --python"), verbs=("run",)),
+    "dotenv": Wrapper(word_set("-f --file"), verbs=("run",)),
+    **dict.fromkeys(("poetry", "pipenv", "pdm", "hatch", "rye", "pixi"), Wrapper(word_set("-e -C"), verbs=("run",))),
+    **dict.fromkeys(("conda", "mamba", "micromamba"), Wrapper(word_set("-n -p --name --prefix --cwd"), verbs=("run",))),
     **dict.fromkeys(
-        ("apptainer", "singularity"), Wrapper(_options("-B --bind --env --pwd"), words=1, verbs=("exec", "run"))
+        ("apptainer", "singularity"), Wrapper(word_set("-B --bind --env --pwd"), words=1, verbs=("exec", "run"))
     ),
     **dict.fromkeys(
         ("docker", "podman"),
-        Wrapper(_options("-v -e -w --volume --env --workdir --name --gpus -u --mount"), words=1, verbs=("run", "exec")),
+        Wrapper(word_set("-v -e -w --volume --env --workdir --name --gpus -u --mount"), words=1, verbs=("run", "exec")),
     ),
-    "ssh": Wrapper(_options("-i -p -o -l -L -R -J -F -D"), words=1),
+    "ssh": Wrapper(word_set("-i -p -o -l -L -R -J -F -D"), words=1),
 }
 # What starts a training, an evaluation or a job, whatever comes behind it; with verbs, only those do.
 LAUNCHERS: dict[str, tuple[str, ...]] = {
@@ -91,23 +89,20 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
     "modal": ("run",),
     "sky": ("launch", "exec", "jobs"),
 }
-LAUNCHER_MODULES = frozenset(
-    ["torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"]
-    + ["lm_eval", "papermill", "horovod.runner", "ray.scripts.scripts", "llamafactory.cli", "axolotl.cli.train"]
+LAUNCHER_MODULES = word_set(
+    "torch.distributed.run torch.distributed.launch accelerate.commands.launch deepspeed.launcher.runner lm_eval "
+    "papermill horovod.runner ray.scripts.scripts llamafactory.cli axolotl.cli.train"
 )
 # `python -m` these and the words behind them are a script again.
-WRAPPER_MODULES = frozenset(
-    ["cProfile", "profile", "pdb", "trace", "runpy", "line_profiler", "memory_profiler", "kernprof", "scalene", "ipdb"]
-    + ["debugpy", "viztracer", "pyinstrument", "coverage", "IPython", "ipython", "bdb", "torch.utils.bottleneck"]
+WRAPPER_MODULES = word_set(
+    "cProfile profile pdb trace runpy line_profiler memory_profiler kernprof scalene ipdb debugpy viztracer "
+    "pyinstrument coverage IPython ipython bdb torch.utils.bottleneck"
 )
-HARMLESS_MODULES = frozenset(
-    ["pip", "pytest", "unittest", "venv", "virtualenv", "json", "http", "py_compile", "compileall", "timeit", "site"]
-    + ["ensurepip", "black", "ruff", "mypy", "flake8", "isort", "pylint", "build", "twine", "sphinx", "zipfile", "ast"]
-    + ["tarfile", "calendar", "platform", "sysconfig", "tokenize", "dis", "inspect", "doctest", "this", "pydoc", "uv"]
-    + ["labwright", "tox", "nox", "pre_commit", "base64", "gzip", "sqlite3", "tabnanny", "pyclbr", "pip_audit", "cmd"]
+HARMLESS_MODULES = word_set(
+    "pip pytest unittest venv virtualenv json http py_compile compileall timeit site ensurepip black ruff mypy "
+    "flake8 isort pylint build twine sphinx zipfile ast tarfile calendar platform sysconfig tokenize dis inspect "
+    "doctest this pydoc uv labwright tox nox pre_commit base64 gzip sqlite3 tabnanny pyclbr pip_audit cmd"
 )
-INTERPRETERS = frozenset(
-    {"perl", "ruby", "node", "lua", "Rscript", "R", "julia", "php", "awk", "gawk", "mawk", "tclsh"}
-)
+INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
 LATER = frozenset({"at", "batch", "tmux", "screen", "byobu", "zellij", "crontab", "script", "expect", "su", "runuser"})
 ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "help", "version", "--helpfull", "-help"})

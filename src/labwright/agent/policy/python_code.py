@@ -7,36 +7,29 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from labwright.agent.policy.names import names_a_run
+from labwright.agent.policy.names import names_a_run, word_set
 
-_STARTS_A_PROGRAM = frozenset(
-    ["system", "popen", "Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput", "spawn"]
-    + ["execv", "execve", "execvp", "execvpe", "execl", "execlp", "spawnv", "spawnvp", "spawnl", "spawnlp"]
-    + ["posix_spawn", "create_subprocess_shell", "create_subprocess_exec"]
+_STARTS_A_PROGRAM = word_set(
+    "system popen Popen run call check_call check_output getoutput getstatusoutput spawn execv execve execvp "
+    "execvpe execl execlp spawnv spawnvp spawnl spawnlp posix_spawn create_subprocess_shell "
+    "create_subprocess_exec"
 )
 _OF_PROGRAMS = frozenset({"os", "subprocess", "sp", "pty", "asyncio", "commands", "pexpect", "sh"})
 _RUNS_CODE = frozenset({"exec", "eval", "compile", "run_path", "run_module", "import_module", "__import__"})
-_TRAINS = frozenset(
-    [
-        "train",
-        "train_one_epoch",
-        "train_epoch",
-        "train_model",
-        "train_loop",
-        "training_loop",
-        "run_training",
-        "finetune",
-    ]
-    + ["fine_tune", "pretrain", "run_experiment", "run_sweep", "run_eval", "evaluate_model", "cross_val_score"]
-    + ["value_and_grad", "GradientTape", "simple_evaluate", "backward"]
+_TRAINS = word_set(
+    "train train_one_epoch train_epoch train_model train_loop training_loop run_training finetune fine_tune "
+    "pretrain run_experiment run_sweep run_eval evaluate_model cross_val_score value_and_grad GradientTape "
+    "simple_evaluate backward"
 )
 _FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
-_FRAMEWORKS = frozenset(
-    ["torch", "tensorflow", "keras", "lightning", "pytorch_lightning", "transformers", "jax", "flax", "xgboost", "trl"]
-    + ["lightgbm", "catboost", "fastai", "sklearn", "stable_baselines3", "accelerate", "deepspeed", "paddle", "mxnet"]
+_FRAMEWORKS = word_set(
+    "torch tensorflow keras lightning pytorch_lightning transformers jax flax xgboost trl lightgbm catboost "
+    "fastai sklearn stable_baselines3 accelerate deepspeed paddle mxnet"
 )
 _TRACKERS = frozenset({("wandb", "init"), ("mlflow", "start_run"), ("labwright", "init"), ("trackio", "init")})
 _HYPERPARAMETERS = frozenset({"--lr", "--epochs", "--learning-rate", "--learning_rate", "--max-steps", "--num_epochs"})
+_MAINS = frozenset({"main", "run", "cli", "launch", "start", "app"})
+_LOOKS_LIKE_CODE = re.compile(r"[(.\n=]")
 _LINE_RUNS = re.compile(r"\.backward\(|\btrainer\.|\.fit\(|for\s+epoch\b|^\s*[!%]", re.MULTILINE)
 
 
@@ -47,6 +40,7 @@ class Code:
     argvs: list[list[str]] = field(default_factory=list)  # what it starts without one
     scripts: list[str] = field(default_factory=list)  # files that it runs as code
     modules: list[str] = field(default_factory=list)  # what it imports
+    starts_another: bool = False  # it calls the `main` of somebody
 
 
 def what_it_does(text: str) -> Code:
@@ -92,6 +86,8 @@ def _take_call(node: ast.Call, found: Code, *, fits: bool) -> None:
         _take_code(node, name, found)
     elif sign := _sign_of(owner, name, fits=fits):
         found.trains = found.trains or sign
+    elif name in _MAINS:
+        found.starts_another = True
 
 
 def _sign_of(owner: str, name: str, *, fits: bool) -> str:
@@ -138,20 +134,15 @@ def _take_code(node: ast.Call, name: str, found: Code) -> None:
                 found.scripts.append(said)
             elif name in ("import_module", "__import__", "run_module"):
                 found.modules.append(said)
-            elif name in ("exec", "eval") and said != text_only(said):
+            elif "b64decode" in ast.unparse(node):
+                found.trains = found.trains or "code that is not readable"
+            elif name in ("exec", "eval") and _LOOKS_LIKE_CODE.search(said):
                 inside = what_it_does(said)
                 found.trains = found.trains or inside.trains
                 found.shell += inside.shell
                 found.argvs += inside.argvs
                 found.scripts += inside.scripts
                 found.modules += inside.modules
-            elif "b64decode" in ast.unparse(node):
-                found.trains = found.trains or "code that is not readable"
-
-
-def text_only(said: str) -> str:
-    """Without what makes it code."""
-    return re.sub(r"[(.\n=]", "", said)
 
 
 def _text(node: ast.expr) -> str:

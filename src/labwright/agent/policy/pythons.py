@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Findings = Iterator["Finding"]
 _PYTHON = re.compile(r"(?:i?python|pypy|bpython)[\d.]*|pythonw")
 _DEEPEST_IMPORT = 2
+_CODE, _READ = _GIVEN = "The code", "What it reads"
 
 
 def is_python(program: str) -> bool:
@@ -29,7 +30,7 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
         if re.fullmatch(r"-[a-zA-Z]*c", option):
-            yield from _code(reader, rest[0] if rest else "", words, "The code")
+            yield from _code(reader, rest[0] if rest else "", words, _CODE)
             return
         if re.fullmatch(r"-[a-zA-Z]*m", option):
             yield from _module(reader, rest, words, given)
@@ -41,7 +42,7 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
     if rest and rest[0] not in ("-", "/dev/stdin"):
         yield from _script(reader, rest[0], rest[1:], words)
     elif given is not None:
-        yield from _code(reader, given, words, "What it reads")
+        yield from _code(reader, given, words, _READ)
 
 
 def _script(reader: Reader, name: str, arguments: list[str], words: list[str]) -> Findings:
@@ -96,8 +97,8 @@ def _code(reader: Reader, text: str, words: list[str], what: str, follow: int = 
         yield reader.finding(f"{what} imports {imported}, which trains or evaluates by its name", words)
     else:
         yield from _started(reader, code, words, what)
-        if follow:
-            yield from _imported(reader, code, words, what, follow)
+        if follow or (what in _GIVEN and code.starts_another):
+            yield from _imported(reader, code, words, what, max(follow, 1))
 
 
 def _is_own_run(reader: Reader, module: str) -> bool:

@@ -36,8 +36,8 @@ def shell_tool(mode: Mode) -> Tool:
     return Tool(
         name="shell",
         description=(
-            f"Run a bash command in the project's folder: look, search, git, pytest, small scripts. {files}; the rest of "
-            "the machine is read-only, /tmp is empty each time, and nothing outlives the command. No GPUs, no "
+            f"Run a bash command in the project's folder: look, search, git, pytest, small scripts. {files}; the rest "
+            "of the machine is read-only, /tmp is empty each time, and nothing outlives the command. No GPUs, no "
             "scheduler, little processor time: training and evaluation are runs. The server answers to "
             'curl -sS -H @"$LABWRIGHT_HEADER" "$LABWRIGHT_URL/runs".'
         ),
