@@ -35,6 +35,9 @@ class View:
 
 def machine_command(command: Sequence[str], view: View, limits: Limits) -> list[str]:
     """A namespace of its own for users takes away what even the same user may do to processes outside."""
+    hidden = list(_hidden(view))
+    folders = [path for path in hidden if os.path.isdir(path)]
+    files = [path for path in hidden if path not in folders]
     return [
         "bwrap",
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -43,8 +46,10 @@ def machine_command(command: Sequence[str], view: View, limits: Limits) -> list[
         *_emptied(limits.scratch_mb << 20),
         *(word for path in view.writable for word in ("--bind", path, path)),
         *(word for path in view.read_only for word in ("--ro-bind", path, path)),
-        *_hidden(view),
+        *(word for path in folders for word in ("--perms", "0755", "--tmpfs", path)),
+        *(word for path in files for word in ("--ro-bind", _NOTHING, path)),
         *(word for path in view.shown for word in ("--ro-bind", path, path)),
+        *(word for path in folders for word in ("--remount-ro", path)),
         *(word for path, other in view.replaced.items() for word in ("--ro-bind", other, path)),
         *("--remount-ro", "/dev", "--chdir", view.workdir, "--"),
         *within(limits),
@@ -59,14 +64,12 @@ def _emptied(size: int) -> Iterator[str]:
 
 
 def _hidden(view: View) -> Iterator[str]:
+    """Those that are there, and would be seen."""
     given = (*view.writable, *view.read_only)
-    for path in dict.fromkeys(os.path.realpath(path) for path in view.hidden):
-        if _is_in(path, _EMPTY) and not _is_in(path, given):
-            continue  # hidden with all that is there
-        if os.path.isdir(path):
-            yield from ("--perms", "0755", "--tmpfs", path)
-        elif os.path.exists(path):
-            yield from ("--ro-bind", _NOTHING, path)
+    for path in sorted({os.path.realpath(path) for path in view.hidden}):
+        is_gone = _is_in(path, _EMPTY) and not _is_in(path, given)
+        if os.path.exists(path) and not is_gone:
+            yield path
 
 
 def _is_in(path: str, folders: Iterable[str]) -> bool:

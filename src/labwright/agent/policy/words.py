@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 UNKNOWN = "\0"  # stands for what only running it would tell
 _LONGEST = 100_000
 _ALWAYS = {"IFS": " ", "HOME": os.path.expanduser("~"), "PWD": "."}
+_BRACES_FIRST = re.compile(r"((?:^|[;&|(\n])\s*)\{([^{}\s;]*,[^{}\s;]*)\}")
 _DEFAULT = (":-", "-", ":=", "=")
 
 
@@ -27,7 +28,9 @@ def _parser() -> Parser:
 
 
 def parse(text: str) -> Node:
-    return _parser().parse(text[:_LONGEST].encode()).root_node
+    """Braces in the place of a command are expanded first: the grammar takes them for a block."""
+    plain = _BRACES_FIRST.sub(lambda braces: braces[1] + braces[2].replace(",", " "), text[:_LONGEST])
+    return _parser().parse(plain.encode(errors="replace")).root_node
 
 
 def source(node: Node) -> str:

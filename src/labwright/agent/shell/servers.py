@@ -31,6 +31,7 @@ def _lock_holders() -> set[str]:
 def _open_files(pid: str) -> Iterator[str]:
     """Of a process that has ended, or is somebody else's, nothing: its state folder is not readable for us either."""
     try:
-        yield from (os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            yield from [os.readlink(entry.path) for entry in entries]
     except OSError:
         return

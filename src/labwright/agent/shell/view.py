@@ -56,13 +56,15 @@ def _hidden(lab: Lab, environ: Mapping[str, str]) -> Iterator[str]:
     yield str(key_file(environ, "any").parent)
     yield from (*secret_places(home), *PrivateFiles(lab.paths)())
     yield from (*_SYSTEM_SECRETS, *_DRIVERS)
-    yield from (os.path.dirname(environ[name]) for name in (_SIMULATED_DRIVER, _SLURM_CONFIG) if environ.get(name))
+    yield from (environ[name] for name in (_SIMULATED_DRIVER, _SLURM_CONFIG) if environ.get(name))
     yield from listening_sockets()
 
 
 def _secrets_of(project: Path) -> Iterator[str]:
     """Files of keys that lie at the top of a project."""
-    yield from (e.path for e in os.scandir(project) if any(fnmatch(e.name, pattern) for pattern in _PROJECT_SECRETS))
+    for name in os.listdir(project):
+        if any(fnmatch(name, pattern) for pattern in _PROJECT_SECRETS):
+            yield str(project / name)
 
 
 def _name_servers() -> tuple[str, ...]:
