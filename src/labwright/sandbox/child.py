@@ -11,9 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from labwright.processes import children_of, send_signal, start_time, state_of
+
 TIME = "time"
 _BLOCK = 1 << 16
 _LOOK_SECONDS = 0.1
+_LAST_SECONDS = 5.0  # in which the kernel stops and ends what it is told to
+_STILL = ("T", "t", "Z", "X", None)  # stopped, dead, or gone
 
 
 @dataclass(slots=True)
@@ -116,9 +120,27 @@ def _has_ended(process: subprocess.Popen[bytes], patience: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Its session goes; with bubblewrap, so does everything in its process namespace."""
+    """Its session goes. Bubblewrap's child is the first process of a namespace, gone when all others there are; killed
+    in its first moments it would not notice that its parent died, so it is killed itself."""
+    children = _frozen_children(process) if process.poll() is None else []
+    for pid in children:
+        send_signal(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    _wait_until(lambda: not any(map(start_time, children)))
     if process.stdout is not None:
         process.stdout.close()
+
+
+def _frozen_children(process: subprocess.Popen[bytes]) -> list[int]:
+    """All of them: once it has stopped it makes no more."""
+    send_signal(process.pid, signal.SIGSTOP)
+    _wait_until(lambda: state_of(process.pid) in _STILL)
+    return children_of(process.pid)
+
+
+def _wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _LAST_SECONDS
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.005)
