@@ -21,6 +21,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _QUOTED = re.compile(r"""(["'`])((?:(?!\1).)+)\1""", re.DOTALL)
 _SHEBANG = re.compile(r"#!.*?\b(python[\d.]*|(?:ba|da|z|k)?sh)\b")
 _STARTS = re.compile(r"\b(system|exec|spawn|popen|qx|%x|run|execSync|spawnSync|`)")
+_CRON_TIMES = re.compile(r"^\s*(?:[\d*/,-]+\s+){5}|^\s*@\w+\s+", re.MULTILINE)
 _SHELL_OPTIONS_WITH_VALUE = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
 
@@ -66,6 +67,7 @@ def _without_options(arguments: list[str], with_value: frozenset[str]) -> list[s
 def _wrapper(reader: Reader, words: list[str], given: str | None) -> Findings:
     program, *arguments = words
     wrapper = programs.WRAPPERS[os.path.basename(program)]
+    arguments = arguments[1:] if arguments[:1] == ["compose"] else arguments
     if wrapper.verbs:
         arguments = _without_options(arguments, wrapper.with_value)
         if not arguments or arguments[0] not in wrapper.verbs:
@@ -74,7 +76,7 @@ def _wrapper(reader: Reader, words: list[str], given: str | None) -> Findings:
     if "-v" in arguments[:1] or "-V" in arguments[:1]:
         return  # `command -v` only asks
     rest = _without_options(arguments, wrapper.with_value)[wrapper.words :]
-    while rest and _ASSIGNMENT.match(rest[0]):
+    while rest and (_ASSIGNMENT.match(rest[0]) or rest[0] in ("--", "-c")):
         rest = rest[1:]
     if len(rest) == 1 and " " in rest[0]:
         yield from reader.read(rest[0])
@@ -123,7 +125,7 @@ def _shell(reader: Reader, words: list[str], given: str | None) -> Findings:
         if option in ("--version", "--help", "-n"):
             return
         is_text = is_text or bool(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", option))
-        if option in _SHELL_OPTIONS_WITH_VALUE:
+        if option in _SHELL_OPTIONS_WITH_VALUE or re.fullmatch(r"[-+][a-zA-Z]*[oO]", option):
             rest = rest[1:]
     rest = rest[1:] if rest[:1] == ["--"] else rest
     if is_text:
@@ -233,6 +235,11 @@ def _find(reader: Reader, words: list[str], _given: str | None) -> Findings:
             yield from reader.run([one.replace("{}", UNKNOWN) for one in rest[:end]])
 
 
+def _git(reader: Reader, words: list[str], _given: str | None) -> Findings:
+    if words[1:3] == ["bisect", "run"]:
+        yield from reader.run(words[3:])
+
+
 def _make(reader: Reader, words: list[str], _given: str | None) -> Findings:
     program = "just" if os.path.basename(words[0]) == "just" else "make"
     targets, named, folder, rest = [], None, reader.folder, words[1:]
@@ -277,8 +284,8 @@ def _interpreter(reader: Reader, words: list[str]) -> Findings:
 
 def _later(reader: Reader, words: list[str], given: str | None) -> Findings:
     """What runs in another session or at another time: whatever in its words is a command by itself."""
-    if given is not None and UNKNOWN not in given:
-        yield from reader.read(given)
+    if given is not None:
+        yield from reader.read(_CRON_TIMES.sub("", given.replace(UNKNOWN, "")))
     for word in words[1:]:
         if " " in word:
             yield from reader.read(word)
@@ -325,7 +332,8 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     **dict.fromkeys(("parallel", "sem"), _parallel),
     **dict.fromkeys(("find", "fd"), _find),
     **dict.fromkeys(("make", "gmake", "just"), _make),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab"), _task_runner),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), _task_runner),
+    "git": _git,
     **dict.fromkeys(("jupyter", "jupyter-nbconvert"), _jupyter),
     **dict.fromkeys(("tee", "cp", "mv", "ln"), _writes),
 }

@@ -27,13 +27,18 @@ _LOOKS = word_set(
 def names_a_run(name: str) -> bool:
     """`train.py`, `run_eval.sh`, `pkg.finetune`; not `plot_training.py`."""
     parts = _parts(name)
-    return not parts & _LOOKS and (bool(parts & _RUNS) or any(part.startswith("train") for part in parts))
+    return not only_looks(name) and (bool(parts & _RUNS) or any(part.startswith("train") for part in parts))
 
 
 def may_name_a_run(name: str) -> bool:
     """`main.py`, `run.sh`: what is in it decides, where that can be read."""
-    parts = _parts(name)
-    return not parts & _LOOKS and bool(parts & _RUNS_MAYBE)
+    is_test = re.search(r"(^|/)(tests?/|test_)", name)
+    return not is_test and not only_looks(name) and bool(_parts(name) & _RUNS_MAYBE)
+
+
+def only_looks(name: str) -> bool:
+    """`plot.py`, `summarize_experiments.py`."""
+    return bool(_parts(name) & _LOOKS)
 
 
 def _parts(name: str) -> set[str]:

@@ -18,9 +18,10 @@ class Wrapper:
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
 WRAPPERS: dict[str, Wrapper] = {
-    **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "exec", "chronic", "unbuffer"), Wrapper()),
+    **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "chronic", "unbuffer", "entr"), Wrapper()),
     **dict.fromkeys(("coproc", "busybox", "toybox", "dbus-run-session", "catchsegv", "proot", "fakeroot"), Wrapper()),
     **dict.fromkeys(("sudo", "doas"), Wrapper(word_set("-u -g -C -h -p -D --user --group"))),
+    "exec": Wrapper(word_set("-a")),
     "nice": Wrapper(word_set("-n --adjustment")),
     "ionice": Wrapper(word_set("-c -n -p --class --classdata")),
     "chrt": Wrapper(words=1),
@@ -59,6 +60,7 @@ WRAPPERS: dict[str, Wrapper] = {
         ("docker", "podman"),
         Wrapper(word_set("-v -e -w --volume --env --workdir --name --gpus -u --mount"), words=1, verbs=("run", "exec")),
     ),
+    "kubectl": Wrapper(word_set("-n --namespace -c --container"), words=1, verbs=("exec", "run")),
     "ssh": Wrapper(word_set("-i -p -o -l -L -R -J -F -D"), words=1),
 }
 # What starts a training, an evaluation or a job, whatever comes behind it; with verbs, only those do.
@@ -105,4 +107,4 @@ HARMLESS_MODULES = word_set(
 )
 INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
 LATER = frozenset({"at", "batch", "tmux", "screen", "byobu", "zellij", "crontab", "script", "expect", "su", "runuser"})
-ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "help", "version", "--helpfull", "-help"})
+ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "--helpfull", "-help"})

@@ -51,10 +51,11 @@ def what_it_does(text: str) -> Code:
     found = Code()
     nodes = list(ast.walk(tree))
     found.modules = [name for node in nodes for name in _imported(node)]
+    other_names = dict(pair for node in nodes for pair in _renamed(node))
     frameworks = {name.split(".")[0] for name in found.modules} & _FRAMEWORKS
     for node in nodes:
         if isinstance(node, ast.Call):
-            _take_call(node, found, fits=bool(frameworks))
+            _take_call(node, found, other_names, fits=bool(frameworks))
         elif isinstance(node, ast.For) and "epoch" in ast.unparse(node.target).lower():
             found.trains = found.trains or "a loop over epochs"
         elif isinstance(node, ast.Constant) and node.value in _HYPERPARAMETERS:
@@ -78,8 +79,8 @@ def _imported(node: ast.AST) -> Iterator[str]:
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _take_call(node: ast.Call, found: Code, *, fits: bool) -> None:
-    owner, name = _called(node.func)
+def _take_call(node: ast.Call, found: Code, other_names: dict[str, str], *, fits: bool) -> None:
+    owner, name = _called(node.func, other_names)
     if name in _STARTS_A_PROGRAM and owner.split(".")[0] in _OF_PROGRAMS | {""}:
         _take_program(node, found)
     elif name in _RUNS_CODE:
@@ -102,10 +103,17 @@ def _sign_of(owner: str, name: str, *, fits: bool) -> str:
     return f"{owner}.{name}()" if name in ("main", "run", "cli") and names_a_run(last) else ""
 
 
-def _called(func: ast.expr) -> tuple[str, str]:
+def _called(func: ast.expr, other_names: dict[str, str]) -> tuple[str, str]:
     if isinstance(func, ast.Attribute):
-        return ast.unparse(func.value) if _is_plain(func.value) else "", func.attr
-    return "", func.id if isinstance(func, ast.Name) else ""
+        owner = ast.unparse(func.value) if _is_plain(func.value) else ""
+        return other_names.get(owner, owner), func.attr
+    return "", other_names.get(func.id, func.id) if isinstance(func, ast.Name) else ""
+
+
+def _renamed(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """`import os as o`, `from os import system as s`."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)
 
 
 def _is_plain(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from labwright.agent.policy import programs
-from labwright.agent.policy.names import may_name_a_run, names_a_run
+from labwright.agent.policy.names import may_name_a_run, names_a_run, only_looks
 from labwright.agent.policy.python_code import Code, what_it_does
 from labwright.agent.policy.words import UNKNOWN
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Findings = Iterator["Finding"]
 _PYTHON = re.compile(r"(?:i?python|pypy|bpython)[\d.]*|pythonw")
 _DEEPEST_IMPORT = 2
+_VERBS = frozenset({"train", "evaluate", "eval", "finetune", "fit", "pretrain"})
 _CODE, _READ = _GIVEN = "The code", "What it reads"
 
 
@@ -53,6 +54,8 @@ def _script(reader: Reader, name: str, arguments: list[str], words: list[str]) -
         yield reader.finding("Which script it runs can only be told by running it", words)
     elif names_a_run(name):
         yield reader.finding(f"{name} trains or evaluates, by its name", words)
+    elif arguments[:1] and arguments[0] in _VERBS and not only_looks(name):
+        yield reader.finding(f"{name} is told to {arguments[0]}", words)
     elif text is None:
         if may_name_a_run(name):
             yield reader.finding(f"{name} may train or evaluate, by its name", words)
@@ -66,12 +69,15 @@ def _module(reader: Reader, rest: list[str], words: list[str], given: str | None
         return
     if name in programs.LAUNCHER_MODULES:
         yield reader.finding(f"{name} starts a job", words)
+    elif name in programs.LAUNCHERS:
+        for found in reader.run([name, *arguments]):
+            yield reader.finding(found.why.rstrip("."), words)
     elif name in programs.WRAPPER_MODULES:
         yield from _wrapped(reader, [word for word in arguments if word != "run"], words, given)
     elif name.split(".")[0] not in programs.HARMLESS_MODULES:
         path = name.replace(".", "/")
-        found = next((p for p in _places(path) if reader.text_of(p) is not None), f"{path}.py")
-        yield from _script(reader, found, arguments, words)
+        place = next((p for p in _places(path) if reader.text_of(p) is not None), f"{path}.py")
+        yield from _script(reader, place, arguments, words)
 
 
 def _places(path: str) -> tuple[str, ...]:

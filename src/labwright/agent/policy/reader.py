@@ -6,6 +6,7 @@ scripts of the project and those that the command itself writes. Where only runn
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ class Finding:
 class Reader:
     def __init__(self, project: Path) -> None:
         self.folder = project
-        self.words = Words(self._printed_by, self._shown_as_file)
+        self.words = Words(self._printed_by, self._shown_as_file, self._matching)
         self.aliases: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
         self.written: dict[Path, str] = {}  # by the command itself
@@ -210,6 +211,16 @@ class Reader:
         path = self.path(f"/dev/fd/{len(self.written)}")
         self.written[path] = self._printed_by(node)
         return str(path)
+
+    def _matching(self, pattern: str) -> list[str]:
+        """Names in the folder, as many as count."""
+        if UNKNOWN in pattern or pattern.startswith(("-", "/", "~")) or "**" in pattern:
+            return []
+        try:
+            found = self.folder.glob(pattern)
+            return sorted(str(path.relative_to(self.folder)) for path in itertools.islice(found, _MOST_TURNS))
+        except (ValueError, NotImplementedError, OSError):
+            return []  # no pattern of file names
 
     def path(self, name: str) -> Path:
         return Path(os.path.normpath(self.folder / os.path.expanduser(name)))

@@ -16,6 +16,7 @@ UNKNOWN = "\0"  # stands for what only running it would tell
 _LONGEST = 100_000
 _ALWAYS = {"IFS": " ", "HOME": os.path.expanduser("~"), "PWD": "."}
 _BRACES_FIRST = re.compile(r"((?:^|[;&|(\n])\s*)\{([^{}\s;]*,[^{}\s;]*)\}")
+_PATTERN = re.compile(r"(?<!\\)[*?]|\[.+\]")
 _DEFAULT = (":-", "-", ":=", "=")
 
 
@@ -38,12 +39,18 @@ def source(node: Node) -> str:
 
 
 class Words:
-    """Values of nodes, given variables and someone who knows what a `$(…)` prints."""
+    """Values of nodes, given variables and someone who knows files and what a `$(…)` prints."""
 
-    def __init__(self, printed_by: Callable[[Node], str], shown_as_file: Callable[[Node], str]) -> None:
+    def __init__(
+        self,
+        printed_by: Callable[[Node], str],
+        shown_as_file: Callable[[Node], str],
+        matching: Callable[[str], list[str]],
+    ) -> None:
         self.variables: dict[str, str] = dict(_ALWAYS)
         self._printed_by = printed_by
         self._shown_as_file = shown_as_file
+        self._matching = matching
 
     def of(self, node: Node) -> list[str]:
         """One node may be several words: what is not quoted is split, and braces are expanded."""
@@ -52,6 +59,8 @@ class Words:
             return braced[1].split(",")
         if _is_split(node) and UNKNOWN not in value:
             return value.split()
+        if node.type in ("word", "concatenation") and _PATTERN.search(source(node)):
+            return self._matching(value) or [value]
         return [value]
 
     def value(self, node: Node) -> str:
