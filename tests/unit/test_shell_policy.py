@@ -110,3 +110,10 @@ def test_it_says_why(project: Path) -> None:
 )
 def test_broken_and_endless_commands_are_read_to_an_end(command: str, project: Path) -> None:
     judge(command, project)
+
+
+@pytest.mark.parametrize(
+    "command", ["x=ab;" + "x=$x$x;" * 200 + "echo $x", "for a in 1 2 3 4 5 6 7 8; do " * 8 + "ls; " + "done; " * 8]
+)
+def test_what_goes_round_too_often_is_not_followed(command: str, project: Path) -> None:
+    assert "too often" in caught(command, project).why

@@ -91,12 +91,19 @@ def _env(reader: Reader, words: list[str], given: str | None) -> Findings:
     while rest and (rest[0].startswith("-") or _ASSIGNMENT.match(rest[0])):
         option = rest.pop(0)
         if option in ("-S", "--split-string") and rest:
-            rest = [*shlex.split(rest[0]), *rest[1:]]
+            rest = [*_split(rest[0]), *rest[1:]]
         elif option.startswith("-S"):
-            rest = [*shlex.split(option[2:]), *rest]
+            rest = [*_split(option[2:]), *rest]
         elif option in ("-u", "-C", "--unset", "--chdir"):
             rest = rest[1:]
     yield from reader.run(rest, given)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()  # a quote that is never closed
 
 
 def _launcher(reader: Reader, words: list[str]) -> Findings:

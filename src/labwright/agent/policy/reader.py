@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from labwright.agent.policy import calls
 from labwright.agent.policy.output import printed
-from labwright.agent.policy.words import UNKNOWN, Words, parse, source
+from labwright.agent.policy.words import UNKNOWN, TooMuch, Words, parse, source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST = 8
 _MOST_TURNS = 20  # of a loop
+_MOST_STEPS = 3000
 _LARGEST_SCRIPT = 1 << 20
 _LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 
@@ -45,6 +46,7 @@ class Reader:
         self.functions: dict[str, Node] = {}
         self.written: dict[Path, str] = {}  # by the command itself
         self._depth = 0
+        self._steps = 0
         self._is_all = True
 
     def read(self, text: str) -> Iterator[Finding]:
@@ -63,6 +65,9 @@ class Reader:
 
     def visit(self, node: Node, given: str | None = None) -> Iterator[Finding]:
         """`given` is what it reads on its input: None for nothing."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise TooMuch
         kind = node.type
         if kind == "command":
             yield from self._command(node, given)

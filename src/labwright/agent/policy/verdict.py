@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labwright.agent.policy.reader import Finding, Reader
-from labwright.agent.policy.words import UNKNOWN
+from labwright.agent.policy.words import UNKNOWN, TooMuch
 from labwright.domain.run import name_from
 
 _LEFT_OVER = re.compile(r"(?:\s*(?:&|;|\bdisown\b(?:\s+%?\w+)?))+\s*$")
@@ -36,7 +36,10 @@ class Verdict:
 def judge(command: str, project: Path) -> Verdict | None:
     """None for what is no run. Reads scripts of the project, and executes nothing."""
     reader = Reader(project)
-    found = next(reader.read(command), None)
+    try:
+        found = next(reader.read(command), None)
+    except (TooMuch, RecursionError):
+        found = reader.finding("It is too long, or goes round too often, to be read", [UNKNOWN])
     if found is None:
         return None
     text, folder = _as_run(command, found, project)

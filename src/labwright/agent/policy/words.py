@@ -20,6 +20,10 @@ _PATTERN = re.compile(r"(?<!\\)[*?]|\[.+\]")
 _DEFAULT = (":-", "-", ":=", "=")
 
 
+class TooMuch(Exception):
+    """It is too long, or goes round too often, to be read."""
+
+
 @functools.cache
 def _parser() -> Parser:
     import tree_sitter  # here, as most servers never talk
@@ -64,6 +68,12 @@ class Words:
         return [value]
 
     def value(self, node: Node) -> str:
+        found = self._value(node)
+        if len(found) > _LONGEST:
+            raise TooMuch
+        return found
+
+    def _value(self, node: Node) -> str:
         kind, text = node.type, source(node)
         if kind == "raw_string":
             return text[1:-1]
