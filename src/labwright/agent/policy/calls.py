@@ -8,9 +8,8 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from labwright.agent.policy import programs, pythons
+from labwright.agent.policy import programs, pythons, tasks
 from labwright.agent.policy.names import may_name_a_run, names_a_run
-from labwright.agent.policy.recipes import recipe
 from labwright.agent.policy.words import UNKNOWN
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
     program = os.path.basename(words[0])
     arguments = words[1:]
     if UNKNOWN in words[0]:
-        if not _only_asks(arguments):
+        if not programs.only_asks(arguments):
             yield reader.finding("Which program it starts can only be told by running it", words)
     elif handler := _HANDLERS.get(program):
         yield from handler(reader, words, given)
@@ -47,10 +46,6 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
         yield from _later(reader, words, given)
     else:
         yield from _file(reader, words, given)
-
-
-def _only_asks(arguments: list[str]) -> bool:
-    return bool(programs.ASKS & set(arguments))
 
 
 def _without_options(arguments: list[str], with_value: frozenset[str]) -> list[str]:
@@ -109,7 +104,7 @@ def _split(text: str) -> list[str]:
 def _launcher(reader: Reader, words: list[str]) -> Findings:
     program, *arguments = words
     verbs = programs.LAUNCHERS[os.path.basename(program)]
-    if _only_asks(arguments) or (not arguments and verbs):
+    if programs.only_asks(arguments) or (not arguments and verbs):
         return
     named = next((word for word in arguments if not word.startswith("-")), "")
     if not verbs or named in verbs:
@@ -163,7 +158,7 @@ def _script(reader: Reader, arguments: list[str], words: list[str]) -> Findings:
     elif text is None:
         if names_a_run(name) or may_name_a_run(name):
             yield reader.finding(f"{name} runs an experiment, by its name", words)
-    elif _only_asks(arguments[1:]):
+    elif programs.only_asks(arguments[1:]):
         return
     elif names_a_run(name):
         yield reader.finding(f"{name} runs an experiment, by its name", words)
@@ -247,37 +242,6 @@ def _git(reader: Reader, words: list[str], _given: str | None) -> Findings:
         yield from reader.run(words[3:])
 
 
-def _make(reader: Reader, words: list[str], _given: str | None) -> Findings:
-    program = "just" if os.path.basename(words[0]) == "just" else "make"
-    targets, named, folder, rest = [], None, reader.folder, words[1:]
-    if {"-n", "--dry-run", "--just-print", "--list", "-l", "-q", "-p"} & set(rest) or _only_asks(rest):
-        return
-    while rest:
-        word = rest.pop(0)
-        if word in ("-f", "--file") and rest:
-            named = rest.pop(0)
-        elif word in ("-C", "--directory", "-d") and rest:
-            folder = reader.path(rest.pop(0))
-        elif word.startswith("-") or _ASSIGNMENT.match(word):
-            continue
-        else:
-            targets.append(word)
-    yield from _targets(reader, words, recipe(program, folder, named, targets), targets)
-
-
-def _targets(reader: Reader, words: list[str], text: str | None, targets: list[str]) -> Findings:
-    if by_name := next((target for target in targets if names_a_run(target)), None):
-        yield reader.finding(f"The target {by_name} runs an experiment, by its name", words)
-    elif text:
-        for found in reader.read(text):
-            yield reader.finding(f"Its recipe does: {found.why.rstrip('.')}", words)
-
-
-def _task_runner(reader: Reader, words: list[str], _given: str | None) -> Findings:
-    """npm, task, invoke, tox and the like: by the names of what they are told to run."""
-    yield from _targets(reader, words, None, [word for word in words[1:] if not word.startswith("-")])
-
-
 def _interpreter(reader: Reader, words: list[str]) -> Findings:
     """Of other languages only what they hand to a shell."""
     text = " ".join(words[1:])
@@ -323,7 +287,7 @@ def _file(reader: Reader, words: list[str], given: str | None) -> Findings:
         yield from _script(reader, words, words)
     elif name.endswith(".py"):
         yield from pythons.judge(reader, ["python", *words], given)
-    elif names_a_run(name) and not _only_asks(words[1:]):
+    elif names_a_run(name) and not programs.only_asks(words[1:]):
         yield reader.finding(f"{name} trains or evaluates, by its name", words)
 
 
@@ -338,8 +302,8 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     "xargs": _xargs,
     **dict.fromkeys(("parallel", "sem"), _parallel),
     **dict.fromkeys(("find", "fd"), _find),
-    **dict.fromkeys(("make", "gmake", "just"), _make),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), _task_runner),
+    **dict.fromkeys(("make", "gmake", "just"), tasks.make),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), tasks.by_name),
     "git": _git,
     **dict.fromkeys(("jupyter", "jupyter-nbconvert"), _jupyter),
     **dict.fromkeys(("tee", "cp", "mv", "ln"), _writes),

@@ -108,3 +108,8 @@ HARMLESS_MODULES = word_set(
 INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
 LATER = frozenset({"at", "batch", "tmux", "screen", "byobu", "zellij", "crontab", "script", "expect", "su", "runuser"})
 ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "--helpfull", "-help"})
+
+
+def only_asks(arguments: list[str]) -> bool:
+    """For help, or for a version."""
+    return bool(ASKS & set(arguments))

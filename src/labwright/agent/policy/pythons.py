@@ -47,7 +47,7 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
 
 
 def _script(reader: Reader, name: str, arguments: list[str], words: list[str]) -> Findings:
-    if programs.ASKS & set(arguments):
+    if programs.only_asks(arguments):
         return
     text = reader.text_of(name) or reader.text_of(f"{name}/__main__.py")
     if UNKNOWN in name or text == UNKNOWN:
@@ -65,7 +65,7 @@ def _script(reader: Reader, name: str, arguments: list[str], words: list[str]) -
 
 def _module(reader: Reader, rest: list[str], words: list[str], given: str | None) -> Findings:
     name, *arguments = rest or [""]
-    if programs.ASKS & set(arguments):
+    if programs.only_asks(arguments):
         return
     if name in programs.LAUNCHER_MODULES:
         yield reader.finding(f"{name} starts a job", words)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 _FILES = {"make": ("GNUmakefile", "makefile", "Makefile"), "just": ("justfile", "Justfile", ".justfile")}
 _TARGET = re.compile(r"^([\w./%-]+(?:\s+[\w./%-]+)*)\s*(?:[\w=\"' ]*)?:(?![=:])\s*([^#=]*)")
 _VARIABLE = re.compile(r"^(\w+)\s*[:?]?=\s*(.*)$")
 _USE = re.compile(r"\$[({](\w+)[)}]")
-_LARGEST = 1 << 20
 
 
-def recipe(program: str, folder: Path, named: str | None, targets: Sequence[str]) -> str | None:
+def recipe(
+    program: str, text_of: Callable[[str], str | None], folder: Path, named: str | None, targets: Sequence[str]
+) -> str | None:
     """The lines that would run, as shell; None where there is no such file."""
     names = (named,) if named else _FILES[program]
-    found = next((folder / name for name in names if (folder / name).is_file()), None)
-    if found is None or found.stat().st_size > _LARGEST:
+    text = next((text for name in names if (text := text_of(str(folder / name))) is not None), None)
+    if text is None:
         return None
-    rules, variables = _read(found.read_text(errors="replace"))
+    rules, variables = _read(text)
     wanted = list(targets) or list(rules)[:1]
     return "\n".join(_filled(line, variables) for line in _lines(wanted, rules, set()))
 
