@@ -125,7 +125,7 @@ def _sort(text: str) -> str:
     return text
 
 
-@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
+@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)])
 def get_run(run_id: str, request: Request) -> Response:
     """By id; the beginning of an id, a name or `last` work too."""
     lab = lab_of(request)
