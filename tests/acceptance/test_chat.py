@@ -182,6 +182,37 @@ def test_memories_of_agents_are_proposals(lab: LiveServer) -> None:
     assert lab.call("DELETE", f"/memories/{proposed['id']}").status == 204
 
 
+def test_an_agents_token_hears_nothing_of_conversations(lab: LiveServer) -> None:
+    lab.post("/runs", {"command": "true", "name": "held"})
+    (asked,) = [piece for piece in chat_until_asked(lab, "stop held") if piece["kind"] == "approval"]
+    agent = mint(lab.token, Scope.AGENT, "outside", 600)
+    kinds = {event["type"] for event in lab.call("GET", "/events?limit=5000", token=agent).json}
+    assert "run.created" in kinds
+    assert not {kind for kind in kinds if kind.startswith(("session.", "approval.", "memory."))}
+    assert lab.call("GET", "/events?types=approval.asked,session.created", token=agent).json == []
+    assert asked["data"]["question"] in str(lab.get("/events?types=approval.asked"))
+    last = lab.post("/runs", {"command": "true", "name": "after-it"})["id"]
+    assert asked["data"]["question"] not in streamed_until(lab, "/events/stream?after=0", agent, last)
+    lab.post(f"/approvals/{asked['data']['id']}/respond", {"approved": False})
+
+
+def streamed_until(server: LiveServer, path: str, token: str, word: str) -> str:
+    seen = ""
+    with urlopen(Request(f"{server.url}{path}", headers={"X-Auth-Token": token}), timeout=20) as stream:
+        while word not in seen:
+            seen += stream.readline().decode()
+    return seen
+
+
+def chat_until_asked(server: LiveServer, message: str) -> list[Json]:
+    session = server.post("/sessions", {})["id"]
+    talker = threading.Thread(target=_until_broken, args=(server, session, [], message), daemon=True)
+    talker.start()
+    wait_until(lambda: status_of(server, session) == "asking", "it to ask")
+    found: list[Json] = server.get(f"/sessions/{session}/pieces")
+    return found
+
+
 # Over a provider's wire
 
 
@@ -223,9 +254,11 @@ def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_serve
     assert [piece["kind"] for piece in after].count("user") == 1
 
 
-def _until_broken(server: LiveServer, session: str, broken: list[BaseException]) -> None:
+def _until_broken(
+    server: LiveServer, session: str, broken: list[BaseException], message: str = "Tell me a story"
+) -> None:
     try:
-        chat(server, "Tell me a story", session)
+        chat(server, message, session)
     except (OSError, HTTPException) as error:
         broken.append(error)
 

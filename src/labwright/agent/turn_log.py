@@ -9,7 +9,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import Approval
 from labwright.domain.clock import now
-from labwright.domain.event import Hint
+from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import APPROVAL, new_id
 from labwright.domain.session import EndReason, Piece, PieceKind, Session, SessionStatus, Wait
 from labwright.store import approvals, sessions
@@ -49,7 +49,7 @@ class TurnLog:
                 raise TurnOver
             after = sessions.append(tx, before.evolve(updated_at=now(), **facts), pieces)
             sessions.change(tx, before, after, str(self.actor))
-        self.lab.publish_hint(Hint("chat", session_id=self.session_id))
+        self.lab.publish_hint(Hint(CHAT_HINT, session_id=self.session_id))
         return after
 
     def end(self, why: EndReason, *before: NewPiece, wait: Wait | None = None, **data: Any) -> None:
@@ -76,7 +76,7 @@ class TurnLog:
             asking = before.evolve(status=SessionStatus.ASKING, updated_at=now())
             asking = sessions.append(tx, asking, [(PieceKind.APPROVAL, approval.to_dict())])
             sessions.change(tx, before, asking, str(self.actor))
-        self.lab.publish_hint(Hint("chat", session_id=self.session_id))
+        self.lab.publish_hint(Hint(CHAT_HINT, session_id=self.session_id))
 
 
 def of_turn(pieces: Sequence[Piece], turn: int) -> list[Piece]:

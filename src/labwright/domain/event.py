@@ -40,6 +40,11 @@ class EventType(StrEnum):
     GC_DONE = "gc.done"
 
 
+# What people say to their assistants, and are asked by them: not for agents, which have no way into conversations.
+OF_CONVERSATIONS = frozenset(kind for kind in EventType if kind.startswith(("session.", "approval.", "memory.")))
+CHAT_HINT = "chat"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     type: EventType
