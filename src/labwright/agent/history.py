@@ -14,6 +14,7 @@ from labwright.agent.evidence.numbers import ID
 from labwright.domain.session import Piece, PieceKind
 from labwright.llm.chat import Message, ToolCall
 
+OURS = "[Labwright]"  # what the server says in a conversation
 _GIST = 300
 _IDS = 40
 _NOT_DONE = json.dumps({"refused": "not carried out: the turn was stopped before", "hint": ""})
@@ -41,7 +42,7 @@ def messages(pieces: Sequence[Piece], most: int) -> tuple[Message, ...]:
     kept: list[Message] = []
     numbers = sorted(turns, reverse=True)
     for place, number in enumerate(numbers):
-        told = _turn(turns[number])
+        told = _turn(turns[number], _mode(turns.get(number - 1, [])))
         if place and _length(kept) + _length(told) > most:
             older = [turns[n] for n in sorted(numbers[place:])]
             return (Message(role="user", text=_summary(older, most // 3)), *_shortened(kept, most))
@@ -49,12 +50,17 @@ def messages(pieces: Sequence[Piece], most: int) -> tuple[Message, ...]:
     return tuple(_shortened(kept, most))
 
 
-def _turn(pieces: Sequence[Piece]) -> list[Message]:
+def _mode(pieces: Sequence[Piece]) -> str:
+    return next((str(p.data["mode"]) for p in pieces if "mode" in p.data), "")
+
+
+def _turn(pieces: Sequence[Piece], mode_before: str) -> list[Message]:
+    """A mode that was switched is said where it was, so that earlier turns are no example for this one."""
     told: list[Message] = []
     results = {p.data["call_id"]: p.data["text"] for p in pieces if p.kind is PieceKind.RESULT}
     for piece in pieces:
         if piece.kind is PieceKind.USER:
-            told.append(Message(role="user", text=_said(piece.data)))
+            told.append(Message(role="user", text=_said(piece.data, mode_before)))
         elif piece.kind is PieceKind.WAKE:
             told.append(Message(role="user", text=_woken(piece.data)))
         elif piece.kind is PieceKind.MESSAGE and (
@@ -63,15 +69,18 @@ def _turn(pieces: Sequence[Piece]) -> list[Message]:
             calls = calls_of(piece)
             told.append(Message(role="assistant", text=piece.data["text"], calls=tuple(calls)))
             told += [Message(role="tool", text=results.get(c.id, _NOT_DONE), call_id=c.id) for c in calls]
+        elif piece.kind is PieceKind.NOTICE and "to_model" in piece.data:
+            told.append(Message(role="user", text=f"{OURS} {piece.data['to_model']}"))
     return told
 
 
-def _said(data: dict[str, Any]) -> str:
+def _said(data: dict[str, Any], mode_before: str) -> str:
     known = [f"[{one['mention']} is {one['text']}]" for one in data["mentions"]]
-    return "\n".join([data["text"], *known])
+    switched = [f"{OURS} From here on this is {data['mode']} mode."] if mode_before not in ("", data["mode"]) else []
+    return "\n".join([data["text"], *known, *switched])
 
 
-WOKEN = "[Labwright] What you waited for has happened: "
+WOKEN = f"{OURS} What you waited for has happened: "
 
 
 def _woken(data: dict[str, Any]) -> str:

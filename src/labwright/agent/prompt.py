@@ -6,7 +6,7 @@ The skill is written for assistants with a shell; a conversation has tools inste
 from __future__ import annotations
 
 from labwright.compute.lab import Lab
-from labwright.domain.session import Mode, Session
+from labwright.domain.session import Mode
 from labwright.services import skills
 from labwright.services.skill_values import Asker
 from labwright.store import memories
@@ -33,10 +33,10 @@ _NO_CALLS = "(your tools take their place)"
 _GIVEN = {"server_url": "SERVER", "auth_token": "", "auth_header": "", "api_catalog": _NO_CALLS}
 
 
-def system_prompt(lab: Lab, session: Session, goal: str) -> str:
+def system_prompt(lab: Lab, session_id: str, mode: Mode, goal: str) -> str:
     """`goal`: what the person said last."""
-    planning = [_PLANNING] if session.mode is Mode.PLAN else []
-    parts = [_HERE, *planning, _skill(lab, _SKILLS[session.mode], goal), _remembered(lab, session)]
+    planning = [_PLANNING] if mode is Mode.PLAN else []
+    parts = [_HERE, *planning, _skill(lab, _SKILLS[mode], goal), _remembered(lab, session_id)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -49,7 +49,7 @@ def _skill(lab: Lab, name: str, goal: str) -> str:
     return text
 
 
-def _remembered(lab: Lab, session: Session) -> str:
-    found = memories.for_session(lab.db.reader(), session.id, _MEMORIES)
+def _remembered(lab: Lab, session_id: str) -> str:
+    found = memories.for_session(lab.db.reader(), session_id, _MEMORIES)
     lines = [f"- {memory.text[:_MEMORY_LENGTH]}" for memory in found]
     return "\n".join(["Remembered from earlier:", *lines]) if lines else ""

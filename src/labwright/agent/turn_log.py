@@ -35,6 +35,9 @@ class TurnLog:
         """Of the whole conversation, without the parts of answers."""
         return sessions.whole_pieces(self.lab.db.reader(), self.session_id)
 
+    def own_pieces(self) -> list[Piece]:
+        return of_turn(self.pieces(), self.turn)
+
     def has_loose_text(self) -> bool:
         """Whether the log ends in parts of an answer that never became whole."""
         session = self.session

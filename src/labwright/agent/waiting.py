@@ -27,7 +27,7 @@ def wake(lab: Lab, seen: Session) -> None:
         left = tuple(wait for wait in before.waits if wait not in done)
         begun = before.begin_turn(now()).evolve(waits=left)
         news = [{"note": wait.note, "happened": what} for wait, what in done.items()]
-        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news})])
+        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news, "mode": begun.mode})])
         sessions.change(tx, before, begun, str(SYSTEM))
     lab.publish_hint(Hint(CHAT_HINT, session_id=seen.id))
 

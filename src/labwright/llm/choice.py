@@ -39,9 +39,7 @@ def load_choice(project: Path, settings: Settings, environ: Mapping[str, str] = 
         return {}
     wanted = {Tier.CHEAP: "model_cheap", Tier.DEFAULT: "model", Tier.HEAVY: "model_heavy"}
     chosen = {tier: setting if getattr(settings, setting) else "model" for tier, setting in wanted.items()}
-    return {
-        tier: _target(setting, getattr(settings, setting), endpoints, prices) for tier, setting in chosen.items()
-    }
+    return {tier: _target(setting, getattr(settings, setting), endpoints, prices) for tier, setting in chosen.items()}
 
 
 def _refuse_tier_alone(settings: Settings) -> None:

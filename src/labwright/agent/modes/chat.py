@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labwright.agent.tools import TOOLS
+from labwright.agent.tools.questions import ASK_USER
 from labwright.agent.tools.tool import Tool
 from labwright.domain.session import Mode
-
-_KEEPS_A_PLAN = "save_plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +15,5 @@ class ChatMode:
     tools: dict[str, Tool]
 
 
-CHAT_MODES = {
-    Mode.AGENT: ChatMode(TOOLS),
-    Mode.PLAN: ChatMode({name: tool for name, tool in TOOLS.items() if not tool.writes or name == _KEEPS_A_PLAN}),
-}
+_PLANNING = {name: tool for name, tool in TOOLS.items() if tool.plans or not tool.writes}
+CHAT_MODES = {Mode.AGENT: ChatMode(TOOLS), Mode.PLAN: ChatMode({**_PLANNING, ASK_USER.name: ASK_USER})}
