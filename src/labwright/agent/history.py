@@ -76,7 +76,8 @@ def _turn(pieces: Sequence[Piece], mode_before: str) -> list[Message]:
 
 def _said(data: dict[str, Any], mode_before: str) -> str:
     known = [f"[{one['mention']} is {one['text']}]" for one in data["mentions"]]
-    switched = [f"{OURS} From here on this is {data['mode']} mode."] if mode_before not in ("", data["mode"]) else []
+    mode = data.get("mode", mode_before)
+    switched = [f"{OURS} From here on this is {mode} mode."] if mode_before not in ("", mode) else []
     return "\n".join([data["text"], *known, *switched])
 
 

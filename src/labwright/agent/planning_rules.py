@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from labwright.agent.tools.questions import MOST_QUESTIONS
 from labwright.domain.session import EndReason, Mode, Piece, PieceKind
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$", re.DOTALL | re.MULTILINE)
 _QUESTION = re.compile(r"\?+(?=[\s*_\"'”’)\]]|$)")
 TOO_MANY = (
     f"You have asked more than {MOST_QUESTIONS} questions, and the user is not asked again. Make and save the plan now "
