@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+import labwright
 from labwright.agent import sessions
+from labwright.agent.instead_of_calls import NEEDED_BY_NOBODY, TOOL_FOR, tools_for_calls
 from labwright.agent.modes.chat import CHAT_MODES
 from labwright.agent.planning_rules import questions_left, with_saved_line
 from labwright.agent.tools import TOOLS
@@ -232,3 +235,15 @@ def test_planning_has_only_tools_that_read_ask_or_keep_a_plan() -> None:
     writing = {name for name, tool in CHAT_MODES[Mode.PLAN].tools.items() if tool.writes}
     assert writing == {"save_plan", "plan_goal", "compile_plan"}
     assert {name for name, tool in TOOLS.items() if not tool.writes} < CHAT_MODES[Mode.PLAN].tools.keys()
+
+
+@pytest.mark.parametrize("skill", ["agent-mode", "plan-mode"])
+def test_every_call_that_a_skill_shows_has_a_tool_in_its_place(skill: str) -> None:
+    text = (Path(labwright.__file__).parent / f"skills/builtin/{skill}/SKILL.md").read_text()
+    calls = re.findall(r"(?:-X )?\b(GET|POST|PUT|PATCH|DELETE) \"?(?:\{\{server_url\}\})?(/[\w/{}<>_-]+)", text)
+    calls += [("GET", path) for path in re.findall(r"curl -sf \{\{server_url\}\}(/\S+)", text)]
+    shown = {f"{method} {path.replace('<', '{').replace('>', '}')}" for method, path in calls}
+    assert len(shown) > 6
+    assert shown - TOOL_FOR.keys() - set(NEEDED_BY_NOBODY) == set()
+    assert set(TOOL_FOR.values()) <= TOOLS.keys()
+    assert "start_run" not in tools_for_calls(CHAT_MODES[Mode.PLAN].tools)

@@ -9,9 +9,10 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from labwright.agent.history import OURS, WOKEN
+from labwright.agent.history import WOKEN
 from labwright.agent.offline_planning import NEEDS_INPUT, planned, still_missing
 from labwright.agent.offline_rules import ABOUT, PLANNING_RULES, RULES, Reply, Results, woken
+from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage
 from labwright.llm.offline import NAME

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from labwright.agent.answer import Answer, Pen
 from labwright.agent.carry_out import action_of, carry_out, ended_with
 from labwright.agent.chats import Chats
+from labwright.agent.compaction import compacted
 from labwright.agent.evidence.review import review
 from labwright.agent.history import messages, open_call
 from labwright.agent.modes.chat import CHAT_MODES
@@ -85,16 +86,12 @@ class Turn:
         return await self._ask(pieces, own)
 
     async def _ask(self, pieces: Sequence[Piece], own: Sequence[Piece]) -> bool:
-        request = ChatRequest(
-            system=await asyncio.to_thread(
-                system_prompt, self._lab, self._log.session_id, self._mode, _last_said(pieces)
-            ),
-            messages=messages(pieces, self._lab.settings.agent_history_chars),
-            tools=tuple(tool.spec for tool in self._tools.values()),
-        )
         self._log.write()  # where nothing can be written no model is asked: its answer would be lost
         try:
-            answer = await self._answer(request, own)
+            if summary := await compacted(pieces, self._most, self._chats.chat(self._log.session_id)):
+                self._log.write(summary)
+                return True
+            answer = await self._answer(await self._request(pieces), own)
         except BudgetReached as reached:
             return self._budget(reached, own)
         answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
@@ -108,6 +105,18 @@ class Turn:
             return self._refuse_questions(written, own)
         self._log.end(EndReason.DONE, written, cut=answer.why == "length")
         return False
+
+    async def _request(self, pieces: Sequence[Piece]) -> ChatRequest:
+        said = _last_said(pieces)
+        return ChatRequest(
+            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session_id, self._mode, said),
+            messages=messages(pieces, self._most),
+            tools=tuple(tool.spec for tool in self._tools.values()),
+        )
+
+    @property
+    def _most(self) -> int:
+        return self._lab.settings.agent_history_chars
 
     def _refuse_questions(self, written: NewPiece, own: Sequence[Piece]) -> bool:
         """The model is told to go on without; one that does not listen has had its turn."""

@@ -79,6 +79,9 @@ class ChatScreen:
             seconds = f" ({data['seconds']:.1f} s)" if data["seconds"] else ""
             self._line(f"· {data['node']} {data['status']}{seconds}", "dim")
 
+    def _summary(self, data: Json) -> None:
+        self._line(f"· the first {data['through']} turns are summed up for the model", "dim")
+
     def _approval(self, data: Json) -> None:
         if data["status"] == "pending":
             self._line(f"? {one_line(data['question'])}", "amber")

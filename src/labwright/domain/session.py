@@ -34,6 +34,7 @@ class PieceKind(StrEnum):
     APPROVAL = "approval"  # a person is asked, or has answered
     PLAN = "plan"  # how far the making of a plan is
     MESSAGE = "message"  # an answer of the model, whole, with what is wrong with its numbers
+    SUMMARY = "summary"  # of older turns, for the model; the log itself stays whole
     NOTICE = "notice"  # something worth knowing, in words
     END = "end"  # of a turn, and why
 
