@@ -170,6 +170,20 @@ def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer
         assert (status == 403) == ((method, path) in PERSON_ONLY), (method, path, status)
 
 
+def test_a_token_for_an_answer_answers_its_own_question_and_does_nothing_else(lab: LiveServer) -> None:
+    own = token_of(lab, Scope.ANSWER, "ask-0123456789")
+    for method, path in routes(lab):
+        mine = filled(path.replace("{approval_id}", "ask-0123456789"))
+        body = {} if method in ("POST", "PATCH", "PUT") else None
+        status = lab.call(method, mine, body, token=own).status
+        assert (status != 403) == (path == "/approvals/{approval_id}/respond"), (method, path, status)
+    answer = {"approved": True}
+    assert lab.call("POST", "/approvals/ask-0123456780/respond", answer, token=own).status == 403
+    assert lab.call("POST", "/approvals/ask-0123456789/respond", answer, token=own).status == 404
+    old = token_of(lab, Scope.ANSWER, "ask-0123456789", ttl=-1)
+    assert lab.call("POST", "/approvals/ask-0123456789/respond", answer, token=old).status == 401
+
+
 def test_an_agent_that_detects_leaves_what_a_person_set_by_hand(lab: LiveServer) -> None:
     lab.post("/cluster", {"type": "cpu_only", "max_parallel": 9})
     for body in (None, {"preferred_type": "cpu_only"}):

@@ -11,6 +11,7 @@ class Scope(StrEnum):
     VIEWER = "viewer"
     AGENT = "agent"
     RUN = "run"
+    ANSWER = "answer"  # answers one question that an agent asked, and does nothing else
     SYSTEM = "system"
 
 
