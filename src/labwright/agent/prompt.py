@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from labwright.agent.instead_of_calls import tools_for_calls
 from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.suggestions import SKILL as ACCEPTED_SKILL
 from labwright.compute.lab import Lab
+from labwright.domain.errors import NotFound
 from labwright.domain.session import Mode
 from labwright.services import skills
 from labwright.services.skill_values import Asker
@@ -15,6 +17,7 @@ from labwright.store import memories
 
 _MEMORIES = 20
 _MEMORY_LENGTH = 500
+_LONGEST_ACCEPTED = 8000
 _SKILLS = {Mode.AGENT: "agent-mode", Mode.PLAN: "plan-mode"}
 
 _HERE = """\
@@ -50,6 +53,7 @@ def system_prompt(lab: Lab, session_id: str, mode: Mode, goal: str) -> str:
         tools_for_calls(CHAT_MODES[mode].tools),
         *planning,
         _skill(lab, _SKILLS[mode], goal),
+        _accepted(lab),
         _remembered(lab, session_id),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -62,6 +66,15 @@ def _skill(lab: Lab, name: str, goal: str) -> str:
     known = skills.get(lab, name)["variables"]
     text: str = skills.render(lab, name, {name: given[name] for name in known if name in given}, nobody)["text"]
     return text
+
+
+def _accepted(lab: Lab) -> str:
+    """What earlier conversations suggested, and a person accepted."""
+    try:
+        text: str = skills.get(lab, ACCEPTED_SKILL)["text"]
+    except NotFound:
+        return ""
+    return text[:_LONGEST_ACCEPTED]
 
 
 def _remembered(lab: Lab, session_id: str) -> str:

@@ -21,12 +21,14 @@ from labwright.agent.modes.chat import CHAT_MODES
 from labwright.agent.plan_progress import follow_plan
 from labwright.agent.planning_rules import TOO_MANY, asks_too_much, mode_of, saved_plan, with_saved_line
 from labwright.agent.prompt import system_prompt
+from labwright.agent.reflection import PREFIX, new_suggestions, reflected
 from labwright.agent.tools.tool import Compiling, EndsTurn, NeedsApproval, Tool
 from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
 from labwright.compute.lab import Lab
 from labwright.domain.approval import ApprovalStatus
 from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session
+from labwright.domain.suggestion import Suggestion
 from labwright.llm.chat import ChatRequest, ToolCall
 from labwright.llm.ledger import BudgetReached
 from labwright.store.sessions import NewPiece
@@ -91,7 +93,8 @@ class Turn:
             if summary := await compacted(pieces, self._most, self._chats.chat(self._log.session_id)):
                 self._log.write(summary)
                 return True
-            answer = await self._answer(await self._request(pieces), own)
+            suggested = reflected(pieces, own) if self._mode is Mode.AGENT else None
+            answer = await self._answer(await self._request(pieces), own, suggested)
         except BudgetReached as reached:
             return self._budget(reached, own)
         answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
@@ -103,7 +106,8 @@ class Turn:
             return True
         if self._mode is Mode.PLAN and asks_too_much(answer.text, pieces, own):
             return self._refuse_questions(written, own)
-        self._log.end(EndReason.DONE, written, cut=answer.why == "length")
+        suggestions = new_suggestions(answer.text, pieces, suggested)
+        self._log.end(EndReason.DONE, written, *suggestions, cut=answer.why == "length")
         return False
 
     async def _request(self, pieces: Sequence[Piece]) -> ChatRequest:
@@ -130,14 +134,21 @@ class Turn:
         self._log.write(written, (PieceKind.NOTICE, {"text": _TOLD_TO_GO_ON, "to_model": TOO_MANY}))
         return True
 
-    async def _answer(self, request: ChatRequest, own: Sequence[Piece]) -> Answer:
+    async def _answer(self, request: ChatRequest, own: Sequence[Piece], suggested: Suggestion | None) -> Answer:
         pen = Pen(self._log)
         async with aclosing(self._chats.chat(self._log.session_id).stream(request)) as stream:
             async for piece in stream:
                 pen.take(piece)
-        if (plan_id := saved_plan(own)) and self._mode is Mode.PLAN and not pen.calls:
-            pen.add(with_saved_line("".join(pen.text), plan_id))
+        if not pen.calls:
+            self._add_last_words(pen, own, suggested)
         return pen.done()
+
+    def _add_last_words(self, pen: Pen, own: Sequence[Piece], suggested: Suggestion | None) -> None:
+        """Of ours, behind those of the model that end the turn."""
+        if suggested:
+            pen.add(f"\n\n{PREFIX}: {suggested.text}")
+        if (plan_id := saved_plan(own)) and self._mode is Mode.PLAN:
+            pen.add(with_saved_line("".join(pen.text), plan_id))
 
     def _budget(self, reached: BudgetReached, own: Sequence[Piece]) -> bool:
         """Asked for once; granted, it goes on with as much again."""

@@ -51,6 +51,7 @@ class TurnLog:
             if before.turn != self.turn or before.status is not SessionStatus.WORKING:
                 raise TurnOver
             after = sessions.append(tx, before.evolve(updated_at=now(), **facts), pieces)
+            sessions.tell_of_suggestions(tx, before, pieces, str(self.actor))
             sessions.change(tx, before, after, str(self.actor))
         self.lab.publish_hint(Hint(CHAT_HINT, session_id=self.session_id))
         return after

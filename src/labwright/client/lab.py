@@ -262,6 +262,16 @@ class LabClient:
     def answer_approval(self, approval_id: str, *, approved: bool, reason: str) -> Json:
         return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
 
+    def suggestions(self, session_id: str | None, status: str | None) -> list[Json]:
+        found: list[Json] = self._answer("GET", "/suggestions", session_id=session_id, status=status).json
+        return found
+
+    def accept_suggestion(self, suggestion_id: str, into: str, name: str | None) -> Json:
+        return self._post(f"/suggestions/{part(suggestion_id)}/accept", {"into": into, "name": name})
+
+    def dismiss_suggestion(self, suggestion_id: str) -> Json:
+        return self._post(f"/suggestions/{part(suggestion_id)}/dismiss")
+
     def memories(self) -> list[Json]:
         return list(self._all("/memories"))
 

@@ -35,6 +35,7 @@ class PieceKind(StrEnum):
     PLAN = "plan"  # how far the making of a plan is
     MESSAGE = "message"  # an answer of the model, whole, with what is wrong with its numbers
     SUMMARY = "summary"  # of older turns, for the model; the log itself stays whole
+    SUGGESTION = "suggestion"  # how the work could go better, and what became of that
     NOTICE = "notice"  # something worth knowing, in words
     END = "end"  # of a turn, and why
 
