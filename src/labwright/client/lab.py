@@ -226,8 +226,9 @@ class LabClient:
     def delete_plan(self, plan_id: str) -> None:
         self.connection.request("DELETE", f"/plans/{part(plan_id)}")
 
-    def render_skill(self, name: str, variables: dict[str, str]) -> Json:
-        return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables})
+    def render_skill(self, name: str, variables: dict[str, str], shell: str | None = None) -> Json:
+        """`shell`: whether its commands will run here (`local`) or elsewhere (`remote`)."""
+        return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables, "shell": shell})
 
     def alerts(self, status: str | None, limit: int | None = None) -> list[Json]:
         return self._newest("/alerts", limit, status=status)
