@@ -17,6 +17,7 @@ from labwright.server.stream import Wanted, event_dict, frame
 from labwright.store import events
 
 router = APIRouter(prefix="/events", tags=["events"])
+_HEAR_CONVERSATIONS = frozenset({Scope.PERSON, Scope.VIEWER})
 Types = Annotated[str | None, Query(description="only these, comma-separated")]
 
 
@@ -46,7 +47,7 @@ async def stream_events(
     """Server-sent events. Without `after` or `Last-Event-ID` it begins now; `reset` tells of a restored database."""
     hub, lab = hub_of(request), lab_of(request)
     actor = actor_of(request)
-    wanted = Wanted(topics, _heard(types, actor), run_id, conversations=actor.scope is not Scope.AGENT)
+    wanted = Wanted(topics, _heard(types, actor), run_id, conversations=actor.scope in _HEAR_CONVERSATIONS)
     newest = events.last_seq(lab.db.reader())
     epoch, _, position = (last_event_id or "").partition(":")
     known = position.isdecimal() and epoch == lab.db.epoch and int(position) <= newest
@@ -67,6 +68,6 @@ def _heard(types: str | None, actor: Actor) -> frozenset[str] | None:
     for name in names or ():
         if name not in set(EventType):
             raise Invalid(f"{name!r} is not a type of event.", hint=f"Choose: {', '.join(EventType)}.")
-    if actor.scope is Scope.AGENT:
-        return (names or frozenset(EventType)) - OF_CONVERSATIONS
-    return names
+    if actor.scope in _HEAR_CONVERSATIONS:
+        return names
+    return (names or frozenset(EventType)) - OF_CONVERSATIONS
