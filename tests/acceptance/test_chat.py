@@ -379,3 +379,15 @@ def test_an_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
     wait_until(lambda: lab.run(run["id"])["status"] == "stopped", "the run to be stopped")
     wait_until(lambda: status_of(lab, asked["session_id"]) == "idle", "the turn to end")
     assert labwright(lab, "approvals", "answer", asked["id"], "deny").returncode == 1
+
+
+def test_a_suggestion_is_accepted_on_the_command_line(lab: LiveServer) -> None:
+    session = chat(lab, "run echo train --lr 0.1")[0]["session_id"]
+    told = [text_of(chat(lab, f"run echo train --lr {lr}", session)) for lr in (0.2, 0.3)]
+    assert "💡 Workflow Improvement: `echo train` was started several times" in told[1]
+    (found,) = json.loads(labwright(lab, "sessions", "suggestions", "--session", session, "--json").stdout)
+    accepted = labwright(lab, "sessions", "accept", found["id"], "--template", "lr.yaml")
+    assert (accepted.returncode, "accepted into templates/lr.yaml" in accepted.stdout) == (0, True), accepted.stderr
+    assert "lr: [0.1, 0.2, 0.3]" in (lab.project / "templates/lr.yaml").read_text()
+    assert labwright(lab, "sessions", "dismiss", found["id"]).returncode == 1
+    assert found["id"] not in labwright(lab, "sessions", "suggestions").stdout
