@@ -86,6 +86,16 @@ def terminate(process: ProcessIdentity) -> bool:
         os.close(handle)
 
 
+def user_name() -> str:
+    """Whose process this is; a number where the system has no name for it, as in many containers."""
+    import getpass  # few need it, and every sidecar starts with this module
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 @functools.cache
 def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:
@@ -96,6 +106,12 @@ def start_time(pid: int) -> int | None:
     """Clock ticks since boot, or None once the process has ended (a zombie has ended too)."""
     fields = _stat_fields(pid)
     return None if fields is None or fields[0] in ("Z", "X") else int(fields[19])
+
+
+def state_of(pid: int) -> str | None:
+    """The kernel's letter; none once it is gone."""
+    fields = _stat_fields(pid)
+    return None if fields is None else fields[0]
 
 
 def parent_of(pid: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,9 @@ class Done:
     evidence: int  # how many pieces the session has now
 
 
-def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece]) -> Done:
+def carry_out(
+    log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece], over: threading.Event
+) -> Done:
     """What goes wrong is an answer too. `NeedsApproval`, `EndsTurn` and `Compiling` are the turn's business."""
     session = log.session
     approval = _answered(own, call)
@@ -43,6 +46,7 @@ def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: in
         asked_at=_last_message(own).time,
         known=evidence_in(p.data for p in pieces if p.kind is PieceKind.EVIDENCE),
         questions_left=questions_left(pieces),
+        over=over,
     )
     tool = tools.get(call.name)
     try:

@@ -10,6 +10,7 @@ class Scope(StrEnum):
     PERSON = "person"
     VIEWER = "viewer"
     AGENT = "agent"
+    PLANNER = "planner"  # an agent that plans: reads, detects, saves plans
     RUN = "run"
     ANSWER = "answer"  # answers one question that an agent asked, and does nothing else
     SYSTEM = "system"

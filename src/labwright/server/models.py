@@ -126,6 +126,7 @@ class ExternalRunIn(In):
     start_time: int = Field(ge=0, le=BIG, description="clock ticks since boot, field 22 of /proc/PID/stat")
     boot_id: Annotated[Text, Field(max_length=100)]
     host: Annotated[Text, Field(max_length=300)]
+    answer_by: float | None = Field(None, description="Unix time after which nobody waits: then no run is made")
 
 
 class ImportIn(In):
@@ -200,6 +201,7 @@ class SweepIn(RunSettings):
     early_stop: EarlyStopIn | None = None
     budget: BudgetIn | None = None
     sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same one draws the same configurations")
+    again: bool = Field(False, description="also if another sweep has all of these runs already")
 
 
 class SweepExtension(In):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from labwright.agent.tools import TOOLS
 from labwright.agent.tools.questions import ASK_USER
+from labwright.agent.tools.shell import shell_tool
 from labwright.agent.tools.tool import Tool
 from labwright.domain.session import Mode
 
@@ -15,5 +16,13 @@ class ChatMode:
     tools: dict[str, Tool]
 
 
+def _with_shell(mode: Mode, tools: dict[str, Tool]) -> ChatMode:
+    shell = shell_tool(mode)
+    return ChatMode({**tools, shell.name: shell})
+
+
 _PLANNING = {name: tool for name, tool in TOOLS.items() if tool.plans or not tool.writes}
-CHAT_MODES = {Mode.AGENT: ChatMode(TOOLS), Mode.PLAN: ChatMode({**_PLANNING, ASK_USER.name: ASK_USER})}
+CHAT_MODES = {
+    Mode.AGENT: _with_shell(Mode.AGENT, TOOLS),
+    Mode.PLAN: _with_shell(Mode.PLAN, {**_PLANNING, ASK_USER.name: ASK_USER}),
+}
