@@ -36,6 +36,7 @@ class Settings:
     tmux: bool = True  # open a viewer window for each run where tmux is there
     notify_timeout_seconds: float = 10.0  # how long a channel may take to answer
     notify_retry_seconds: float = 2.0  # before the second try of a notification; later ones wait longer
+    notify_answer_hours: float = 24.0  # how long a channel that may answer approvals can do so
     metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
     system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
     agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
@@ -74,6 +75,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "keep_archived_days": (0, 36_500),
     "notify_timeout_seconds": (0.01, 600),
     "notify_retry_seconds": (0.001, 3_600),
+    "notify_answer_hours": (0.001, 720),
     "system_metrics_seconds": (0, 3_600),
     "agent_token_hours": (0.01, 720),
     "model_max_tokens": (0, 1_000_000),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from labwright.domain.actor import Actor, Scope
 
-_LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.PLANNER: "p", Scope.VIEWER: "v"}
+_LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.PLANNER: "p", Scope.VIEWER: "v", Scope.ANSWER: "q"}
 _SCOPE = {letter: scope for scope, letter in _LETTER.items()}
 
 
@@ -31,7 +31,7 @@ def load_or_make(path: Path) -> str:
 
 
 def mint(secret: str, scope: Scope, subject: str, ttl_seconds: float | None = None) -> str:
-    """A token for one run, agent or viewer; without a time to live it lasts as long as the secret."""
+    """A token for one run, agent, viewer or answer; without a time to live it lasts as long as the secret."""
     expires = "" if ttl_seconds is None else str(int(time.time() + ttl_seconds))
     body = f"lw{_LETTER[scope]}.{subject}.{expires}"
     return f"{body}.{_signature(secret, body)}"

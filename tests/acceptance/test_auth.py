@@ -43,6 +43,9 @@ PERSON_ONLY = {
     ("GET", "/sessions/{session_id}/pieces"),
     ("GET", "/approvals"),
     ("POST", "/approvals/{approval_id}/respond"),
+    ("GET", "/suggestions"),
+    ("POST", "/suggestions/{suggestion_id}/accept"),
+    ("POST", "/suggestions/{suggestion_id}/dismiss"),
     ("PATCH", "/memories/{memory_id}"),
     ("DELETE", "/memories/{memory_id}"),
     ("POST", "/prompt-skills"),
@@ -175,6 +178,20 @@ def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer
             continue
         status = call_as(lab, Scope.AGENT, method, path).status
         assert (status == 403) == ((method, path) in PERSON_ONLY), (method, path, status)
+
+
+def test_a_token_for_an_answer_answers_its_own_question_and_does_nothing_else(lab: LiveServer) -> None:
+    own = token_of(lab, Scope.ANSWER, "ask-0123456789")
+    for method, path in routes(lab):
+        mine = filled(path.replace("{approval_id}", "ask-0123456789"))
+        body = {} if method in ("POST", "PATCH", "PUT") else None
+        status = lab.call(method, mine, body, token=own).status
+        assert (status != 403) == (path == "/approvals/{approval_id}/respond"), (method, path, status)
+    answer = {"approved": True}
+    assert lab.call("POST", "/approvals/ask-0123456780/respond", answer, token=own).status == 403
+    assert lab.call("POST", "/approvals/ask-0123456789/respond", answer, token=own).status == 404
+    old = token_of(lab, Scope.ANSWER, "ask-0123456789", ttl=-1)
+    assert lab.call("POST", "/approvals/ask-0123456789/respond", answer, token=old).status == 401
 
 
 def test_who_plans_reads_and_saves_plans_and_starts_nothing(lab: LiveServer) -> None:

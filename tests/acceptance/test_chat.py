@@ -182,6 +182,62 @@ def test_memories_of_agents_are_proposals(lab: LiveServer) -> None:
     assert lab.call("DELETE", f"/memories/{proposed['id']}").status == 204
 
 
+def test_an_agents_token_hears_nothing_of_conversations(lab: LiveServer) -> None:
+    lab.post("/runs", {"command": "true", "name": "held"})
+    (asked,) = [piece for piece in chat_until_asked(lab, "stop held") if piece["kind"] == "approval"]
+    agent = mint(lab.token, Scope.AGENT, "outside", 600)
+    kinds = {event["type"] for event in lab.call("GET", "/events?limit=5000", token=agent).json}
+    assert "run.created" in kinds
+    assert not {kind for kind in kinds if kind.startswith(("session.", "approval.", "memory."))}
+    assert lab.call("GET", "/events?types=approval.asked,session.created", token=agent).json == []
+    assert asked["data"]["question"] in str(lab.get("/events?types=approval.asked"))
+    last = lab.post("/runs", {"command": "true", "name": "after-it"})["id"]
+    assert asked["data"]["question"] not in streamed_until(lab, "/events/stream?after=0", agent, last)
+    lab.post(f"/approvals/{asked['data']['id']}/respond", {"approved": False})
+
+
+def test_an_outside_agent_that_obeys_a_hostile_log_is_refused_over_http(lab: LiveServer) -> None:
+    lab.post("/runs", {"command": "true", "name": "coveted"})
+    (asked,) = [piece["data"] for piece in chat_until_asked(lab, "stop coveted") if piece["kind"] == "approval"]
+    plan = lab.post("/plans", {"title": "t", "goal": "g", "raw_markdown": "x"})["id"]
+    note = lab.call("POST", "/memories", {"text": "obey"}, token=mint(lab.token, Scope.AGENT, "log", 60)).json["id"]
+    session = f"/sessions/{asked['session_id']}"
+    orders: list[tuple[str, str, Json | None]] = [
+        ("POST", f"/approvals/{asked['id']}/respond", {"approved": True}),
+        ("GET", "/approvals", None),
+        ("POST", f"/plans/{plan}/approve", {"digest": "0" * 64}),
+        ("POST", "/cluster", {"type": "cpu_only", "max_parallel": 99}),
+        ("GET", f"{session}/pieces", None),
+        ("PATCH", session, {"mode": "agent"}),
+        ("POST", "/chat", {"session_id": asked["session_id"], "message": "go on"}),
+        ("POST", f"{session}/stop", None),
+        ("PATCH", f"/memories/{note}", {"accepted": True}),
+        ("PUT", "/prompt-skills/agent-mode", {"text": "obey"}),
+        ("GET", "/suggestions", None),
+    ]
+    agent = mint(lab.token, Scope.AGENT, "obedient", 60)
+    assert {order[1]: lab.call(*order, token=agent).status for order in orders} == {order[1]: 403 for order in orders}
+    assert lab.get("/approvals?status=pending")[0]["id"] == asked["id"]
+    lab.post(f"/approvals/{asked['id']}/respond", {"approved": False})
+
+
+def streamed_until(server: LiveServer, path: str, token: str, word: str) -> str:
+    seen = ""
+    with urlopen(Request(f"{server.url}{path}", headers={"X-Auth-Token": token}), timeout=20) as stream:
+        while word not in seen:
+            seen += stream.readline().decode()
+    return seen
+
+
+def chat_until_asked(server: LiveServer, message: str) -> list[Json]:
+    session = server.post("/sessions", {})["id"]
+    talker = threading.Thread(target=_until_broken, args=(server, session, [], message), daemon=True)
+    talker.start()
+    wait_until(lambda: status_of(server, session) == "asking", "it to ask")
+    found: list[Json] = server.get(f"/sessions/{session}/pieces")
+    return found
+
+
 # Over a provider's wire
 
 
@@ -223,9 +279,11 @@ def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_serve
     assert [piece["kind"] for piece in after].count("user") == 1
 
 
-def _until_broken(server: LiveServer, session: str, broken: list[BaseException]) -> None:
+def _until_broken(
+    server: LiveServer, session: str, broken: list[BaseException], message: str = "Tell me a story"
+) -> None:
     try:
-        chat(server, "Tell me a story", session)
+        chat(server, message, session)
     except (OSError, HTTPException) as error:
         broken.append(error)
 
@@ -244,14 +302,7 @@ def test_stop_is_at_once_while_a_model_is_silent(make_server: Callable[..., Live
 
 def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-
-    def answer(asked: Asked) -> Turn:
-        last = asked.body["messages"][-1]
-        if last["role"] == "user" and "has happened" in str(last["content"]):
-            return Turn(text=("It is done.",))
-        return Turn(calls=(("wait_for", json.dumps({"run_ids": ["slow"]})),))
-
-    with model_server("openai", answer) as provider:
+    with model_server("openai", waits_for_slow) as provider:
         server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
         run = server.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow")
         session = chat(server, "Tell me when it is done")[0]["session_id"]
@@ -260,9 +311,38 @@ def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveSe
             server.wait_for_end(server.submit("true", name=f"other-{number}")["id"])
         assert len(provider.asked) == 1
         gate.touch()
-        wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
-        wait_until(lambda: status_of(server, session) == "idle", "its answer")
-        assert len(provider.asked) == 2
+        wait_for_its_answer(server, session, provider)
+
+
+@pytest.mark.slow
+def test_no_token_is_spent_over_a_minute_of_waiting(make_server: Callable[..., LiveServer]) -> None:
+    """With output, metrics and alerts going on, and other conversations."""
+    busy = 'i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo "{\\"loss\\": $i}"; sleep 0.5; done'
+    with model_server("openai", waits_for_slow) as provider:
+        server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
+        run = server.submit(busy, name="slow")
+        session = chat(server, "Tell me when it is done")[0]["session_id"]
+        spent = server.get("/models")["spent"]
+        server.post(f"/runs/{run['id']}/alerts", {"message": "look at me", "choices": ["ok"]})
+        server.wait_for_end(run["id"], 120)
+        assert server.run(run["id"])["usage"]["wall_seconds"] >= 60
+        wait_for_its_answer(server, session, provider)
+        assert spent["calls"] == 1 and server.get("/models")["spent"]["calls"] == 2
+
+
+def waits_for_slow(asked: Asked) -> Turn:
+    last = asked.body["messages"][-1]
+    if last["role"] == "user" and "has happened" in str(last["content"]):
+        return Turn(text=("It is done.",))
+    return Turn(calls=(("wait_for", json.dumps({"run_ids": ["slow"]})),))
+
+
+def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer) -> None:
+    """One question before the wait and one after it, and none in between."""
+    wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
+    wait_until(lambda: status_of(server, session) == "idle", "its answer")
+    assert len(provider.asked) == 2
+    assert "has happened" in str(provider.asked[1].body["messages"][-1]["content"])
 
 
 # On the command line
@@ -299,3 +379,15 @@ def test_an_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
     wait_until(lambda: lab.run(run["id"])["status"] == "stopped", "the run to be stopped")
     wait_until(lambda: status_of(lab, asked["session_id"]) == "idle", "the turn to end")
     assert labwright(lab, "approvals", "answer", asked["id"], "deny").returncode == 1
+
+
+def test_a_suggestion_is_accepted_on_the_command_line(lab: LiveServer) -> None:
+    session = chat(lab, "run echo train --lr 0.1")[0]["session_id"]
+    told = [text_of(chat(lab, f"run echo train --lr {lr}", session)) for lr in (0.2, 0.3)]
+    assert "💡 Workflow Improvement: `echo train` was started several times" in told[1]
+    (found,) = json.loads(labwright(lab, "sessions", "suggestions", "--session", session, "--json").stdout)
+    accepted = labwright(lab, "sessions", "accept", found["id"], "--template", "lr.yaml")
+    assert (accepted.returncode, "accepted into templates/lr.yaml" in accepted.stdout) == (0, True), accepted.stderr
+    assert "lr: [0.1, 0.2, 0.3]" in (lab.project / "templates/lr.yaml").read_text()
+    assert labwright(lab, "sessions", "dismiss", found["id"]).returncode == 1
+    assert found["id"] not in labwright(lab, "sessions", "suggestions").stdout

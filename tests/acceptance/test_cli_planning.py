@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,3 +130,18 @@ def test_without_a_server_it_says_how_to_start_one(tmp_path: Path) -> None:
     (tmp_path / ".labwright").mkdir()
     refused = labwright(LiveServer(tmp_path), "plan", QUICK)
     assert refused.returncode == 3 and "labwright up -d" in refused.stderr
+
+
+def test_a_goal_said_in_plan_mode_is_asked_about_and_becomes_a_compiled_plan(lab: LiveServer) -> None:
+    asked = [
+        json.loads(line) for line in labwright(lab, "chat", "--mode", "plan", "--json", "try it").stdout.splitlines()
+    ]
+    assert asked[-1]["data"]["why"] == "questions" and 1 <= len(asked[-1]["data"]["questions"]) <= 3
+    made = labwright(lab, "chat", "--session", asked[0]["session_id"], QUICK)
+    assert made.returncode == 0, made.stderr
+    assert "· ValidateWorkspace finished" in made.stdout
+    said = [line for line in made.stdout.splitlines() if line]
+    plan_id = saved(made.stdout)
+    assert said[-1] == f"✅ Plan saved — ID: @{plan_id}"
+    plan = answer(lab, "plan", "show", plan_id, "--json")
+    assert (plan["session_id"], plan["planning"]["status"]) == (asked[0]["session_id"], "waiting_for_review")

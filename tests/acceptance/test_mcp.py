@@ -170,6 +170,12 @@ async def sweeps_alerts_and_plans(client: Client) -> None:
     assert (await call(client, "change_plan", plan_id=f"@{plan['id']}", title="longer"))["version"] == 2
     assert (await call(client, "show_plan", plan_id=plan["id"]))["raw_markdown"] == PLAN
     assert plan["id"] in [found["id"] for found in await call(client, "list_plans")]
+    refused = await said(client, "execute_plan", wrong=True, plan_id=plan["id"])
+    assert "not ready to run" in refused
+    assert "not compiled yet" in await said(client, "validate_plan", wrong=True, plan_id=plan["id"])
+    assert (await call(client, "compile_plan", plan_id=f"@{plan['id']}", rehearsal=False))["planning"]
+    waited = await call(client, "wait_for_plan", plan_id=plan["id"], max_seconds=60)
+    assert (waited["timed_out"], waited["plan"]["status"]) == (False, "draft")
     contents = (await client.read_resource(f"labwright://plans/{plan['id']}")).contents
     assert contents[0].text == PLAN  # type: ignore[union-attr]
 

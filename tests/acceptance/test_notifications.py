@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
 from tests.acceptance.test_cli import answer, labwright
 from tests.support.live_server import LiveServer
 from tests.support.receiver import receiver
@@ -267,3 +269,37 @@ def test_the_file_with_an_address_is_in_no_snapshot_and_no_diff(make_server: Mak
         assert SECRET not in str(shown)
         assert not any("conf/hook.url" in names for names in shown.values() if isinstance(names, list))
     assert not (server.project / ".labwright" / "runs" / new["id"] / "code" / "conf").exists()
+
+
+def test_a_webhook_answers_an_approval_once_and_its_token_lies_nowhere(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        config = channel(events=["approval"]) + "answers = true\n"
+        server = start(make_server, config, LAB_HOOK=hook.url(SECRET))
+        run = server.post("/runs", {"command": "true", "name": "mine"})
+        labwright(server, "chat", "stop mine")
+        wait_until(lambda: hook.got, "the question")
+        body = hook.got[0][2]
+        given = body["answer"]
+        assert body["approval"]["question"] == body["text"]
+        assert given["url"] == f"{server.url}/approvals/{body['approval']['id']}/respond"
+        assert files_with(server, given["token"]) == []
+        agent = mint(server.token, Scope.AGENT, "a", 60)
+        for path in ("/notifications", "/events?limit=5000", "/runs"):
+            assert given["token"] not in server.call("GET", path, token=agent).body.decode()
+        elsewhere = {"Origin": "https://evil.example", "Content-Type": "application/json"}
+        path = given["url"].removeprefix(server.url)
+        assert server.call("POST", path, {"approved": True}, token=given["token"], headers=elsewhere).status == 403
+        assert server.call("GET", path, token=given["token"]).status in (404, 405)
+        answered = server.call("POST", path, {"approved": True, "reason": "fine"}, token=given["token"])
+        assert (answered.status, answered.json["answered_by"]) == (200, "person:webhook")
+        wait_until(lambda: server.run(run["id"])["status"] == "stopped", "the run to be stopped")
+        assert server.call("POST", path, {"approved": False}, token=given["token"]).status == 409
+
+
+def test_a_channel_that_was_not_allowed_to_answer_is_sent_no_token(make_server: MakeServer) -> None:
+    with receiver() as hook:
+        server = start(make_server, channel(events=["approval"]), LAB_HOOK=hook.url(SECRET))
+        server.post("/runs", {"command": "true", "name": "mine"})
+        labwright(server, "chat", "stop mine")
+        wait_until(lambda: hook.got, "the question")
+        assert "answer" not in hook.got[0][2]

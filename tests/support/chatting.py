@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +32,21 @@ class Silent:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         yield TextPiece("Let me see")
         await asyncio.Event().wait()
+
+
+class Answers:
+    """Says what a function makes of what it is asked."""
+
+    name = "answers"
+
+    def __init__(self, answer: Callable[[ChatRequest], Sequence[Any]]) -> None:
+        self._answer = answer
+        self.asked: list[ChatRequest] = []
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
+        self.asked.append(request)
+        async for piece in script(self._answer(request)).stream(request):
+            yield piece
 
 
 class Scripts:

@@ -64,7 +64,9 @@ def test_a_projects_file_neither_holds_a_key_nor_names_one_of_the_users_secrets(
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ('model = "claude"', "names no provider and model"),
+        ('model = "claude"', "model is 'claude', which names no provider and model"),
+        ('model = "claude"', "LABWRIGHT_MODEL or model in labwright.toml"),
+        ('model = "openai:x"\nmodel_cheap = "mini"', "model_cheap is 'mini'"),
         ('model = "antropic:claude"', "Did you mean anthropic:claude"),
         ('model = "nobody:x"', "Known: anthropic"),
         ('model_heavy = "openai:x"', "Set model too"),

@@ -17,7 +17,12 @@ from labwright.domain.run import Run, RunStatus
 from labwright.paths import ProjectPaths
 
 SECRET = "very-secret"
-ENVIRONMENT = {"HOOK": f"https://hooks.example.org/{SECRET}", "BAD": f"ftp://x/{SECRET}", "ODD": f"http://x/{SECRET} y"}
+ENVIRONMENT = {
+    "HOOK": f"https://hooks.example.org/{SECRET}",
+    "CLEAR": f"http://hooks.example.org/{SECRET}",
+    "BAD": f"ftp://x/{SECRET}",
+    "ODD": f"http://x/{SECRET} y",
+}
 HOOK = '[[notify]]\nkind = "webhook"\nurl_env = "HOOK"\n'
 
 
@@ -40,6 +45,10 @@ HOOK = '[[notify]]\nkind = "webhook"\nurl_env = "HOOK"\n'
         (f"{HOOK}events = []", "`events`"),
         (f"{HOOK}name = 3", "`name` must be text"),
         (f'{HOOK}colour = "red"', "unknown colour"),
+        (f'{HOOK}answers = "yes"', "`answers` must be true or false"),
+        (f"{HOOK}answers = true", "needs approvals"),
+        ('[[notify]]\nkind = "slack"\nurl_env = "HOOK"\nevents = ["approval"]\nanswers = true', "cannot answer"),
+        ('[[notify]]\nkind = "webhook"\nurl_env = "CLEAR"\nevents = ["approval"]\nanswers = true', "is not https"),
         (f'{HOOK}[[notify]]\nkind = "desktop"\nname = "webhook"', "has the name 'webhook'"),
         ('[notify]\nkind = "desktop"', "[[notify]] tables"),
     ],

@@ -63,6 +63,12 @@ class Pen:
         if time.monotonic() - self.written_at >= _GATHER_SECONDS or self._length() >= _GATHER_CHARACTERS:
             self._flush()
 
+    def add(self, text: str) -> None:
+        """Words of our own behind those of the model."""
+        if text:
+            self.text.append(text)
+            self.waiting.append((PieceKind.TEXT, text))
+
     def done(self) -> Answer:
         self._flush()
         if self.end is None:

@@ -6,7 +6,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.approval import Approval
 from labwright.domain.clock import now
-from labwright.domain.event import Hint
+from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.session import PieceKind, SessionStatus
 from labwright.store import approvals, sessions
 
@@ -27,5 +27,5 @@ def respond(lab: Lab, approval_id: str, *, approved: bool, reason: str, actor: A
             going_on = before.evolve(status=SessionStatus.WORKING, updated_at=now())
             going_on = sessions.append(tx, going_on, [(PieceKind.APPROVAL, answered.to_dict())])
             sessions.change(tx, before, going_on, str(actor))
-    lab.publish_hint(Hint("chat", session_id=answered.session_id))
+    lab.publish_hint(Hint(CHAT_HINT, session_id=answered.session_id))
     return answered

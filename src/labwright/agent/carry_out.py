@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.agent.evidence.check import evidence_in
+from labwright.agent.planning_rules import questions_left
 from labwright.agent.tools.arguments import checked
 from labwright.agent.tools.bounds import bounded
 from labwright.agent.tools.tool import Deed, Tool
@@ -29,12 +30,13 @@ class Done:
 def carry_out(
     log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece], over: threading.Event
 ) -> Done:
-    """What goes wrong is an answer too. `NeedsApproval` and `Waits` are the turn's business."""
+    """What goes wrong is an answer too. `NeedsApproval`, `EndsTurn` and `Compiling` are the turn's business."""
     session = log.session
     approval = _answered(own, call)
     if approval and approval["status"] == ApprovalStatus.DENIED:
         words = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
         return Done(pieces=(_result(log, call, words, ok=False, writes=False),), evidence=session.evidence)
+    pieces = log.pieces()
     deed = Deed(
         lab=log.lab,
         session=session,
@@ -42,7 +44,8 @@ def carry_out(
         approved=approval is not None,
         key=f"{log.session_id}.{_last_message(own).seq}.{place}",
         asked_at=_last_message(own).time,
-        known=evidence_in(p.data for p in log.pieces() if p.kind is PieceKind.EVIDENCE),
+        known=evidence_in(p.data for p in pieces if p.kind is PieceKind.EVIDENCE),
+        questions_left=questions_left(pieces),
         over=over,
     )
     tool = tools.get(call.name)
@@ -52,8 +55,8 @@ def carry_out(
         answer, ok = _refusal(error.message, error.hint), False
     writes = tool is not None and tool.writes
     minted = [(PieceKind.EVIDENCE, one.to_dict()) for one in deed.minted] if ok else []
-    pieces = (*minted, _result(log, call, answer, ok=ok, writes=writes))
-    return Done(pieces=pieces, evidence=session.evidence + len(minted))
+    shown = (*minted, _result(log, call, answer, ok=ok, writes=writes))
+    return Done(pieces=shown, evidence=session.evidence + len(minted))
 
 
 def _do(deed: Deed, tool: Tool | None, call: ToolCall) -> dict[str, Any]:
@@ -70,7 +73,13 @@ def _refusal(message: str, hint: str) -> dict[str, Any]:
 
 def _result(log: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, writes: bool) -> NewPiece:
     text = bounded(answer, log.lab.settings.agent_result_chars)
-    return PieceKind.RESULT, {"call_id": call.id, "name": call.name, "ok": ok, "writes": writes and ok, "text": text}
+    told = {"call_id": call.id, "name": call.name, "ok": ok, "writes": writes and ok, "text": text}
+    return PieceKind.RESULT, {**told, "plan_saved": answer["plan_saved"]} if "plan_saved" in answer else told
+
+
+def ended_with(log: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiece:
+    """The answer of a call that ends the turn."""
+    return _result(log, call, answer, ok=True, writes=False)
 
 
 def _answered(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:

@@ -1,21 +1,20 @@
 """What a model is told of a conversation: made from the log each time, and never longer than it may be.
 
-Older turns give way to a summary by rules: what was asked, what was answered, and every id and decision in it.
+Older turns give way to a summary (`summary.py`).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from labwright.agent.evidence.numbers import ID
+from labwright.agent.summary import OURS, by_turn, last_summary, summed_up
 from labwright.domain.session import Piece, PieceKind
 from labwright.llm.chat import Message, ToolCall
 
 _GIST = 300
-_IDS = 40
 _NOT_DONE = json.dumps({"refused": "not carried out: the turn was stopped before", "hint": ""})
 _LEFT_OUT = "(left out to save room; call the tool again if you need it)"
 
@@ -35,26 +34,48 @@ def open_call(own: Sequence[Piece]) -> tuple[ToolCall, int] | None:
 
 def messages(pieces: Sequence[Piece], most: int) -> tuple[Message, ...]:
     """The newest turns whole, as far as they fit; of the others a summary."""
-    turns: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        turns.setdefault(piece.turn, []).append(piece)
+    turns, summary = by_turn(pieces), last_summary(pieces)
     kept: list[Message] = []
-    numbers = sorted(turns, reverse=True)
+    numbers = sorted((number for number in turns if number > summary.through), reverse=True)
     for place, number in enumerate(numbers):
-        told = _turn(turns[number])
+        told = told_of_turn(turns[number], _mode(turns.get(number - 1, [])))
         if place and _length(kept) + _length(told) > most:
-            older = [turns[n] for n in sorted(numbers[place:])]
-            return (Message(role="user", text=_summary(older, most // 3)), *_shortened(kept, most))
+            break
         kept = [*told, *kept]
-    return tuple(_shortened(kept, most))
+        del turns[number]
+    earlier = [Message(role="user", text=summed_up(turns, summary, most // 3))] if turns else []
+    return (*earlier, *_shortened(kept, most))
 
 
-def _turn(pieces: Sequence[Piece]) -> list[Message]:
+def too_long(pieces: Sequence[Piece], most: int) -> int:
+    """Up to which turn is to be summed up, so that half of what may be told is left; 0 if all fits.
+
+    Not by one turn each time: a summary costs a question, and the rest is to stay as it was for a while.
+    """
+    summary = last_summary(pieces)
+    turns = {number: own for number, own in by_turn(pieces).items() if number > summary.through}
+    lengths = {number: _length(told_of_turn(own)) for number, own in turns.items()}
+    if sum(lengths.values()) + len(summary.text) <= most:
+        return 0
+    left, through = sum(lengths.values()), 0
+    for number in sorted(turns)[:-1]:  # never the turn that is under way
+        if left <= most // 2:
+            break
+        left, through = left - lengths[number], number
+    return through
+
+
+def _mode(pieces: Sequence[Piece]) -> str:
+    return next((str(p.data["mode"]) for p in pieces if "mode" in p.data), "")
+
+
+def told_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[Message]:
+    """A mode that was switched is said where it was, so that earlier turns are no example for this one."""
     told: list[Message] = []
     results = {p.data["call_id"]: p.data["text"] for p in pieces if p.kind is PieceKind.RESULT}
     for piece in pieces:
         if piece.kind is PieceKind.USER:
-            told.append(Message(role="user", text=_said(piece.data)))
+            told.append(Message(role="user", text=_said(piece.data, mode_before)))
         elif piece.kind is PieceKind.WAKE:
             told.append(Message(role="user", text=_woken(piece.data)))
         elif piece.kind is PieceKind.MESSAGE and (
@@ -63,15 +84,19 @@ def _turn(pieces: Sequence[Piece]) -> list[Message]:
             calls = calls_of(piece)
             told.append(Message(role="assistant", text=piece.data["text"], calls=tuple(calls)))
             told += [Message(role="tool", text=results.get(c.id, _NOT_DONE), call_id=c.id) for c in calls]
+        elif piece.kind is PieceKind.NOTICE and "to_model" in piece.data:
+            told.append(Message(role="user", text=f"{OURS} {piece.data['to_model']}"))
     return told
 
 
-def _said(data: dict[str, Any]) -> str:
+def _said(data: dict[str, Any], mode_before: str) -> str:
     known = [f"[{one['mention']} is {one['text']}]" for one in data["mentions"]]
-    return "\n".join([data["text"], *known])
+    mode = data.get("mode", mode_before)
+    switched = [f"{OURS} From here on this is {mode} mode."] if mode_before not in ("", mode) else []
+    return "\n".join([data["text"], *known, *switched])
 
 
-WOKEN = "[Labwright] What you waited for has happened: "
+WOKEN = f"{OURS} What you waited for has happened: "
 
 
 def _woken(data: dict[str, Any]) -> str:
@@ -93,52 +118,3 @@ def _shortened(told: list[Message], most: int) -> list[Message]:
             message = Message(role="tool", text=f"{_LEFT_OUT} {ids}", call_id=message.call_id)
         shown.append(message)
     return shown
-
-
-def _summary(turns: Sequence[Sequence[Piece]], most: int) -> str:
-    """Newest last; where even that is too much, the oldest turns keep their decisions and ids only."""
-    lines = [_gist(turn) for turn in turns]
-    for place, turn in enumerate(turns):
-        if sum(map(len, lines)) <= most:
-            break
-        kept = [*_decisions(turn), *([_ids(turn)] if _ids(turn) else [])]
-        lines[place] = f"- {'; '.join(kept)}" if kept else ""
-    body = "\n".join(line for line in lines if line)
-    return f"[Labwright] Earlier in this conversation, shortened:\n{body}"
-
-
-def _gist(turn: Sequence[Piece]) -> str:
-    said = " / ".join(_clip(p.data["text"]) for p in turn if p.kind is PieceKind.USER)
-    answers = [p.data["text"] for p in turn if p.kind is PieceKind.MESSAGE and p.data["text"]]
-    return "\n".join(
-        filter(
-            None,
-            [
-                f"- asked: {said}" if said else "- woken by an event",
-                f"  answered: {_clip(answers[-1])}" if answers else "",
-                *(f"  {line}" for line in _decisions(turn)),
-                f"  ids: {_ids(turn)}" if _ids(turn) else "",
-            ],
-        )
-    )
-
-
-def _decisions(turn: Sequence[Piece]) -> list[str]:
-    """What was done and what a person decided."""
-    done = []
-    for piece in turn:
-        if piece.kind is PieceKind.RESULT and piece.data.get("writes"):
-            done.append(f"did {piece.data['name']}: {_clip(piece.data['text'])}")
-        if piece.kind is PieceKind.APPROVAL and piece.data["status"] != "pending":
-            done.append(f"{piece.data['status']} by a person: {_clip(piece.data['question'])}")
-    return done
-
-
-def _ids(turn: Sequence[Piece]) -> str:
-    found = (name for piece in turn for name in ID.findall(json.dumps(piece.data, ensure_ascii=False)))
-    return " ".join(list(dict.fromkeys(found))[:_IDS])
-
-
-def _clip(text: str) -> str:
-    line = re.sub(r"\s+", " ", text).strip()
-    return line if len(line) <= _GIST else f"{line[:_GIST]}…"

@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from labwright.agent.history import WOKEN
-from labwright.agent.offline_rules import ABOUT, RULES, Reply, Results, woken
+from labwright.agent.offline_planning import NEEDS_INPUT, planned, still_missing
+from labwright.agent.offline_rules import ABOUT, PLANNING_RULES, RULES, Reply, Results, woken
+from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage
 from labwright.llm.offline import NAME
@@ -21,8 +23,9 @@ class RulesChat:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
-        said, since = request.messages[place].text, request.messages[place + 1 :]
-        reply = _reply(said, _results(since))
+        said, since = _without_notes(request.messages[place].text), request.messages[place + 1 :]
+        before = _results(_turn_before(request.messages[:place])) if _is_planning(request) else None
+        reply = _reply(said, _results(since), before)
         if isinstance(reply, str):
             yield TextPiece(reply)
             yield EndPiece(Usage(), self.name, "end")
@@ -33,18 +36,40 @@ class RulesChat:
         yield EndPiece(Usage(), self.name, "calls")
 
 
-def _reply(said: str, results: Results) -> Reply:
+def _is_planning(request: ChatRequest) -> bool:
+    """Where plans can be made and nothing can be started."""
+    names = {tool.name for tool in request.tools}
+    return "plan_goal" in names and "start_run" not in names
+
+
+def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
+    places = [i for i, message in enumerate(messages) if message.role == "user"]
+    return messages[places[-1] :] if places else ()
+
+
+def _without_notes(text: str) -> str:
+    """What the person said, without the lines that the server put below it."""
+    if text.startswith(WOKEN):
+        return text
+    return "\n".join(line for line in text.splitlines() if not line.startswith((OURS, "[@"))).strip()
+
+
+def _reply(said: str, results: Results, before: Results | None) -> Reply:
+    """`before`: what the turn before this one showed, while a plan is made; none otherwise."""
     if refused := next((result for result in results if "refused" in result), None):
-        return f"That did not work: {refused['refused']} {refused['hint']}".strip()
+        missing = still_missing(results) if before is not None else None
+        return missing or f"That did not work: {refused['refused']} {refused['hint']}".strip()
     if denied := next((result for result in results if result.get("denied")), None):
         return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
     if said.startswith(WOKEN):
         return woken(json.loads(said.removeprefix(WOKEN)), results)
     sentence = said.splitlines()[0].strip() if said.strip() else ""
-    for pattern, rule in RULES:
+    for pattern, rule in RULES if before is None else PLANNING_RULES:
         if match := pattern.fullmatch(sentence.rstrip("?!. ") if not sentence.lower().startswith("run ") else sentence):
             return rule(match, results)
-    return ABOUT
+    if before is None:
+        return ABOUT
+    return planned(said, next((found for found in before if found.get("status") == NEEDS_INPUT), None), results)
 
 
 def _results(since: Sequence[Message]) -> Results:

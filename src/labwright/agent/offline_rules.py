@@ -33,8 +33,8 @@ I am a set of rules, not a language model, so I understand plain requests only:
 
 RUN is an id, its beginning, a name, or `last`. For free conversation set LABWRIGHT_MODEL and start the server again."""
 _PLAN = (
-    'Planning from a goal has a command of its own, which works by rules too: `labwright plan new "GOAL"`. '
-    "In a conversation it needs a language model (LABWRIGHT_MODEL)."
+    "Planning is a mode of its own, which works by rules too: `labwright chat --mode plan`, or at once with "
+    '`labwright plan new "GOAL"`.'
 )
 _TAIL = 12  # lines of a traceback or a log that are shown
 
@@ -292,3 +292,7 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"(?:show|describe|what is|how is) {_REF}", _show),
     )
 ]
+
+# What is only looked at, and cannot be taken for a goal.
+_LOOKS = (_running, _why_failed, _sweeps, _metrics, _logs, _machine, _alerts, _plans)
+PLANNING_RULES = [(pattern, rule) for pattern, rule in RULES if rule in _LOOKS]

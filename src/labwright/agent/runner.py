@@ -7,29 +7,36 @@ result is carried out (again, under the same key), and an answer that broke off 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 from collections.abc import Sequence
 from contextlib import aclosing
 
 from labwright.agent.answer import Answer, Pen
-from labwright.agent.carry_out import action_of, carry_out
+from labwright.agent.carry_out import action_of, carry_out, ended_with
 from labwright.agent.chats import Chats
+from labwright.agent.compaction import compacted
 from labwright.agent.evidence.review import review
 from labwright.agent.history import messages, open_call
 from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.plan_progress import follow_plan
+from labwright.agent.planning_rules import TOO_MANY, asks_too_much, mode_of, saved_plan, with_saved_line
 from labwright.agent.prompt import system_prompt
-from labwright.agent.tools.tool import NeedsApproval, Waits
+from labwright.agent.reflection import PREFIX, new_suggestions, reflected
+from labwright.agent.tools.tool import Compiling, EndsTurn, NeedsApproval, Tool
 from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
 from labwright.compute.lab import Lab
 from labwright.domain.approval import ApprovalStatus
 from labwright.domain.errors import LabwrightError, StorageFailed
-from labwright.domain.session import EndReason, Piece, PieceKind, Session
+from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session
+from labwright.domain.suggestion import Suggestion
 from labwright.llm.chat import ChatRequest, ToolCall
 from labwright.llm.ledger import BudgetReached
+from labwright.store.sessions import NewPiece
 
 log = logging.getLogger(__name__)
+_PATIENCE = 2  # how often a model is told that it has asked enough
+_TOLD_TO_GO_ON = "It asked more than it may, and is told to go on with what is known."
 _AGAIN = "The answer was cut off by a restart of the server; it is asked for again."
 
 
@@ -37,8 +44,12 @@ class Turn:
     def __init__(self, lab: Lab, session: Session, chats: Chats) -> None:
         self._lab = lab
         self._log = TurnLog(lab, session)
-        self._mode = CHAT_MODES[session.mode]
+        self._mode = mode_of(self._log.own_pieces(), session.mode)  # as it was when the turn began
         self._chats = chats
+
+    @property
+    def _tools(self) -> dict[str, Tool]:
+        return CHAT_MODES[self._mode].tools
 
     async def run(self) -> None:
         try:
@@ -78,14 +89,13 @@ class Turn:
         return await self._ask(pieces, own)
 
     async def _ask(self, pieces: Sequence[Piece], own: Sequence[Piece]) -> bool:
-        request = ChatRequest(
-            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session, _last_said(pieces)),
-            messages=messages(pieces, self._lab.settings.agent_history_chars),
-            tools=tuple(tool.spec for tool in self._mode.tools.values()),
-        )
         self._log.write()  # where nothing can be written no model is asked: its answer would be lost
         try:
-            answer = await self._answer(request)
+            if summary := await compacted(pieces, self._most, self._chats.chat(self._log.session_id)):
+                self._log.write(summary)
+                return True
+            suggested = reflected(pieces, own) if self._mode is Mode.AGENT else None
+            answer = await self._answer(await self._request(pieces), own, suggested)
         except BudgetReached as reached:
             return self._budget(reached, own)
         answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
@@ -95,15 +105,51 @@ class Turn:
         if answer.calls:
             self._log.write(written)
             return True
-        self._log.end(EndReason.DONE, written, cut=answer.why == "length")
+        if self._mode is Mode.PLAN and asks_too_much(answer.text, pieces, own):
+            return self._refuse_questions(written, own)
+        suggestions = new_suggestions(answer.text, pieces, suggested)
+        self._log.end(EndReason.DONE, written, *suggestions, cut=answer.why == "length")
         return False
 
-    async def _answer(self, request: ChatRequest) -> Answer:
+    async def _request(self, pieces: Sequence[Piece]) -> ChatRequest:
+        said = _last_said(pieces)
+        return ChatRequest(
+            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session_id, self._mode, said),
+            messages=messages(pieces, self._most),
+            tools=tuple(tool.spec for tool in self._tools.values()),
+        )
+
+    @property
+    def _most(self) -> int:
+        return self._lab.settings.agent_history_chars
+
+    def _refuse_questions(self, written: NewPiece, own: Sequence[Piece]) -> bool:
+        """The model is told to go on without; one that does not listen has had its turn."""
+        if sum(piece.kind is PieceKind.NOTICE and "to_model" in piece.data for piece in own) >= _PATIENCE:
+            error = {
+                "message": "It asked more than it may and made no plan.",
+                "hint": "Say what you want in more detail.",
+            }
+            self._log.end(EndReason.FAILED, written, error=error)
+            return False
+        self._log.write(written, (PieceKind.NOTICE, {"text": _TOLD_TO_GO_ON, "to_model": TOO_MANY}))
+        return True
+
+    async def _answer(self, request: ChatRequest, own: Sequence[Piece], suggested: Suggestion | None) -> Answer:
         pen = Pen(self._log)
         async with aclosing(self._chats.chat(self._log.session_id).stream(request)) as stream:
             async for piece in stream:
                 pen.take(piece)
+        if not pen.calls:
+            self._add_last_words(pen, own, suggested)
         return pen.done()
+
+    def _add_last_words(self, pen: Pen, own: Sequence[Piece], suggested: Suggestion | None) -> None:
+        """Of ours, behind those of the model that end the turn."""
+        if suggested:
+            pen.add(f"\n\n{PREFIX}: {suggested.text}")
+        if (plan_id := saved_plan(own)) and self._mode is Mode.PLAN:
+            pen.add(with_saved_line("".join(pen.text), plan_id))
 
     def _budget(self, reached: BudgetReached, own: Sequence[Piece]) -> bool:
         """Asked for once; granted, it goes on with as much again."""
@@ -123,22 +169,19 @@ class Turn:
             self._log.write((PieceKind.CALL, {"call_id": call.id, "name": call.name, "arguments": call.arguments}))
         over = threading.Event()
         try:
-            done = await asyncio.to_thread(carry_out, self._log, self._mode.tools, call, place, own, over)
+            done = await asyncio.to_thread(carry_out, self._log, self._tools, call, place, own, over)
         except asyncio.CancelledError:
             over.set()  # the thread goes on until it looks
             raise
         except NeedsApproval as asked:
             self._log.ask(str(asked), call_id=call.id, action=action_of(call))
             return False
-        except Waits as waits:
-            result = {
-                "call_id": call.id,
-                "name": call.name,
-                "ok": True,
-                "text": json.dumps(waits.answer),
-                "writes": False,
-            }
-            self._log.end(EndReason.WAITING, (PieceKind.RESULT, result), wait=waits.wait, wait_for=waits.wait.to_dict())
+        except Compiling as compiling:
+            await follow_plan(self._log, compiling.plan_id, compiling.since, own)
+            return True  # the call is still open: carried out again, it tells what became of the plan
+        except EndsTurn as ends:
+            result = ended_with(self._log, call, ends.answer)
+            self._log.end(ends.why, result, wait=ends.wait, **ends.told)
             return False
         self._log.write(*done.pieces, evidence=done.evidence)
         return True

@@ -14,7 +14,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.approval import ApprovalStatus
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
-from labwright.domain.event import Hint
+from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import SESSION, new_id
 from labwright.domain.run import name_from
 from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session, SessionStatus
@@ -92,7 +92,7 @@ def say(
         begun = sessions.append(tx, begun, [(PieceKind.USER, said)])
         sessions.change(tx, before, begun, str(actor))
         remember(tx, key, begun.to_dict())
-    lab.publish_hint(Hint("chat", session_id=session_id))
+    lab.publish_hint(Hint(CHAT_HINT, session_id=session_id))
     return begun
 
 
@@ -107,7 +107,7 @@ def stop(lab: Lab, session_id: str, actor: Actor) -> Session:
         stopped = before.evolve(status=SessionStatus.IDLE, waits=(), updated_at=now())
         stopped = sessions.append(tx, stopped, [(PieceKind.END, ended)])
         sessions.change(tx, before, stopped, str(actor))
-    lab.publish_hint(Hint("chat", session_id=session_id))
+    lab.publish_hint(Hint(CHAT_HINT, session_id=session_id))
     return stopped
 
 

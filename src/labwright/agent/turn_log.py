@@ -9,7 +9,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import Approval
 from labwright.domain.clock import now
-from labwright.domain.event import Hint
+from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import APPROVAL, new_id
 from labwright.domain.session import EndReason, Piece, PieceKind, Session, SessionStatus, Wait
 from labwright.store import approvals, sessions
@@ -35,6 +35,9 @@ class TurnLog:
         """Of the whole conversation, without the parts of answers."""
         return sessions.whole_pieces(self.lab.db.reader(), self.session_id)
 
+    def own_pieces(self) -> list[Piece]:
+        return of_turn(self.pieces(), self.turn)
+
     def has_loose_text(self) -> bool:
         """Whether the log ends in parts of an answer that never became whole."""
         session = self.session
@@ -48,8 +51,9 @@ class TurnLog:
             if before.turn != self.turn or before.status is not SessionStatus.WORKING:
                 raise TurnOver
             after = sessions.append(tx, before.evolve(updated_at=now(), **facts), pieces)
+            sessions.tell_of_suggestions(tx, before, pieces, str(self.actor))
             sessions.change(tx, before, after, str(self.actor))
-        self.lab.publish_hint(Hint("chat", session_id=self.session_id))
+        self.lab.publish_hint(Hint(CHAT_HINT, session_id=self.session_id))
         return after
 
     def end(self, why: EndReason, *before: NewPiece, wait: Wait | None = None, **data: Any) -> None:
@@ -76,7 +80,7 @@ class TurnLog:
             asking = before.evolve(status=SessionStatus.ASKING, updated_at=now())
             asking = sessions.append(tx, asking, [(PieceKind.APPROVAL, approval.to_dict())])
             sessions.change(tx, before, asking, str(self.actor))
-        self.lab.publish_hint(Hint("chat", session_id=self.session_id))
+        self.lab.publish_hint(Hint(CHAT_HINT, session_id=self.session_id))
 
 
 def of_turn(pieces: Sequence[Piece], turn: int) -> list[Piece]:

@@ -8,7 +8,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
-from labwright.domain.event import Hint
+from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.session import PieceKind, Session, SessionStatus, Wait
 from labwright.domain.sweep import SweepStatus
 from labwright.services import runs
@@ -27,9 +27,9 @@ def wake(lab: Lab, seen: Session) -> None:
         left = tuple(wait for wait in before.waits if wait not in done)
         begun = before.begin_turn(now()).evolve(waits=left)
         news = [{"note": wait.note, "happened": what} for wait, what in done.items()]
-        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news})])
+        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news, "mode": begun.mode})])
         sessions.change(tx, before, begun, str(SYSTEM))
-    lab.publish_hint(Hint("chat", session_id=seen.id))
+    lab.publish_hint(Hint(CHAT_HINT, session_id=seen.id))
 
 
 def _happened(lab: Lab, session: Session) -> dict[Wait, list[dict[str, Any]]]:

@@ -74,6 +74,14 @@ class ChatScreen:
     def _notice(self, data: Json) -> None:
         self._line(f"· {data['text']}", "dim")
 
+    def _plan(self, data: Json) -> None:
+        if data["status"] != "started":
+            seconds = f" ({data['seconds']:.1f} s)" if data["seconds"] else ""
+            self._line(f"· {data['node']} {data['status']}{seconds}", "dim")
+
+    def _summary(self, data: Json) -> None:
+        self._line(f"· the first {data['through']} turns are summed up for the model", "dim")
+
     def _approval(self, data: Json) -> None:
         if data["status"] == "pending":
             self._line(f"? {one_line(data['question'])}", "amber")
@@ -86,6 +94,8 @@ class ChatScreen:
             self._line(f"⚠ {one_line(mark['text'])}: {one_line(mark['detail'])}", "amber")
 
     def _end(self, data: Json) -> None:
+        for question in data.get("questions", ()):
+            self._line(f"? {one_line(question)}", "bold")
         if data["why"] == "failed":
             self._line(f"✗ {data['error']['message']}", "red")
             self._line(f"  {data['error']['hint']}", "dim")

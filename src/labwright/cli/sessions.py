@@ -1,4 +1,4 @@
-"""Conversations: list them, show one, stop one, delete one."""
+"""Conversations: list them, show one, stop one, delete one; and what they suggested."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import typer
 from labwright.cli.chat_screen import ChatScreen, waits_in_words
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago
+from labwright.cli.words import ago, one_line
+from labwright.domain.errors import Invalid
 
 sessions = typer.Typer(rich_markup_mode=None, add_completion=False)
+SuggestionId = Annotated[str, typer.Argument(metavar="SUGGESTION", help="Its id.")]
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
 
 
@@ -73,3 +75,58 @@ def delete(session: SessionId, project: Project = None, as_json: AsJson = False)
         screen.json({"deleted": session})
     else:
         screen.say((session, "bold"), "  deleted")
+
+
+@sessions.command("suggestions")
+def list_suggestions(
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only of this conversation.")] = None,
+    answered_too: Annotated[bool, typer.Option("--all", help="Accepted and dismissed ones too.")] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """How the work could go better, as assistants saw it after their tasks."""
+    screen = Screen(as_json=as_json)
+    found = connect(project).suggestions(session, None if answered_too else "pending")
+    if as_json:
+        screen.json(found)
+    elif not found:
+        screen.say("No open suggestions.")
+    else:
+        columns = [Column(title="suggestion"), Column(title="status"), Column(title="template")]
+        rows = [[one["id"], one["status"], "yes" if one["template"] else "", one_line(one["text"])] for one in found]
+        screen.table([*columns, Column(title="what", shrinks=True)], rows)
+        screen.next("Accept one: labwright sessions accept SUGGESTION")
+
+
+@sessions.command("accept")
+def accept(
+    suggestion: SuggestionId,
+    skill: Annotated[
+        str | None, typer.Option("--skill", metavar="NAME", help="Into this skill of the project.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option("--template", metavar="FILE", help="Its template, into templates/FILE.")
+    ] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept a suggestion into a skill, which conversations are told; or its template into a file of the project."""
+    if skill and template:
+        raise Invalid("A suggestion is accepted into a skill or into a template.", hint="Give one of the two.")
+    into = "template" if template else "skill"
+    accepted = connect(project).accept_suggestion(suggestion, into, template or skill)
+    _say_answered(accepted, f"accepted into {accepted['accepted_into']}", as_json)
+
+
+@sessions.command("dismiss")
+def dismiss(suggestion: SuggestionId, project: Project = None, as_json: AsJson = False) -> None:
+    """Leave a suggestion at that."""
+    _say_answered(connect(project).dismiss_suggestion(suggestion), "dismissed", as_json)
+
+
+def _say_answered(suggestion: dict[str, Any], words: str, as_json: bool) -> None:
+    screen = Screen(as_json=as_json)
+    if as_json:
+        screen.json(suggestion)
+    else:
+        screen.say((suggestion["id"], "bold"), f"  {words}")

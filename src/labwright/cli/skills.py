@@ -63,12 +63,16 @@ def render(
     given: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable's value, such as goal=…")
     ] = None,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="For a shell on another machine: with the token in it, not in a file here.")
+    ] = False,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a skill for a model, with the project as it is now. The token it points to is an agent's."""
     screen = Screen(as_json=as_json)
-    found = connect(project).render_skill(name, dict(_assignment(text) for text in given or []))
+    variables = dict(_assignment(text) for text in given or [])
+    found = connect(project).render_skill(name, variables, "remote" if remote else None)
     if as_json:
         screen.json(found)
     else:

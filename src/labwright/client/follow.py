@@ -11,6 +11,7 @@ from labwright.client.lab import LabClient
 from labwright.client.sse import Frame, frames
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.domain.event import EventType
+from labwright.domain.plan import PlanStatus
 from labwright.domain.run import TERMINAL, RunStatus
 from labwright.domain.sweep import ENDED as SWEEP_ENDS
 from labwright.domain.sweep import SweepStatus
@@ -101,6 +102,18 @@ def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: fl
             sweep = client.sweep(sweep_id)
             if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
                 return sweep
+    raise TimedOut  # a stream ends only by its deadline
+
+
+def wait_for_plan(client: LabClient, plan_id: str, notice: Notice, timeout: float) -> Json:
+    """The plan once nobody compiles, checks or executes it."""
+    deadline = time.monotonic() + timeout
+    types = f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS},{EventType.PLAN_DELETED}"
+    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
+        if frame.event in ("hello", "reset") or frame.data["data"].get("plan_id") == plan_id:
+            plan = client.plan(plan_id)
+            if not plan["compiling_by"] and plan["status"] != PlanStatus.EXECUTING:
+                return plan
     raise TimedOut  # a stream ends only by its deadline
 
 

@@ -226,8 +226,9 @@ class LabClient:
     def delete_plan(self, plan_id: str) -> None:
         self.connection.request("DELETE", f"/plans/{part(plan_id)}")
 
-    def render_skill(self, name: str, variables: dict[str, str]) -> Json:
-        return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables})
+    def render_skill(self, name: str, variables: dict[str, str], shell: str | None = None) -> Json:
+        """`shell`: whether its commands will run here (`local`) or elsewhere (`remote`)."""
+        return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables, "shell": shell})
 
     def alerts(self, status: str | None, limit: int | None = None) -> list[Json]:
         return self._newest("/alerts", limit, status=status)
@@ -261,6 +262,16 @@ class LabClient:
 
     def answer_approval(self, approval_id: str, *, approved: bool, reason: str) -> Json:
         return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
+
+    def suggestions(self, session_id: str | None, status: str | None) -> list[Json]:
+        found: list[Json] = self._answer("GET", "/suggestions", session_id=session_id, status=status).json
+        return found
+
+    def accept_suggestion(self, suggestion_id: str, into: str, name: str | None) -> Json:
+        return self._post(f"/suggestions/{part(suggestion_id)}/accept", {"into": into, "name": name})
+
+    def dismiss_suggestion(self, suggestion_id: str) -> Json:
+        return self._post(f"/suggestions/{part(suggestion_id)}/dismiss")
 
     def memories(self) -> list[Json]:
         return list(self._all("/memories"))

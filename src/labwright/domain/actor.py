@@ -12,6 +12,7 @@ class Scope(StrEnum):
     AGENT = "agent"
     PLANNER = "planner"  # an agent that plans: reads, detects, saves plans
     RUN = "run"
+    ANSWER = "answer"  # answers one question that an agent asked, and does nothing else
     SYSTEM = "system"
 
 

@@ -33,11 +33,20 @@ class EventType(StrEnum):
     SESSION_DELETED = "session.deleted"
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_ANSWERED = "approval.answered"
+    SUGGESTION_MADE = "suggestion.made"
+    SUGGESTION_ANSWERED = "suggestion.answered"
     MEMORY_SAVED = "memory.saved"
     MEMORY_DELETED = "memory.deleted"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
     GC_DONE = "gc.done"
+
+
+# What people say to their assistants, and are asked by them: not for agents, which have no way into conversations.
+OF_CONVERSATIONS = frozenset(
+    kind for kind in EventType if kind.partition(".")[0] in ("session", "approval", "suggestion", "memory")
+)
+CHAT_HINT = "chat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

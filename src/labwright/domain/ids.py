@@ -10,6 +10,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so
 _LENGTH = 10
 _SHAPE = re.compile(rf"[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}")
 
+SUGGESTION = "idea"
 RUN, SWEEP, ALERT, ARRAY, PLAN = "run", "sweep", "alert", "array", "plan"
 SESSION, APPROVAL, MEMORY = "chat", "ask", "note"
 

@@ -32,7 +32,10 @@ class PieceKind(StrEnum):
     RESULT = "result"  # what it answered
     EVIDENCE = "evidence"  # numbers that an answer may cite, with where they come from
     APPROVAL = "approval"  # a person is asked, or has answered
+    PLAN = "plan"  # how far the making of a plan is
     MESSAGE = "message"  # an answer of the model, whole, with what is wrong with its numbers
+    SUMMARY = "summary"  # of older turns, for the model; the log itself stays whole
+    SUGGESTION = "suggestion"  # how the work could go better, and what became of that
     NOTICE = "notice"  # something worth knowing, in words
     END = "end"  # of a turn, and why
 
@@ -40,6 +43,7 @@ class PieceKind(StrEnum):
 class EndReason(StrEnum):
     DONE = "done"
     WAITING = "waiting"  # an event wakes the session; until then no model is asked
+    QUESTIONS = "questions"  # the person was asked, and the next thing that is said is the answer
     STOPPED = "stopped"
     FAILED = "failed"
     ROUNDS = "rounds"  # too many rounds of tools in one turn

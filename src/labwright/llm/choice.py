@@ -37,12 +37,9 @@ def load_choice(project: Path, settings: Settings, environ: Mapping[str, str] = 
     if not settings.model:
         _refuse_tier_alone(settings)
         return {}
-    wanted = {
-        Tier.CHEAP: ("model_cheap", settings.model_cheap or settings.model),
-        Tier.DEFAULT: ("model", settings.model),
-        Tier.HEAVY: ("model_heavy", settings.model_heavy or settings.model),
-    }
-    return {tier: _target(setting, text, endpoints, prices) for tier, (setting, text) in wanted.items()}
+    wanted = {Tier.CHEAP: "model_cheap", Tier.DEFAULT: "model", Tier.HEAVY: "model_heavy"}
+    chosen = {tier: setting if getattr(settings, setting) else "model" for tier, setting in wanted.items()}
+    return {tier: _target(setting, getattr(settings, setting), endpoints, prices) for tier, setting in chosen.items()}
 
 
 def _refuse_tier_alone(settings: Settings) -> None:
@@ -54,7 +51,8 @@ def _refuse_tier_alone(settings: Settings) -> None:
 def _target(setting: str, text: str, endpoints: Mapping[str, Endpoint], prices: Mapping[str, Prices]) -> Target:
     provider, _, model = text.strip().partition(":")
     if not model or not text.isprintable():
-        hint = "Write provider:model, for example anthropic:claude-sonnet-5-5 or ollama:qwen3:8b."
+        set_by = f"LABWRIGHT_{setting.upper()} or {setting} in labwright.toml sets it"
+        hint = f"Write provider:model, for example anthropic:claude-sonnet-5-5 or ollama:qwen3:8b; {set_by}."
         raise Invalid(f"{setting} is {text[:80]!r}, which names no provider and model.", hint=hint)
     if provider not in endpoints:
         near = nearest(provider, endpoints)

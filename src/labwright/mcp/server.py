@@ -60,6 +60,10 @@ TOOLS: dict[Verb, ToolAnnotations] = {
     plans.show_plan: _READS,
     plans.save_plan: _CREATES,
     plans.change_plan: _CHANGES,
+    plans.compile_plan: _CREATES,
+    plans.validate_plan: _CREATES,
+    plans.execute_plan: _CREATES,
+    waiting.wait_for_plan: _READS,
 }
 
 

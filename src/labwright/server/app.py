@@ -48,6 +48,7 @@ from labwright.server.routes import (
     runs,
     sessions,
     skills,
+    suggestions,
     sweeps,
     terminal,
 )
@@ -117,7 +118,7 @@ def make_api(lab: Lab) -> FastAPI:
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
     working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
-    talking = (skills, models, sessions, approvals, memories)
+    talking = (skills, models, sessions, approvals, suggestions, memories)
     modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)
     routers = [module.router for module in modules]
     for router in routers:

@@ -201,6 +201,8 @@ def allow(*scopes: TokenScope) -> Any:
         own = request.path_params.get("run_id")
         if actor.scope is TokenScope.RUN and own != actor.name:
             raise errors.Forbidden("A run's token is for that run alone.")
+        if actor.scope is TokenScope.ANSWER and request.path_params.get("approval_id") != actor.name:
+            raise errors.Forbidden("This token answers one approval, and this is another.")
 
     check.allowed_scopes = allowed  # type: ignore[attr-defined]
     return Depends(check)

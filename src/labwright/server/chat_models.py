@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from labwright.agent.suggestions import SKILL
 from labwright.domain.session import Mode, PieceKind, SessionStatus
+from labwright.domain.suggestion import SuggestionStatus
 from labwright.server.models import Id, In, Name, Text
 
 Said = Annotated[Text, Field(max_length=200_000, pattern=r"\S")]  # not only spaces
@@ -61,6 +63,23 @@ class ChatIn(In):
 class ApprovalAnswer(In):
     approved: bool
     reason: Annotated[Text, Field(max_length=4000)] = ""
+
+
+class SuggestionOut(BaseModel):
+    id: str
+    session_id: str
+    text: str
+    template: str
+    status: SuggestionStatus
+    accepted_into: str
+    answered_by: str | None
+
+
+class SuggestionAccept(In):
+    into: Literal["skill", "template"] = "skill"
+    name: Annotated[Text, Field(max_length=100)] | None = Field(
+        None, description=f"of the skill, by default `{SKILL}`; or of the file in `templates/`, which a template needs"
+    )
 
 
 class MemoryIn(In):

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.event import Event, Hint
+from labwright.domain.event import CHAT_HINT, Event, Hint
 from labwright.domain.session import Piece, PieceKind
 from labwright.store import events, sessions
 
@@ -135,12 +135,15 @@ def _ends(piece: Piece, turn: int | None) -> bool:
 
 
 class Wanted:
-    """What a client asked to hear."""
+    """What a client asked to hear, as far as it may."""
 
-    def __init__(self, topics: str | None, types: str | None, run_id: str | None) -> None:
+    def __init__(
+        self, topics: str | None, types: frozenset[str] | None, run_id: str | None, *, conversations: bool = True
+    ) -> None:
         self._topics = set(topics.split(",")) if topics else {"events", "hints"}
-        self._types = set(types.split(",")) if types else None
+        self._types = types
         self._run_id = run_id
+        self._conversations = conversations
 
     def takes(self, event: Event) -> bool:
         if "events" not in self._topics or (self._types is not None and event.type not in self._types):
@@ -148,6 +151,8 @@ class Wanted:
         return self._run_id is None or event.run_id == self._run_id
 
     def takes_hint(self, hint: Hint) -> bool:
+        if hint.topic == CHAT_HINT and not self._conversations:
+            return False
         return "hints" in self._topics and (self._run_id is None or hint.run_id == self._run_id)
 
 

@@ -17,7 +17,12 @@ def after(
     run_id: str | None = None,
     types: Collection[str] | None = None,
 ) -> list[Event]:
-    values = {"after": seq, "limit": limit, "run_id": run_id, "types": json.dumps(list(types)) if types else None}
+    values = {
+        "after": seq,
+        "limit": limit,
+        "run_id": run_id,
+        "types": None if types is None else json.dumps(list(types)),
+    }
     rows = connection.execute(REST["events_of_run" if run_id else "events_after"], values)
     return [_event(row) for row in rows]
 

@@ -11,6 +11,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.session import Piece, PieceKind, Session
+from labwright.domain.suggestion import SuggestionStatus
 from labwright.store.database import Transaction
 from labwright.store.statements import SESSIONS
 
@@ -82,6 +83,20 @@ def pieces_after(connection: sqlite3.Connection, session_id: str, seq: int, limi
 def whole_pieces(connection: sqlite3.Connection, session_id: str) -> list[Piece]:
     """All but the parts of answers: those are in the whole messages too."""
     return [_piece(row) for row in connection.execute(SESSIONS["pieces_without_parts"], {"session_id": session_id})]
+
+
+def suggestions(connection: sqlite3.Connection, session_id: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """Every one with its session, in the order they were made and answered."""
+    rows = connection.execute(SESSIONS["suggestions"], {"session_id": session_id})
+    return [(session, json.loads(data)) for session, data in rows]
+
+
+def tell_of_suggestions(tx: Transaction, session: Session, pieces: Iterable[NewPiece], actor: str) -> None:
+    for kind, data in pieces:
+        if kind is PieceKind.SUGGESTION:
+            made = data["status"] == SuggestionStatus.PENDING
+            event = EventType.SUGGESTION_MADE if made else EventType.SUGGESTION_ANSWERED
+            _emit(tx, event, session, actor, {"suggestion_id": data["id"], "status": data["status"]})
 
 
 def _piece(row: tuple[str, int, int, str, str, str]) -> Piece:

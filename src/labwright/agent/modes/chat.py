@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labwright.agent.tools import TOOLS
+from labwright.agent.tools.questions import ASK_USER
 from labwright.agent.tools.shell import shell_tool
 from labwright.agent.tools.tool import Tool
 from labwright.domain.session import Mode
-
-_KEEPS_A_PLAN = "save_plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +21,8 @@ def _with_shell(mode: Mode, tools: dict[str, Tool]) -> ChatMode:
     return ChatMode({**tools, shell.name: shell})
 
 
+_PLANNING = {name: tool for name, tool in TOOLS.items() if tool.plans or not tool.writes}
 CHAT_MODES = {
     Mode.AGENT: _with_shell(Mode.AGENT, TOOLS),
-    Mode.PLAN: _with_shell(
-        Mode.PLAN, {name: tool for name, tool in TOOLS.items() if not tool.writes or name == _KEEPS_A_PLAN}
-    ),
+    Mode.PLAN: _with_shell(Mode.PLAN, {**_PLANNING, ASK_USER.name: ASK_USER}),
 }

@@ -11,7 +11,7 @@ from labwright.agent.evidence.evidence import Evidence
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
-from labwright.domain.session import Session, Wait
+from labwright.domain.session import EndReason, Session, Wait
 from labwright.llm.chat import ToolSpec
 from labwright.store.idempotency import IdempotencyKey
 
@@ -29,6 +29,7 @@ class Deed:
     key: str  # the same if the call is carried out again after a kill
     asked_at: str  # likewise
     known: dict[str, Evidence]  # minted earlier in the conversation
+    questions_left: int = 0  # that may be asked before there is a plan
     over: threading.Event = field(default_factory=threading.Event)  # set when somebody has stopped the turn
     minted: list[Evidence] = field(default_factory=list)
 
@@ -58,12 +59,27 @@ class NeedsApproval(Exception):
     """A person has to be asked before this is done."""
 
 
-class Waits(Exception):
+class EndsTurn(Exception):
+    """The turn is to end here, with this answer of the tool."""
+
+    def __init__(self, why: EndReason, answer: Json, *, wait: Wait | None = None, **told: Any) -> None:
+        super().__init__()
+        self.why, self.answer, self.wait, self.told = why, answer, wait, told
+
+
+class Waits(EndsTurn):
     """The turn is to end here, and an event to begin the next."""
 
     def __init__(self, wait: Wait, answer: Json) -> None:
-        super().__init__()
-        self.wait, self.answer = wait, answer
+        super().__init__(EndReason.WAITING, answer, wait=wait, wait_for=wait.to_dict())
+
+
+class Compiling(Exception):
+    """A plan is being made. Once it rests, the same call is carried out again and tells what became of it."""
+
+    def __init__(self, plan_id: str, since: int) -> None:
+        super().__init__(plan_id)
+        self.plan_id, self.since = plan_id, since  # the number of the newest event before it began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +90,7 @@ class Tool:
     takes: Json = field(default_factory=dict)  # properties, as JSON Schema
     needs: tuple[str, ...] = ()
     writes: bool = False
+    plans: bool = False  # what it writes is a plan and nothing else
 
     @property
     def spec(self) -> ToolSpec:

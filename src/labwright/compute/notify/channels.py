@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from labwright.compute.notify.message import Message, News
-from labwright.compute.notify.senders import Desktop, Sender, Slack, Webhook
+from labwright.compute.notify.senders import Desktop, Sender, Slack, Webhook, is_private
 from labwright.domain.alert import Severity
 from labwright.domain.errors import Invalid
 from labwright.paths import ProjectPaths
 from labwright.settings import load_tables
 
 TABLE = "notify"
-_KEYS = ("kind", "name", "url_env", "url_file", "min_severity", "events")
+_KEYS = ("kind", "name", "url_env", "url_file", "min_severity", "events", "answers")
 _WITH_ADDRESS: dict[str, Callable[[str], Sender]] = {"webhook": Webhook, "slack": Slack}
 _KINDS = (*_WITH_ADDRESS, "desktop")
 _ORDER = list(Severity)
@@ -34,6 +34,7 @@ class Channel:
     events: tuple[News, ...]
     min_severity: Severity
     url_env: str = ""
+    answers: bool = False  # is sent, with what an agent asks for, a token to answer it
     sender: Sender = field(repr=False)
 
     def wants(self, message: Message) -> bool:
@@ -106,8 +107,20 @@ class _Entry:
             events=self._events(),
             min_severity=self._one_of("min_severity", self._text("min_severity") or Severity.WARNING, list(Severity)),
             url_env=self._text("url_env"),
+            answers=self._answers(kind),
             sender=self._sender(kind),
         )
+
+    def _answers(self, kind: str) -> bool:
+        """Only a program can use a token; in a room or on a screen it would be anybody's."""
+        wanted = self._table.get("answers", False)
+        if not isinstance(wanted, bool):
+            raise self.wrong("`answers` must be true or false")
+        if wanted and kind != "webhook":
+            raise self.wrong(f"a {kind} channel cannot answer", "Only a webhook can; leave `answers` out.")
+        if wanted and News.APPROVAL not in self._events():
+            raise self.wrong("`answers` needs approvals to answer", f'Put "{News.APPROVAL}" into `events`.')
+        return wanted
 
     def _check_keys(self) -> None:
         if "url" in self._table:
@@ -144,7 +157,11 @@ class _Entry:
         if bool(variable) == bool(file):
             raise self.wrong("give one of `url_env` and `url_file`", "The address itself stays out of this file.")
         text = self._from_variable(variable) if variable else self._from_file(self._project / Path(file).expanduser())
-        return _WITH_ADDRESS[kind](self._checked(text.strip(), variable or file))
+        url = self._checked(text.strip(), variable or file)
+        if self._table.get("answers") and not is_private(url):
+            hint = "A token to answer goes nowhere in the clear."
+            raise self.wrong(f"what {variable or file} holds is not https", hint)
+        return _WITH_ADDRESS[kind](url)
 
     def _from_variable(self, name: str) -> str:
         if "://" in name:

@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 
 from labwright.compute.lab import Lab
+from labwright.compute.notify.answers import answer_to
 from labwright.compute.notify.channels import Channel
 from labwright.compute.notify.message import TYPES, Message, message_of
 from labwright.compute.notify.senders import NotSent
@@ -140,7 +141,7 @@ class Courier:
         key = f"{self._lab.db.epoch}-{delivery.id}"
         message = Message.from_dict(delivery.message)
         try:
-            self.channel.sender.send(message, key, self._lab.settings.notify_timeout_seconds)
+            self.channel.sender.send(self._answerable(message), key, self._lab.settings.notify_timeout_seconds)
         except NotSent as error:
             self._failed(delivery, message, error)
             return
@@ -149,6 +150,12 @@ class Courier:
         )
         with self._lab.db.transaction() as tx:
             deliveries.record(tx, ended)
+
+    def _answerable(self, message: Message) -> Message:
+        """With a token for this one question, made anew for each try: it is in no file."""
+        if not self.channel.answers or message.approval is None:
+            return message
+        return replace(message, answer=answer_to(self._lab, message.approval["id"]))
 
     def _failed(self, delivery: Delivery, message: Message, error: NotSent) -> None:
         tries = delivery.attempts + 1

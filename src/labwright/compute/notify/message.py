@@ -40,6 +40,8 @@ class Message:
     project: str
     run: dict[str, Any] | None = None
     alert: dict[str, Any] | None = None
+    approval: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None  # how it is answered over HTTP; made when it is sent, and never stored
     how_to_answer: str = ""
     details: list[str] = field(default_factory=list)
 
@@ -88,6 +90,7 @@ def _of_approval(event: Event, project: str) -> Message:
         text=event.data["question"],
         time=event.time,
         project=project,
+        approval={"id": event.data["approval_id"], "question": event.data["question"]},
         how_to_answer=f"labwright approvals answer {event.data['approval_id']} approve|deny",
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from labwright.client.lab import LabClient
+from labwright.client.lab import LabClient, part
 from labwright.mcp.tools.briefly import Json, given
 
 PlanId = Annotated[str, Field(description="the plan's id; @ before it is fine")]
@@ -49,6 +49,40 @@ def change_plan(
     """Save another version of a plan; an approval of the former one is void then."""
     changes = given({"raw_markdown": raw_markdown, "title": title, "goal": goal})
     return _told(lab.change_plan(plan_id.removeprefix("@"), changes))
+
+
+def compile_plan(
+    lab: LabClient,
+    plan_id: PlanId,
+    answers: Annotated[list[str] | None, Field(description="to the questions in `planning`, in order")] = None,
+    rehearsal: Annotated[bool | None, Field(description="false: do not try it small before the review")] = None,
+) -> Json:
+    """Begin to make a workspace of a plan, checked and rehearsed; then wait_for_plan tells what came of it."""
+    wanted = given({"answers": answers, "rehearsal": rehearsal})
+    return plan_briefly(lab.compile_plan(_plain(plan_id), wanted))
+
+
+def validate_plan(
+    lab: LabClient,
+    plan_id: PlanId,
+    rehearsal: Annotated[bool | None, Field(description="false: do not try it small")] = None,
+) -> Json:
+    """Begin every check of a compiled plan again, on its files as they are; then wait_for_plan."""
+    return plan_briefly(lab.validate_plan(_plain(plan_id), rehearsal))
+
+
+def execute_plan(lab: LabClient, plan_id: PlanId) -> Json:
+    """Run a plan that a person has approved, as it was approved; anything else is refused, and says what is missing."""
+    return plan_briefly(lab.execute_plan(_plain(plan_id)))
+
+
+def plan_briefly(plan: Json) -> Json:
+    """Where it stands, without its text."""
+    return {name: plan[name] for name in ("id", "title", "status", "status_reason", "version", "format", "planning")}
+
+
+def _plain(plan_id: str) -> str:
+    return part(plan_id.removeprefix("@"))
 
 
 def _told(plan: Json) -> Json:

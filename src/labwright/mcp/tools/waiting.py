@@ -7,9 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from labwright.client.follow import TimedOut, wait_for_ends
+from labwright.client.follow import wait_for_plan as follow_plan
 from labwright.client.follow import wait_for_sweep as follow_sweep
 from labwright.client.lab import LabClient
 from labwright.mcp.tools.briefly import Json, run_briefly, sweep_briefly
+from labwright.mcp.tools.plans import PlanId, plan_briefly
 from labwright.mcp.tools.runs import id_of
 from labwright.mcp.tools.sweeps import SweepId
 
@@ -43,6 +45,16 @@ def wait_for_sweep(lab: LabClient, sweep_id: SweepId, max_seconds: Seconds = 45.
         return {"timed_out": False, "sweep": sweep_briefly(follow_sweep(lab, sweep_id, _in_silence, max_seconds))}
     except TimedOut:
         return {"timed_out": True, "sweep": sweep_briefly(lab.sweep(sweep_id)), "hint": _AGAIN}
+
+
+def wait_for_plan(lab: LabClient, plan_id: PlanId, max_seconds: Seconds = 45.0) -> Json:
+    """Wait until a plan is compiled, checked or executed, at most max_seconds; then `planning` says what came of it."""
+    own = plan_id.removeprefix("@")
+    lab.plan(own)
+    try:
+        return {"timed_out": False, "plan": plan_briefly(follow_plan(lab, own, _in_silence, max_seconds))}
+    except TimedOut:
+        return {"timed_out": True, "plan": plan_briefly(lab.plan(own)), "hint": _AGAIN}
 
 
 def _in_silence(_notice: str) -> None:

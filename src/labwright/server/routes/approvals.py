@@ -1,4 +1,4 @@
-"""/approvals: what agents asked for. Only a person answers."""
+"""/approvals: what agents asked for. Only a person answers, or who was sent a token for that one question."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from labwright.agent import approvals
-from labwright.domain.actor import Scope
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import Approval, ApprovalStatus
-from labwright.server.auth import PERSON, actor_of, allow
+from labwright.server.auth import actor_of, allow
 from labwright.server.chat_models import ApprovalAnswer
 from labwright.server.context import lab_of
 from labwright.server.strict_json import StrictJsonRoute
@@ -33,10 +33,18 @@ def list_approvals(
     return [approval.to_dict() for approval in found]
 
 
-@router.post("/{approval_id}/respond", response_model=Approval, dependencies=[PERSON()])
+@router.post("/{approval_id}/respond", response_model=Approval, dependencies=[allow(Scope.ANSWER)])
 def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request) -> dict[str, Any]:
-    """The turn that asked goes on with the answer; what is approved is done as you."""
+    """The turn that asked goes on with the answer; what is approved is done as you.
+
+    Also with the token of scope `answer` that a channel was sent with the question: for that question, once.
+    """
     answered = approvals.respond(
-        lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=actor_of(request)
+        lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=_person(actor_of(request))
     )
     return answered.to_dict()
+
+
+def _person(actor: Actor) -> Actor:
+    """Whom a person has given the power to answer, by naming a channel in the settings, answers for that person."""
+    return Actor(Scope.PERSON, "webhook") if actor.scope is Scope.ANSWER else actor

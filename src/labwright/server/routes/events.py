@@ -7,15 +7,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Invalid
-from labwright.domain.event import EventType
-from labwright.server.auth import READERS
+from labwright.domain.event import OF_CONVERSATIONS, EventType
+from labwright.server.auth import READERS, actor_of
 from labwright.server.context import hub_of, lab_of
 from labwright.server.models import EventOut
 from labwright.server.stream import Wanted, event_dict, frame
 from labwright.store import events
 
 router = APIRouter(prefix="/events", tags=["events"])
+_HEAR_CONVERSATIONS = frozenset({Scope.PERSON, Scope.VIEWER})
 Types = Annotated[str | None, Query(description="only these, comma-separated")]
 
 
@@ -29,8 +31,7 @@ def list_events(
 ) -> list[dict[str, Any]]:
     """In order, from a position on; an empty answer is the end."""
     lab = lab_of(request)
-    wanted = _checked(types)
-    found = events.after(lab.db.reader(), after, limit, run_id, wanted.split(",") if wanted else None)
+    found = events.after(lab.db.reader(), after, limit, run_id, _heard(types, actor_of(request)))
     return [event_dict(lab.db.epoch, event) for event in found]
 
 
@@ -45,7 +46,8 @@ async def stream_events(
 ) -> StreamingResponse:
     """Server-sent events. Without `after` or `Last-Event-ID` it begins now; `reset` tells of a restored database."""
     hub, lab = hub_of(request), lab_of(request)
-    wanted = Wanted(topics, _checked(types), run_id)
+    actor = actor_of(request)
+    wanted = Wanted(topics, _heard(types, actor), run_id, conversations=actor.scope in _HEAR_CONVERSATIONS)
     newest = events.last_seq(lab.db.reader())
     epoch, _, position = (last_event_id or "").partition(":")
     known = position.isdecimal() and epoch == lab.db.epoch and int(position) <= newest
@@ -60,8 +62,12 @@ async def stream_events(
     return StreamingResponse(body(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-def _checked(types: str | None) -> str | None:
-    for name in types.split(",") if types else ():
+def _heard(types: str | None, actor: Actor) -> frozenset[str] | None:
+    """The types that were asked for and may be heard, none for all: what is said to agents is not for other agents."""
+    names = frozenset(types.split(",")) if types else None
+    for name in names or ():
         if name not in set(EventType):
             raise Invalid(f"{name!r} is not a type of event.", hint=f"Choose: {', '.join(EventType)}.")
-    return types
+    if actor.scope in _HEAR_CONVERSATIONS:
+        return names
+    return (names or frozenset(EventType)) - OF_CONVERSATIONS

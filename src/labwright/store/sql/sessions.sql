@@ -33,6 +33,10 @@ WHERE session_id = :session_id AND seq > :after ORDER BY seq LIMIT :limit;
 SELECT session_id, seq, turn, kind, time, data FROM pieces
 WHERE session_id = :session_id AND kind NOT IN ('text', 'thinking') ORDER BY seq;
 
+-- name: suggestions
+SELECT session_id, data FROM pieces
+WHERE kind = 'suggestion' AND (:session_id IS NULL OR session_id = :session_id) ORDER BY id;
+
 -- name: insert_approval
 INSERT INTO approvals (id, record) VALUES (:id, :record);
 

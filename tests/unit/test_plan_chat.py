@@ -1,0 +1,249 @@
+"""Planning in a conversation: what it may do, how much it may ask, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labwright
+from labwright.agent import sessions
+from labwright.agent.instead_of_calls import NEEDED_BY_NOBODY, TOOL_FOR, tools_for_calls
+from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.planning_rules import questions_left, with_saved_line
+from labwright.agent.tools import TOOLS
+from labwright.compute.lab import Lab
+from labwright.domain.actor import PERSON
+from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
+from labwright.llm.chat import ChatRequest
+from labwright.planning import verbs
+from labwright.planning.keeper import PlanKeeper
+from labwright.planning.rules import offline_model
+from labwright.services import plans
+from labwright.store import events
+from tests.support.chatting import Answers, Talk, call, script, talking
+from tests.support.lab import lab_in
+from tests.support.planning import EXAMPLES, QUICK
+from tests.support.waiting import wait_until
+
+GOAL = {"goal": QUICK, "rehearsal": False}
+
+
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    """A conversation that made a plan, and was cut off while it did."""
+    project = tmp_path_factory.mktemp("plan-chat") / "project"
+    shutil.copytree(EXAMPLES / "bare-script", project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
+    with lab_in(project) as opened:
+        talk = Talk(opened)
+        with talking(opened, script([call("plan_goal", **GOAL)])):  # nobody makes plans yet
+            sessions.say(opened, talk.id, "Which degree is best?", Mode.PLAN, PERSON)
+            wait_until(lambda: plans.page(opened, (), None, 9, None)[0], "the plan's record")
+        assert talk.session.status is SessionStatus.WORKING
+        keeper = PlanKeeper(opened, lambda _plan: offline_model())
+        keeper.start()
+        with talking(opened, script(["The plan is ready."])):
+            wait_until(lambda: talk.session.status is SessionStatus.IDLE, "the plan", 120)
+        yield talk
+        keeper.close()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path / "project") as opened:
+        yield opened
+
+
+def told(talk: Talk) -> dict[str, Any]:
+    """By the tool that was called last."""
+    result: dict[str, Any] = json.loads(talk.results()[-1])
+    return result
+
+
+# What it makes
+
+
+def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(talked: Talk) -> None:
+    (plan,) = [one for one in plans.page(talked.lab, (), None, 99, None)[0] if one.session_id == talked.id]
+    *_, last_words, message, _end = talked.pieces()
+    assert told(talked)["plan_saved"] == plan.id
+    assert message.data["text"].splitlines() == ["The plan is ready.", "", f"✅ Plan saved — ID: @{plan.id}"]
+    assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # those who watch see it, too
+    assert verbs.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
+
+
+def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> None:
+    nodes = [(piece.data["node"], piece.data["status"]) for piece in talked.pieces(PieceKind.PLAN)]
+    plan_id = told(talked)["plan_saved"]
+    assert nodes == [
+        (event.data["node"], event.data["status"])
+        for event in events.after(talked.lab.db.reader(), 0, 5000, types=["plan.node"])
+        if event.data["plan_id"] == plan_id
+    ]
+    assert nodes[0] == ("IngestReport", "started") and ("ValidateWorkspace", "finished") in nodes
+
+
+def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compiled(talked: Talk) -> None:
+    text = plans.get(talked.lab, told(talked)["plan_saved"])["raw_markdown"]
+
+    def answer(request: ChatRequest) -> list[Any]:
+        results = [json.loads(message.text) for message in request.messages if message.role == "tool"]
+        written = {"title": "mine", "goal": "the best degree", "rehearsal": False}
+        if not results:
+            return [call("save_plan", **written, raw_markdown=text.replace("### Metrics", "### Numbers"))]
+        if len(results) == 1:
+            return [call("save_plan", **written, raw_markdown=text, plan=results[0]["id"])]
+        return [f"Saved.\n✅ Plan saved — ID: @{results[1]['plan_saved']}"]
+
+    with talking(talked.lab, Answers(answer)):
+        talk = Talk(talked.lab)
+        sessions.say(talked.lab, talk.id, "Plan it", Mode.PLAN, PERSON)
+        wait_until(lambda: talk.session.status is SessionStatus.IDLE, "the plan", 120)
+    first, second = (json.loads(result) for result in talk.results())
+    assert not first["format"]["valid"] and not first["compiled"]
+    assert (second["plan_saved"], second["status"]) == (first["id"], "waiting_for_review")
+    assert plans.get(talked.lab, first["id"])["version"] >= 2
+    assert talk.last(PieceKind.MESSAGE)["text"].count("✅") == 1
+
+
+def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
+    made = plans.create(lab, title="t", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
+    wanted = {"title": "t", "goal": "g", "raw_markdown": "mine", "plan": made}
+    with talking(lab, script([call("save_plan", **wanted)], ["No."])):
+        talk = Talk(lab)
+        talk.say("Change it", Mode.PLAN)
+    assert "another conversation" in told(talk)["refused"]
+    assert plans.get(lab, made)["raw_markdown"] == "x"
+
+
+def test_a_turn_is_stopped_at_once_while_a_plan_is_made(lab: Lab) -> None:
+    (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
+    with talking(lab, script([call("plan_goal", **GOAL)], ["Hello."])):
+        talk = Talk(lab)
+        sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
+        wait_until(lambda: plans.page(lab, (), None, 9, None)[0], "the plan's record")
+        assert sessions.stop(lab, talk.id, PERSON).status is SessionStatus.IDLE
+        assert talk.say("Hello?")[-1].data["why"] == "done"  # nothing holds up what comes next
+
+
+# What it may ask
+
+
+def test_questions_end_the_turn_and_the_fourth_is_refused(lab: Lab) -> None:
+    many = [f"Question {n}?" for n in range(4)]
+    model = script([call("ask_user", questions=many)], [call("ask_user", questions=many[:2])])
+    with talking(lab, model):
+        talk = Talk(lab)
+        talk.say("Plan something", Mode.PLAN)
+    assert "3 of 3 questions are left, not 4" in json.loads(talk.results()[0])["refused"]
+    assert talk.last(PieceKind.END) == {"why": "questions", "questions": many[:2]}
+    more = script([call("ask_user", questions=many[:2])], [call("ask_user", questions=many[2:3])])
+    with talking(lab, more):
+        talk.say("The first: yes. The second: no.")
+    assert "1 of 3" in json.loads(talk.results()[2])["refused"]
+    with talking(lab, script([call("ask_user", questions=["And?"])], ["Then I assume it."])):
+        talk.say("Yes.")
+    assert "no more may be" in json.loads(talk.results()[-1])["refused"]
+    assert talk.last(PieceKind.END)["why"] == "done"
+
+
+def test_questions_in_plain_words_count_and_a_model_that_asks_on_is_told_to_plan(lab: Lab) -> None:
+    model = script(["Which metric? Which data?"], ["Which seed? And which GPU?"], ["Then I assume the usual."])
+    with talking(lab, model):
+        talk = Talk(lab)
+        assert talk.say("Plan something", Mode.PLAN)[-1].data["why"] == "done"
+        talk.say("The usual.")
+    assert "more than 3 questions" in model.asked[2].messages[-1].text
+    assert talk.last(PieceKind.END)["why"] == "done"
+
+
+def test_a_model_that_never_stops_asking_fails_its_turn(lab: Lab) -> None:
+    model = script(*[["What? Why? How? When?"] for _ in range(9)])
+    with talking(lab, model):
+        talk = Talk(lab)
+        talk.say("Plan something", Mode.PLAN)
+    assert talk.last(PieceKind.END)["why"] == "failed"
+    assert len(model.asked) == 3
+
+
+def test_a_saved_plan_begins_the_count_anew_and_agent_mode_has_none() -> None:
+    def turn(number: int, mode: Mode, text: str, **result: str) -> list[Piece]:
+        facts = {"session_id": "s", "turn": number, "time": ""}
+        return [
+            Piece(**facts, seq=1, kind=PieceKind.USER, data={"mode": mode}),
+            *([Piece(**facts, seq=2, kind=PieceKind.RESULT, data=result)] if result else []),
+            Piece(**facts, seq=3, kind=PieceKind.MESSAGE, data={"text": text, "calls": []}),
+        ]
+
+    asked = turn(1, Mode.PLAN, "Which one? Is `a?b` and\n> really?\nmeant?")
+    assert questions_left(asked) == 1
+    assert questions_left([*asked, *turn(2, Mode.AGENT, "Shall I? Or not?")]) == 1
+    assert questions_left([*asked, *turn(2, Mode.PLAN, "Good?", plan_saved="plan-1")]) == 3
+
+
+@pytest.mark.parametrize("text", ["Done.", "", "✅ Plan saved — ID: @plan-2", "✅ Plan saved — ID: @plan-1 !"])
+def test_the_last_line_is_exact(text: str) -> None:
+    ended = text + with_saved_line(text, "plan-1")
+    assert ended.splitlines()[-1] == "✅ Plan saved — ID: @plan-1"
+    assert with_saved_line(ended, "plan-1") == ""
+
+
+# What it may do
+
+
+def test_the_mode_holds_for_each_turn_also_when_it_is_switched(lab: Lab) -> None:
+    start = call("start_run", command="echo hello")
+    model = script([start], ["Started."], [start], ["I only plan."], [start], ["Started."])
+    with talking(lab, model):
+        talk = Talk(lab)
+        for message, mode in (("Start it", Mode.AGENT), ("Start it", Mode.PLAN), ("Start it", Mode.AGENT)):
+            talk.say(message, mode)
+    planning = ["You are planning" in request.system for request in model.asked]
+    assert planning == [False, False, True, True, False, False]
+    assert [json.loads(text).get("refused", "") for text in talk.results()] == [
+        "",
+        "There is no tool 'start_run' in this mode.",
+        "",
+    ]
+    assert "this is plan mode" in model.asked[2].messages[-1].text
+    assert "this is agent mode" in model.asked[4].messages[-1].text
+
+
+def test_a_mode_changed_in_mid_turn_holds_from_the_next_turn_on(lab: Lab) -> None:
+    def answer(request: ChatRequest) -> list[Any]:
+        if request.messages[-1].role == "user":
+            sessions.update(lab, talk.id, {"mode": Mode.AGENT}, PERSON)
+            return [call("start_run", command="echo hello")]
+        return ["Well."]
+
+    talk = Talk(lab)
+    model = Answers(answer)
+    with talking(lab, model):
+        talk.say("Go", Mode.PLAN)
+        assert "no tool 'start_run'" in told(talk)["refused"]
+        assert "You are planning" in model.asked[1].system
+        talk.say("Go on")
+    assert told(talk)["started"]
+
+
+def test_planning_has_only_tools_that_read_ask_or_keep_a_plan() -> None:
+    writing = {name for name, tool in CHAT_MODES[Mode.PLAN].tools.items() if tool.writes}
+    assert writing == {"save_plan", "plan_goal", "compile_plan"}
+    assert {name for name, tool in TOOLS.items() if not tool.writes} < CHAT_MODES[Mode.PLAN].tools.keys()
+
+
+@pytest.mark.parametrize("skill", ["agent-mode", "plan-mode"])
+def test_every_call_that_a_skill_shows_has_a_tool_in_its_place(skill: str) -> None:
+    text = (Path(labwright.__file__).parent / f"skills/builtin/{skill}/SKILL.md").read_text()
+    calls = re.findall(r"(?:-X )?\b(GET|POST|PUT|PATCH|DELETE) \"?(?:\{\{server_url\}\})?(/[\w/{}<>_-]+)", text)
+    calls += [("GET", path) for path in re.findall(r"curl -sf \{\{server_url\}\}(/\S+)", text)]
+    shown = {f"{method} {path.replace('<', '{').replace('>', '}')}" for method, path in calls}
+    assert len(shown) > 6
+    assert shown - TOOL_FOR.keys() - set(NEEDED_BY_NOBODY) == set()
+    assert set(TOOL_FOR.values()) <= TOOLS.keys()
+    assert "start_run" not in tools_for_calls(CHAT_MODES[Mode.PLAN].tools)
