@@ -85,6 +85,9 @@ class Models:
     def _metered(self, provider: ProviderChat, session_id: str) -> MeteredChat:
         return MeteredChat(provider, self.ledger(session_id), provider.cost)
 
+    def spent(self, session_id: str) -> dict[str, Any]:
+        return _sums(self.book.of_session(session_id))
+
     def view(self) -> dict[str, Any]:
         """All that may be shown to anybody: which models, whether their keys are there, what was spent."""
         limits = Limits.from_settings(self._settings)

@@ -30,6 +30,15 @@ class WaitOut(BaseModel):
     note: str
 
 
+class SpentOut(BaseModel):
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cache_read: int
+    cost_usd: float  # of the calls whose price is known
+    unpriced_calls: int
+
+
 class SessionOut(BaseModel):
     id: str
     title: str
@@ -41,6 +50,7 @@ class SessionOut(BaseModel):
     created_at: str
     created_by: str
     updated_at: str
+    spent: SpentOut = Field(description="what the language model took so far")
 
 
 class PieceOut(BaseModel):

@@ -30,9 +30,12 @@ def get(lab: Lab, skill_id: str) -> View:
     return _view(registry, registry.get(skill_id))
 
 
-def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker) -> View:
-    """The text for a model. What is given goes before what is looked up; what nobody knows is an error."""
-    skill = _registry(lab).get(skill_id)
+def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker, draft: str | None = None) -> View:
+    """The text for a model. What is given goes before what is looked up; what nobody knows is an error.
+
+    A draft is shown as it would be if it were saved.
+    """
+    skill = _registry(lab).get(skill_id) if draft is None else read_skill(draft, SkillSource.PROJECT)
     for name in given:
         if name not in skill.variables:
             known = ", ".join(skill.variables) or "none"

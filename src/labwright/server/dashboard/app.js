@@ -23,8 +23,13 @@ const PAGES = {
   "sweeps/": () => import("./pages/sweep.js"),
   plans: () => import("./pages/plans.js"),
   "plans/": () => import("./pages/plan.js"),
+  chat: () => import("./pages/chat.js"),
+  "chat/": () => import("./pages/chat.js"),
   cluster: () => import("./pages/cluster.js"),
   alerts: () => import("./pages/alerts.js"),
+  skills: () => import("./pages/skills.js"),
+  "skills/": () => import("./pages/skill.js"),
+  memory: () => import("./pages/memory.js"),
   settings: () => import("./pages/settings.js"),
   help: () => import("./pages/help.js"),
 };

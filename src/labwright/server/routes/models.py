@@ -10,17 +10,9 @@ from pydantic import BaseModel
 from labwright.llm import Tier
 from labwright.llm.models import Models
 from labwright.server.auth import READERS
+from labwright.server.chat_models import SpentOut
 
 router = APIRouter(prefix="/models", tags=["models"])
-
-
-class SpentOut(BaseModel):
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cache_read: int
-    cost_usd: float  # of the calls whose price is known
-    unpriced_calls: int
 
 
 class TierOut(BaseModel):
