@@ -19,7 +19,7 @@ from tests.support.live_server import LiveServer
 from tests.support.model_server import Asked, ModelServer, Turn, model_server
 from tests.support.waiting import wait_until
 
-HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(2)) <script>alert(3)</script> \ue000\ue101 0.75"
+HOSTILE = "<img src=x onerror=alert()> [x](javascript:alert()) <script>alert()</script> \ue000\ue101 [y](https://a.b/0.5)"
 
 
 def said(page: Page, text: str) -> None:
@@ -118,7 +118,7 @@ def script(asked: Asked) -> Turn:
     last = told[-1]
     words = str(last.get("content"))
     if "story" in words:
-        return Turn(text=("Once ", "upon a time"), hang_after=3)
+        return Turn(text=("Once upon", " a time"), hang_after=2)
     if "hostile" in words:
         return Turn(text=(HOSTILE,))
     if last["role"] == "user":
@@ -166,8 +166,8 @@ def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
     assert serious_faults(page) == []
     visitor.picture("chat-answer")
     said(page, "hostile")
-    expect(page.locator(".answer").last).to_contain_text("<script>alert(3)</script>")
-    assert page.locator(".answer").last.locator("a, img, script").count() == 0
+    expect(page.locator(".answer").last).to_contain_text("<script>alert()</script>")
+    assert page.locator(".answer").last.locator("img, script, a:not([href='https://a.b/0.5'])").count() == 0
 
 
 def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
@@ -176,14 +176,14 @@ def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_vi
     page = visitor.sign_in("#/chat")
     said(page, "Tell me a story")
     answer = page.locator(".answer")
-    expect(answer).to_contain_text("Once upon a time")
+    expect(answer).to_have_text("Once upon")
     page.evaluate("window.here = true")
     talker.kill()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     talker.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=15_000)
     expect(page.get_by_text("cut off by a restart")).to_be_visible()
-    expect(answer).to_have_text("Once upon a time")  # asked for again, and shown once
+    expect(answer).to_have_text("Once upon", timeout=20_000)  # asked for again, and shown once
     expect(page.locator(".said")).to_have_count(1)
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".notice-line").last).to_contain_text("Stopped by person")

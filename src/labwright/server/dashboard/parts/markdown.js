@@ -71,9 +71,9 @@ function inline(token, draw) {
     case "br":
       return html`<br />`;
     case "link":
-      return link(token, inner());
+      return link(draw.source(token.href), inner());
     case "image":
-      return draw.picture?.(token.href, token.text) ?? html`<span class="muted">${token.text || token.href}</span>`;
+      return draw.picture?.(token.href, token.text) ?? html`<span class="muted">${draw.words(token.text || token.href)}</span>`;
     case "text":
       return token.tokens ? inner() : draw.words(token.text);
     default:
@@ -82,7 +82,7 @@ function inline(token, draw) {
 }
 
 // A link leads out of the page in a window of its own that knows nothing of us; whatever is no link to a page is words.
-function link({ href }, inner) {
+function link(href, inner) {
   if (!SAFE_LINK.test(href)) return html`<span title=${href}>${inner}</span>`;
   if (href.startsWith("#")) return html`<a href=${href}>${inner}</a>`;
   return html`<a href=${href} target="_blank" rel="noreferrer noopener">${inner}</a>`;
