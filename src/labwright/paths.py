@@ -94,6 +94,7 @@ class ProjectPaths:
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
+        self.channels = self.state / "channels"  # addresses of notifications that were given over HTTP
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.snapshots = self.state / "snapshots"
         self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project

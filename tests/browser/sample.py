@@ -46,6 +46,7 @@ class Sample:
     failed: str
     artist: str
     plan: str
+    conversation: str
 
 
 def make_sample(lab: LiveServer) -> Sample:
@@ -70,7 +71,17 @@ def make_sample(lab: LiveServer) -> Sample:
     }
     lab.submit("sleep 300", name="an idea", sweep_id=lab.post("/sweeps/wild", wild)["id"])
     plan = lab.post("/plans", {"title": "Does width help?", "goal": "Find out.", "raw_markdown": PLAN})
-    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"])
+    conversation = _conversation(lab, running["id"])
+    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"], conversation)
+
+
+def _conversation(lab: LiveServer, run_id: str) -> str:
+    """By rules: a mention, a tool, evidence, a note, and something to approve."""
+    session: str = lab.post("/sessions", {})["id"]
+    for words in (f"metrics of @{run_id}", "why did last fail?", "remember lr above 0.1 diverges", f"stop {run_id}"):
+        lab.say(session, words)
+    lab.post("/memories", {"text": "We compare on the 2024 split."})
+    return session
 
 
 def _params(rate: float) -> dict[str, Any]:

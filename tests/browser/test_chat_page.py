@@ -19,7 +19,9 @@ from tests.support.live_server import LiveServer
 from tests.support.model_server import Asked, ModelServer, Turn, model_server
 from tests.support.waiting import wait_until
 
-HOSTILE = "<img src=x onerror=alert()> [x](javascript:alert()) <script>alert()</script> \ue000\ue101 [y](https://a.b/0.5)"
+HOSTILE = (
+    "<img src=x onerror=alert()> [x](javascript:alert()) <script>alert()</script> \ue000\ue101 [y](https://a.b/0.5)"
+)
 
 
 def said(page: Page, text: str) -> None:
@@ -122,7 +124,9 @@ def script(asked: Asked) -> Turn:
     if "hostile" in words:
         return Turn(text=(HOSTILE,))
     if last["role"] == "user":
-        return Turn(thinking="Look first.", text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),))
+        return Turn(
+            thinking="Look first.", text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),)
+        )
     return Turn(text=("The **loss** is 0.25 [E1], ", "not 0.75. 🎲 Nor 0.9."), thinking="Easy.")
 
 

@@ -32,7 +32,7 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
 
 
 def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
-    page = visitor.sign_in("#/settings")
+    page = visitor.sign_in("#/settings?tab=server")
     expect(page.get_by_role("row").filter(has_text="max_parallel")).to_have_class("differs")
     page.get_by_role("tab", name="Notifications").click()
     expect(page.get_by_text("No channel is set up")).to_be_visible()

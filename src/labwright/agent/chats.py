@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from labwright.llm.chat import ChatModel
-from labwright.llm.ledger import Limits
 from labwright.llm.models import Models
-from labwright.settings import Settings
 
 
 class Chats(Protocol):
@@ -19,9 +17,8 @@ class Chats(Protocol):
 
 
 class ProjectChats:
-    def __init__(self, models: Models, settings: Settings) -> None:
+    def __init__(self, models: Models) -> None:
         self._models = models
-        self._settings = settings
 
     def chat(self, session_id: str) -> ChatModel:
         from labwright.agent.offline import RulesChat  # here, as it brings all the tools along
@@ -29,5 +26,5 @@ class ProjectChats:
         return self._models.chat(session_id, otherwise=RulesChat())
 
     def allow_more(self, session_id: str) -> None:
-        first = Limits.from_settings(self._settings)
+        first = self._models.limits
         self._models.ledger(session_id).allow(tokens=first.tokens, usd=first.usd)

@@ -35,6 +35,7 @@ class EventType(StrEnum):
     APPROVAL_ANSWERED = "approval.answered"
     MEMORY_SAVED = "memory.saved"
     MEMORY_DELETED = "memory.deleted"
+    SETTINGS_CHANGED = "settings.changed"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
     GC_DONE = "gc.done"

@@ -84,7 +84,7 @@ def make_api(lab: Lab) -> FastAPI:
     language_models = Models(lab.paths, lab.settings)
     plan_keeper = PlanKeeper(lab, partial(_planner, language_models))
     lab.local.withhold(language_models.key_variables)
-    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

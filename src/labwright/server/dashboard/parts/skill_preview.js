@@ -15,7 +15,7 @@ export function useRendered(id, text, variables) {
   useEffect(() => {
     const number = ++last.current;
     const timer = setTimeout(async () => {
-      const body = { text, variables, shell: "local" }; // on this machine a text carries no token
+      const body = { text, variables, preview: true, shell: "local" }; // on this machine a text carries no token
       const answer = await post(`prompt-skills/${encodeURIComponent(id)}/render`, body).then(
         ({ text: rendered }) => ({ text: rendered, problem: null }),
         (problem) => ({ text: null, problem }),
