@@ -35,6 +35,8 @@ class EventType(StrEnum):
     APPROVAL_ANSWERED = "approval.answered"
     MEMORY_SAVED = "memory.saved"
     MEMORY_DELETED = "memory.deleted"
+    WILD_CHANGED = "wild.changed"
+    WILD_ITERATION = "wild.iteration"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
     GC_DONE = "gc.done"
