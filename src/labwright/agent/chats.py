@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from labwright.agent.wild.verbs import RULES
 from labwright.llm.chat import ChatModel
 from labwright.llm.ledger import Limits
 from labwright.llm.models import Models
@@ -11,6 +12,11 @@ from labwright.settings import Settings
 
 
 class Chats(Protocol):
+    @property
+    def proposer(self) -> str:
+        """Who proposes in wild loops, as a person is told."""
+        ...
+
     def chat(self, session_id: str) -> ChatModel: ...
 
     def allow_more(self, session_id: str) -> None:
@@ -22,6 +28,10 @@ class ProjectChats:
     def __init__(self, models: Models, settings: Settings) -> None:
         self._models = models
         self._settings = settings
+
+    @property
+    def proposer(self) -> str:
+        return self._models.proposer or RULES
 
     def chat(self, session_id: str) -> ChatModel:
         from labwright.agent.offline import RulesChat  # here, as it brings all the tools along

@@ -12,7 +12,6 @@ from typing import Any
 from labwright.agent.wild import model_search, offline_search
 from labwright.agent.wild.criterion import is_met, met_in_words
 from labwright.agent.wild.dead_ends import dead_end
-from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.iterations import judge, make_runs, with_runs
 from labwright.agent.wild.news import decided_in_words
 from labwright.agent.wild.noise import measured, own_runs
@@ -21,6 +20,7 @@ from labwright.agent.wild.proposers import Proposers
 from labwright.agent.wild.protect import Guard
 from labwright.agent.wild.records import CONTINUE, FAULT_RULE, STOP, TOKENS, Loop, NotAtWork
 from labwright.agent.wild.spending import Purse, seconds_left
+from labwright.agent.wild.verbs import RULES
 from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
 from labwright.domain.clock import now
@@ -30,9 +30,9 @@ from labwright.llm.faults import ModelFault
 from labwright.llm.ledger import BudgetReached
 from labwright.planning.scan.evaluation import HELD_OUT
 from labwright.store import sweeps
-from labwright.store import wild as stored
 
-PATIENCE = 8  # tries in a row that improve nothing beyond noise end the loop
+_PATIENCE = 15  # tries in a row that improve nothing beyond noise end the loop: the search draws its first ten
+_PATIENCE_WITH_A_MODEL = 6
 _REFUSED = 10  # so do proposals in a row that are dead ends
 _MOST_ITERATIONS = 500
 _WIDEST = 8  # searches side by side: wider ones learn little from each other
@@ -46,9 +46,10 @@ class Engine:
 
     def advance(self, wild_id: str) -> None:
         """Called again it finds nothing left."""
+        loop = Loop(self._lab, wild_id)
         with contextlib.suppress(NotAtWork):
-            while self._step(Loop(self._lab, stored.get(self._lab.db.reader(), wild_id))):
-                pass
+            while self._step(loop):
+                loop.look_again()
 
     def _step(self, loop: Loop) -> bool:
         """Whether there is another to come."""
@@ -95,7 +96,7 @@ class Engine:
         if is_met(wild.criterion, wild.metric["goal"], best, len(wild.seeds)):
             return met_in_words(wild.criterion, wild.metric["key"], best)
         since = _since_best(wild)
-        if _tried(since) >= PATIENCE and not wild.open_iterations:
+        if _tried(since) >= _patience(wild) and not wild.open_iterations:
             return f"nothing improved beyond noise in the last {_tried(since)} tries"
         if len(since) >= _REFUSED and all(one.was_refused for one in since[-_REFUSED:]):
             return f"the last {_REFUSED} proposals were all dead ends"
@@ -104,9 +105,9 @@ class Engine:
     def _propose(self, loop: Loop) -> bool:
         wild = loop.wild
         if not wild.iterations:
-            return self._plan(loop, self._baseline(wild), wild.seeds)
+            return self._plan(loop, _baseline(loop), wild.seeds)
         full = len(wild.open_iterations) >= self._window(wild)
-        if wild.best is None or full or _tried(_since_best(wild)) >= PATIENCE:
+        if wild.best is None or full or _tried(_since_best(wild)) >= _patience(wild):
             return loop.wait()
         allowed = Purse(self._lab, wild).allow(1, self._window(wild))
         if allowed.short:
@@ -121,16 +122,13 @@ class Engine:
             return self._plan(loop, proposal, wild.seeds[:1])
         return loop.wait() if wild.open_iterations else loop.end(WildStatus.COMPLETED, proposal.reason)
 
-    def _baseline(self, wild: Wild) -> Proposal:
-        params = Experiment.of(self._lab, wild).defaults(wild.parameters)
-        words = f"{wild.script} as it is, with {len(wild.seeds)} seeds: what there is to beat, and how much is noise"
-        return Proposal(hypothesis=words, change={}, params=params, parent=None)
-
     def _ask(self, loop: Loop) -> Proposal | NothingLeft:
-        experiment, model = Experiment.of(self._lab, loop.wild), self._proposers.model(loop.wild.id)
+        if loop.wild.search == RULES:
+            return offline_search.next_proposal(self._lab, loop.wild, loop.experiment)
+        model = self._proposers.model(loop.wild.id)
         if model is None:
-            return offline_search.next_proposal(self._lab, loop.wild, experiment)
-        proposal = model_search.next_proposal(model, loop.wild, experiment)
+            raise ModelFault(f"{loop.wild.search}, which proposed until now, is not configured any more")
+        proposal = model_search.next_proposal(model, loop.wild, loop.experiment)
         tokens, cost = self._proposers.spent(loop.wild.id)
         loop.write(lambda found: found.evolve(used={**found.used, "tokens": tokens, "cost": cost}))
         return proposal
@@ -140,7 +138,7 @@ class Engine:
         wild, number = loop.wild, len(loop.wild.iterations) + 1
         idea = {name: getattr(proposal, name) for name in ("hypothesis", "change", "params", "parent")}
         planned = Iteration(number=number, started_at=now(), **idea)
-        refused = proposal.fault or self._dead_end(wild, proposal)
+        refused = proposal.fault or _dead_end(loop, proposal)
         if refused:
             planned = planned.decided(Verdict.DROP, f"refused: {refused}", now())
         else:
@@ -155,20 +153,31 @@ class Engine:
         loop.write(written, decided_in_words(planned, wild.metric["key"]))
         return True
 
-    def _dead_end(self, wild: Wild, proposal: Proposal) -> str:
-        """A baseline is none, whatever failed before: it has to be known."""
-        if not wild.iterations:
-            return ""
-        return dead_end(self._lab, wild, Experiment.of(self._lab, wild), proposal.params)
-
     def _window(self, wild: Wild) -> int:
         """A model reflects on each result; a search by rules uses the machine."""
-        if self._proposers.model(wild.id) is not None:
+        if wild.search != RULES:
             return 1
         capacity = capacity_of(self._lab.cluster.current, self._lab.settings.max_parallel)
         gpus = Purse(self._lab, wild).gpus
         room = capacity.gpus // gpus if gpus else capacity.cpu_runs
         return max(1, min(wild.parallel or room, room, _WIDEST))
+
+
+def _baseline(loop: Loop) -> Proposal:
+    wild = loop.wild
+    words = f"{wild.script} as it is, with {len(wild.seeds)} seeds: what there is to beat, and how much is noise"
+    return Proposal(hypothesis=words, change={}, params=loop.experiment.defaults(wild.parameters), parent=None)
+
+
+def _dead_end(loop: Loop, proposal: Proposal) -> str:
+    """A baseline is none, whatever failed before: it has to be known."""
+    if not loop.wild.iterations:
+        return ""
+    return dead_end(loop.lab, loop.wild, loop.experiment, proposal.params)
+
+
+def _patience(wild: Wild) -> int:
+    return _PATIENCE if wild.search == RULES else _PATIENCE_WITH_A_MODEL
 
 
 def _since_best(wild: Wild) -> list[Iteration]:

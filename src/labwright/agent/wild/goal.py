@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,9 @@ _SEEDS = 3  # fewer tell little of the noise
 _FOR_A_SEARCH = ("vary", "values")  # planning asks about these; a search goes on with ranges of its own
 _FIELDS = ("script", "metric")  # what can be said beside the goal
 _MOST_UNREAD = 10
+_IMPROVING = re.compile(r"\b(improv\w*|better|best|tun(e|ing)|optimi[sz]\w*|maximi[sz]e|minimi[sz]e|search)\b", re.I)
+_NO_AIM = "Nothing in that says what is to be reached or improved."
+_EXAMPLE = "Name a metric, what to reach and what to vary: reach val_acc 0.9 by tuning lr."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     """Raises Invalid with the first question that only a person can answer."""
     aim = read_criterion(wanted.goal)
     reading = read_goal(_with_script(aim.rest if aim else wanted.goal, wanted.script), scan)
+    if aim is None and not _aims(reading, wanted):
+        raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
     _ask(reading, wanted)
     entry = scan.entry_point(reading.script or "")
     assert entry is not None  # else it was asked for
@@ -64,6 +70,13 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
 
 def _with_script(goal: str, script: str | None) -> str:
     return f"{goal} ({script})" if script else goal
+
+
+def _aims(reading: GoalReading, wanted: NewWild) -> bool:
+    """Whether there is anything in it that an experiment could follow from."""
+    told = reading.goal is not None and not reading.goal.assumed
+    named = reading.variations or reading.fixed or _opened(reading) or wanted.metric or wanted.parameters
+    return bool(told or named or _IMPROVING.search(wanted.goal))
 
 
 def _ask(reading: GoalReading, wanted: NewWild) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from labwright.agent.wild.criterion import reaches
-from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.news import decided_in_words
 from labwright.agent.wild.noise import beats, compared, facts, is_better, measured, result, without_value
 from labwright.agent.wild.records import Loop
@@ -30,9 +29,8 @@ def make_runs(loop: Loop, iteration: Iteration, window: int) -> bool:
     if allowed.short:
         return loop.ask_for_more(*allowed.short)
     count = iteration.made + allowed.runs
-    experiment = Experiment.of(loop.lab, loop.wild)
     for place in range(iteration.made, count):
-        _make_run(loop, iteration, experiment, place, allowed.seconds)
+        _make_run(loop, iteration, place, allowed.seconds)
     made = iteration.evolve(
         made=count,
         seeds=iteration.seeds[:count],
@@ -43,12 +41,12 @@ def make_runs(loop: Loop, iteration: Iteration, window: int) -> bool:
     return True
 
 
-def _make_run(loop: Loop, iteration: Iteration, experiment: Experiment, place: int, seconds: float | None) -> None:
+def _make_run(loop: Loop, iteration: Iteration, place: int, seconds: float | None) -> None:
     seed = iteration.seeds[place]
     wanted = NewRun(
         id=iteration.run_ids[place],
         name=f"wild {iteration.number} seed {seed}",
-        command=experiment.command(iteration.params, seed),
+        command=loop.experiment.command(iteration.params, seed),
         sweep_id=loop.wild.sweep_id,
         chat_session_id=loop.wild.session_id,
         params=dict(iteration.params),

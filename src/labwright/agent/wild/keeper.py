@@ -153,7 +153,7 @@ class WildKeeper:
         from labwright.agent.wild.records import Loop, NotAtWork
 
         try:
-            Loop(self._lab, stored.get(self._lab.db.reader(), wild.id)).end(WildStatus.FAILED, words)
+            Loop(self._lab, wild.id).end(WildStatus.FAILED, words)
         except NotAtWork:
             log.info("%s was paused or ended meanwhile", wild.id)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict
-from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
@@ -49,12 +48,13 @@ def tell_of_end(lab: Lab, tx: Transaction, wild: Wild) -> None:
             tell(lab, tx, wild, words)
             return
     ended = (PieceKind.END, {"why": EndReason.DONE, "wild_id": wild.id})
-    _append(lab, tx, wild, (PieceKind.MESSAGE, answer(words)), ended, turns=1)
+    _append(lab, tx, wild, *answer(words), ended, turns=1)
 
 
-def answer(words: str) -> dict[str, Any]:
-    """A message that no model wrote."""
-    return {"text": words, "calls": [], "marks": [], "model": "", "usage": asdict(Usage())}
+def answer(words: str) -> tuple[NewPiece, NewPiece]:
+    """What is said, and that it is whole. No model wrote it."""
+    whole = {"text": words, "calls": [], "marks": [], "model": "", "usage": asdict(Usage())}
+    return (PieceKind.TEXT, {"text": words}), (PieceKind.MESSAGE, whole)
 
 
 def _append(lab: Lab, tx: Transaction, wild: Wild, *pieces: NewPiece, turns: int = 0) -> None:

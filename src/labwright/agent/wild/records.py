@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from labwright.agent.wild import verbs
+from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.news import tell, tell_of_end
 from labwright.agent.wild.noise import own_runs
 from labwright.compute.lab import Lab
@@ -31,12 +33,20 @@ class NotAtWork(Exception):
 
 
 class Loop:
-    """As it was when it was looked at; writing looks again."""
+    """As it was when it was looked at last; writing looks again."""
 
-    def __init__(self, lab: Lab, wild: Wild) -> None:
+    def __init__(self, lab: Lab, wild_id: str) -> None:
         self.lab = lab
-        self.wild = wild
-        self.actor = Actor(Scope.AGENT, wild.id)
+        self.wild = stored.get(lab.db.reader(), wild_id)
+        self.actor = Actor(Scope.AGENT, wild_id)
+
+    def look_again(self) -> None:
+        self.wild = stored.get(self.lab.db.reader(), self.wild.id)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The project is read once in a row of steps."""
+        return Experiment.of(self.lab, self.wild)
 
     def write(self, change: Callable[[Wild], Wild], words: str = "", alert: Alert | None = None) -> Wild:
         """Nothing is written to a loop that somebody has paused or ended."""

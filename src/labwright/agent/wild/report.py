@@ -122,7 +122,7 @@ class _Report:
             plain(iteration.hypothesis)[:300],
             spread(found) if found else "–",
             f"**{decision['verdict']}**: {plain(decision['reason'])[:400]}",
-            " ".join(iteration.run_ids),
+            " ".join(iteration.run_ids[: iteration.made]),
         ]
 
     def _failed(self) -> Iterator[str]:

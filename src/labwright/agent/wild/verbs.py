@@ -26,6 +26,7 @@ from labwright.store.idempotency import IdempotencyKey, recall, remember
 
 RULES = "rules"
 _RUNS = 40  # a loop without a word about it ends all the same
+_BUDGET_FLAGS = {"runs": "--max-runs N", "gpu_hours": "--budget-gpu-hours H", "wall_seconds": "--wall-time TIME"}
 _NAME_LENGTH = 80
 _MOST_STEERING = 200
 
@@ -116,8 +117,9 @@ def page(lab: Lab, limit: int, before: int | None) -> tuple[list[Wild], int | No
 
 
 def view(lab: Lab, wild: Wild) -> dict[str, Any]:
-    """With what it has used by now."""
-    return {**wild.to_dict(), "used": wild.used if wild.is_ended else used(lab, wild)}
+    """With what it has used by now, and the runs that are there."""
+    made = [{**one.to_dict(), "run_ids": one.run_ids[: one.made]} for one in wild.iterations]
+    return {**wild.to_dict(), "iterations": made, "used": wild.used if wild.is_ended else used(lab, wild)}
 
 
 def pause(lab: Lab, wild_id: str, actor: Actor) -> Wild:
@@ -149,10 +151,24 @@ def resume(lab: Lab, wild_id: str, actor: Actor, budget: dict[str, Any] | None =
             raise Conflict(f"Wild loop {wild_id} is {wild.status}, not paused.", hint="There is nothing to resume.")
         _clear_alert(tx, wild, actor)
         going = wild.evolve(budget={**wild.budget, **(budget or {})}, asked=None, running_since=now(), report=None)
+        if wild.asked is not None:
+            _check_budget(lab, going)
         resumed = change(tx, wild, going.move(WildStatus.RUNNING), actor)
     if sweeps.get(lab.db.reader(), wild.sweep_id).status is SweepStatus.PAUSED:
         sweep_verbs.resume(lab, wild.sweep_id, actor)
     return resumed
+
+
+def _check_budget(lab: Lab, wild: Wild) -> None:
+    """One that would pause again at once is not resumed."""
+    short = Purse(lab, wild).allow(1).short
+    if short:
+        part, words = short
+        raise Conflict(
+            f"Wild loop {wild.id} cannot go on, its budget does not allow another run: {words}.",
+            hint=f"Raise it: labwright wild resume {wild.id} {_BUDGET_FLAGS[part]}, or send `budget` with a larger "
+            f"`{part}`.",
+        )
 
 
 def stop(lab: Lab, wild_id: str, actor: Actor) -> Wild:
@@ -172,8 +188,9 @@ def stop(lab: Lab, wild_id: str, actor: Actor) -> Wild:
 
 def ended(lab: Lab, wild: Wild, status: WildStatus, reason: str) -> Wild:
     """With what was under way closed, and the report written."""
+    why = "not needed any more" if status is WildStatus.COMPLETED else f"not counted: {reason}"
     for iteration in wild.open_iterations:
-        wild = wild.with_iteration(iteration.decided(Verdict.STOP, f"not counted: {reason}", now()))
+        wild = wild.with_iteration(iteration.decided(Verdict.STOP, why, now()))
     last = wild.move(status, status_reason=reason, asked=None, ended_at=now(), **clock_stopped(wild))
     return reported(lab, last)
 
