@@ -37,6 +37,8 @@ class Silent:
 class Scripts:
     """The same model for every session."""
 
+    proposer = "rules"
+
     def __init__(self, model: ChatModel) -> None:
         self.model = model
         self.allowed: list[str] = []

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from labwright.agent.wild.verbs import RULES
 from labwright.llm.chat import ChatModel
 from labwright.llm.models import Models
 
 
 class Chats(Protocol):
+    @property
+    def proposer(self) -> str:
+        """Who proposes in wild loops, as a person is told."""
+        ...
+
     def chat(self, session_id: str) -> ChatModel: ...
 
     def allow_more(self, session_id: str) -> None:
@@ -19,6 +25,10 @@ class Chats(Protocol):
 class ProjectChats:
     def __init__(self, models: Models) -> None:
         self._models = models
+
+    @property
+    def proposer(self) -> str:
+        return self._models.proposer or RULES
 
     def chat(self, session_id: str) -> ChatModel:
         from labwright.agent.offline import RulesChat  # here, as it brings all the tools along

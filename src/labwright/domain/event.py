@@ -36,6 +36,8 @@ class EventType(StrEnum):
     MEMORY_SAVED = "memory.saved"
     MEMORY_DELETED = "memory.deleted"
     SETTINGS_CHANGED = "settings.changed"
+    WILD_CHANGED = "wild.changed"
+    WILD_ITERATION = "wild.iteration"
     CLUSTER_CHANGED = "cluster.changed"
     SERVER_STARTED = "server.started"
     GC_DONE = "gc.done"

@@ -72,6 +72,11 @@ class Models:
         return self._provider is not None
 
     @property
+    def proposer(self) -> str:
+        """Who answers questions that are neither easy nor hard; empty where no model is configured."""
+        return self._choice[Tier.DEFAULT].name if self._choice else ""
+
+    @property
     def key_variables(self) -> frozenset[str]:
         """What no run is to have."""
         return frozenset(target.endpoint.key_variable for target in self._choice.values())

@@ -65,7 +65,7 @@ class PieceOut(BaseModel):
 class ChatIn(In):
     session_id: Id | None = Field(None, description="without one a new session begins")
     message: Said
-    mode: Mode | None = Field(None, description="`agent` or `plan`; holds from this turn on")
+    mode: Mode | None = Field(None, description="`agent`, `plan` or `wild`; holds from this turn on")
 
 
 class ApprovalAnswer(In):

@@ -2,13 +2,13 @@
 // `decorated` turns them, citations and ids into elements while the words are drawn.
 
 import { sourceOf } from "./evidence.js";
-import { planAddress, runAddress, sweepAddress } from "./router.js";
+import { planAddress, runAddress, sweepAddress, wildAddress } from "./router.js";
 import { html } from "./ui.js";
 
 const [OPENS, CLOSES, NUMBERS] = ["\uE000", "\uE001", 0xe100];
 const PRIVATE = /[\uE000-\uF8FF]/g;
-const PART = /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan)-[0-9a-hjkmnp-tv-z]{10}\b)/;
-const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress };
+const PART = /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}\b)/;
+const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress, wild: wildAddress };
 
 // Positions of marks count characters, as the server does, not the halves of them that JavaScript counts.
 export function withMarks(text, marks) {
@@ -42,7 +42,7 @@ function drawn(part, mark, evidence) {
 }
 
 function linked(part) {
-  const [, kind] = /^(run|sweep|plan)-[0-9a-hjkmnp-tv-z]{10}$/.exec(part) ?? [];
+  const [, kind] = /^(run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}$/.exec(part) ?? [];
   return kind ? html`<a href=${ADDRESS[kind](part)}>${part}</a>` : part;
 }
 

@@ -21,7 +21,7 @@ import { useTitle } from "../window_title.js";
 
 const SESSIONS = 200;
 const NEAR_END = 60;
-const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing" };
+const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
 const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
 const drafts = new Map(); // what was typed and not sent, while one looks elsewhere
 

@@ -1,7 +1,7 @@
 // One turn of a conversation: what was said, what was done about it, what was answered, and how it ended.
 
 import { decorated, plain, withMarks } from "../cited_text.js";
-import { planAddress, runAddress, sweepAddress } from "../router.js";
+import { planAddress, runAddress, sweepAddress, wildAddress } from "../router.js";
 import { html, useMemo } from "../ui.js";
 import { Approval } from "./chat_approval.js";
 import { Call } from "./chat_call.js";
@@ -63,6 +63,7 @@ const Thinking = ({ step }) => html`<details class="fold"><summary><${Icon} name
 
 function End({ end }) {
   if (!end || end.why === "done") return end?.cut ? html`<p class="notice-line">The answer was cut off at the longest that the model may give.</p>` : null;
+  if (end.wild_id) return html`<div class="notice-line"><${Icon} name="compass" size="14" /><span>The loop <a href=${wildAddress(end.wild_id)}>${end.wild_id}</a> goes on by itself. What you say here steers it.</span></div>`;
   if (end.why === "waiting") return html`<div class="notice-line"><${Icon} name="hourglass" size="14" /><span>It waits for ${waitedFor(end.wait_for)} and goes on by itself then. No model is asked meanwhile.</span></div>`;
   if (end.why === "stopped") return html`<div class="notice-line"><${Icon} name="circle-slash" size="14" /><span>Stopped by ${end.by ?? "somebody"}. Runs that it started go on.</span></div>`;
   if (end.why === "rounds") return html`<div class="notice-line"><${Icon} name="triangle-alert" size="14" /><span>It used all ${end.rounds} rounds of one turn. Say “go on” to let it.</span></div>`;
