@@ -34,6 +34,18 @@ Find out whether a wider network learns faster.
 
 <script>alert(1)</script> and [a link](javascript:alert(2)) and ![a picture](http://example.com/x.png)
 """
+SKILL = """---
+name: baseline-first
+description: How results are compared here.
+metadata:
+  variables: experiment_context
+---
+# Baseline first
+
+Measure the script as it is before anything else.
+
+{{experiment_context}}
+"""
 
 
 @dataclass
@@ -47,6 +59,7 @@ class Sample:
     artist: str
     plan: str
     conversation: str
+    skill: str
 
 
 def make_sample(lab: LiveServer) -> Sample:
@@ -72,7 +85,8 @@ def make_sample(lab: LiveServer) -> Sample:
     lab.submit("sleep 300", name="an idea", sweep_id=lab.post("/sweeps/wild", wild)["id"])
     plan = lab.post("/plans", {"title": "Does width help?", "goal": "Find out.", "raw_markdown": PLAN})
     conversation = _conversation(lab, running["id"])
-    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"], conversation)
+    skill = lab.post("/prompt-skills", {"text": SKILL})["id"]
+    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"], conversation, skill)
 
 
 def _conversation(lab: LiveServer, run_id: str) -> str:

@@ -34,7 +34,7 @@ def addresses(sample: Sample) -> dict[str, str]:
         "sweep": sweep,
         **{f"sweep {tab}": f"{sweep}?tab={tab}" for tab in ("configurations", "runs", "details")},
         "conversation": f"#/chat/{sample.conversation}",
-        "skill": "#/skills/agent-mode",
+        "skill": f"#/skills/{sample.skill}",
         "skill text": "#/skills/agent-mode?tab=text",
         "plan": plan,
         "versions": f"{plan}?tab=versions",

@@ -80,6 +80,7 @@ def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_v
     page.get_by_role("tab", name="Details").click()
     expect(page.get_by_text("eval.py")).to_be_visible()
     visitor.open("#/wild")
+    expect(page.get_by_role("link", name=GOAL)).to_be_visible()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()

@@ -142,8 +142,11 @@ function Turns({ turns, evidence, pending }) {
   const box = useRef(null);
   const follows = useRef(true);
   useLayoutEffect(() => {
-    if (follows.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [turns, pending]);
+    const watcher = new ResizeObserver(() => follows.current && (box.current.scrollTop = box.current.scrollHeight));
+    watcher.observe(box.current);
+    watcher.observe(box.current.firstChild);
+    return () => watcher.disconnect();
+  }, []);
   const onScroll = () => (follows.current = box.current.scrollHeight - box.current.scrollTop - box.current.clientHeight < NEAR_END);
   return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation"><div class="turns">
     ${turns.map((turn) => html`<${Turn} key=${turn.number} turn=${turn} evidence=${evidence} />`)}
