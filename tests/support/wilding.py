@@ -17,7 +17,7 @@ from labwright.llm.model import Model
 from labwright.store import sweeps
 from tests.support.lab import end
 
-SCRIPT = '''\
+SCRIPT = """\
 import argparse
 import random
 
@@ -28,7 +28,7 @@ parser.add_argument("--seed", type=int, default=0)
 args = parser.parse_args()
 noise = random.Random(args.seed).gauss(0, 0.005)
 print(f"val_acc={0.95 - 2 * abs(args.lr - 0.3) + noise:.5f}", flush=True)
-'''
+"""
 GOAL = "reach val_acc 0.9 by tuning lr"
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in fit\nValueError: loss is nan\n'
 Measure = Callable[[dict[str, Any], int], "float | str | None"]

@@ -72,7 +72,15 @@ def test_no_model_is_asked_while_runs_are_under_way(lab: Lab) -> None:
 
 def test_what_cannot_be_run_is_refused_and_told_to_the_model(lab: Lab) -> None:
     bench, model = bench_with(
-        lab, idea(dropout=0.5), idea(seed=7), idea(width="wide"), idea(), idea(lr=0.1), idea(lr=0.2), idea(lr=0.2), nothing()
+        lab,
+        idea(dropout=0.5),
+        idea(seed=7),
+        idea(width="wide"),
+        idea(),
+        idea(lr=0.1),
+        idea(lr=0.2),
+        idea(lr=0.2),
+        nothing(),
     )
     wild = bench.go()
     said = reasons(bench)
