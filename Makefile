@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# Hundreds of processes are started by the tests: each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,10 +47,13 @@ chaos: setup system ## kill servers, monitors and supervisors for longer
 bench: setup ## the figures, beside their targets and peers
 	$(BIN)/python -m benchmarks
 
+package: setup ## the wheel and the source archive, in dist/
+	$(BIN)/python -m hatchling build
+
 lock: setup ## pin the requirements anew, with hashes and without addresses
 	$(BIN)/python -m pip install --quiet uv
 	cd requirements && for part in runtime dev; do \
 		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
 
-.PHONY: help setup up down demo system test test-all chaos bench lock
+.PHONY: help setup up down demo system test test-all chaos bench package lock

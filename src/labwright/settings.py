@@ -39,6 +39,7 @@ class Settings:
     metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
     system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
     agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
+    server_log_json: bool = False  # the server's own log as one JSON object a line, for programs that read it
     state_dir: str = ""  # local folder for the database when the project is on a network file system
     model: str = ""  # `provider:model`; empty: offline rules, and nothing leaves the machine
     model_cheap: str = ""  # for small questions; empty: `model`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -219,3 +220,31 @@ def test_a_backup_can_be_made_at_once(lab: LiveServer) -> None:
     path = Path(lab.post("/backup")["path"])
     wait_until(path.exists, "the backup")
     assert path.stat().st_mode & 0o077 == 0
+
+
+# -- the server's own figures
+
+
+def test_the_figures_for_prometheus_count_runs_and_alerts(lab: LiveServer) -> None:
+    before = figures(lab)
+    failed = lab.wait_for_end(lab.submit("exit 3")["id"])
+    wait_until(lambda: lab.get(f"/alerts?run_id={failed['id']}"), "the alert of a failed run")
+    after = figures(lab)
+    assert after['labwright_runs{status="failed"}'] == before['labwright_runs{status="failed"}'] + 1
+    assert after["labwright_alerts_pending"] > before["labwright_alerts_pending"]
+    assert after["labwright_events_total"] > before["labwright_events_total"]
+    assert after["labwright_healthy"] == 1
+    assert 20e6 < after["process_resident_memory_bytes"] < 300e6
+
+
+def figures(lab: LiveServer) -> dict[str, float]:
+    text = lab.call("GET", "/metrics/prometheus").body.decode()
+    assert text.endswith("\n")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def test_the_log_can_be_read_by_programs(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_SERVER_LOG_JSON="true").start()
+    lines = [json.loads(line) for line in (server.project / ".labwright/logs/server.log").read_text().splitlines()]
+    assert any(line["message"].startswith("listening on ") and line["level"] == "info" for line in lines)

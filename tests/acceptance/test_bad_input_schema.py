@@ -25,7 +25,6 @@ from tests.support.live_server import LiveServer
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 ENDLESS = "/events/stream"
 NOT_EVEN_HTTP = b"Invalid HTTP request received."  # an address of 64 KB does not get as far as to us
-EXAMPLES = 8
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +46,10 @@ def known(lab: LiveServer) -> dict[str, str]:
     return {"run_id": run, "alert_id": alert, "sweep_id": sweep, "plan_id": plan}
 
 
+@pytest.mark.parametrize("examples", [4, pytest.param(40, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_within_or_against_the_description_is_a_server_error(
-    lab: LiveServer, known: dict[str, str], mode: GenerationMode
+    lab: LiveServer, known: dict[str, str], mode: GenerationMode, examples: int
 ) -> None:
     schema = schemathesis.openapi.from_dict(lab.call("GET", "/openapi.json", token=None).json)
     session = requests.Session()
@@ -59,17 +59,22 @@ def test_no_request_within_or_against_the_description_is_a_server_error(
         operation = result.ok()
         if operation.path == ENDLESS:
             continue
-        tried += try_operation(lab, session, operation, mode, known)
+        tried += try_operation(lab, session, operation, settings(max_examples=examples), mode, known)
     assert tried > 150
 
 
 def try_operation(
-    lab: LiveServer, session: requests.Session, operation: Any, mode: GenerationMode, known: dict[str, str]
+    lab: LiveServer,
+    session: requests.Session,
+    operation: Any,
+    amount: settings,
+    mode: GenerationMode,
+    known: dict[str, str],
 ) -> int:
     count = 0
 
     @settings(
-        max_examples=EXAMPLES,
+        amount,
         deadline=None,
         derandomize=True,
         database=None,

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 from labwright.domain.errors import LabwrightError
-from labwright.server.boot import serve
 
 
 def main() -> None:
+    _do_without_old_pydantic()
+    from labwright.server.boot import serve
+
     parser = argparse.ArgumentParser(prog="labwright.server")
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--host")
@@ -22,6 +24,11 @@ def main() -> None:
         hint = f"\nhint: {error.hint}" if error.hint else ""
         print(f"error: {error.message}{hint}", file=sys.stderr)
         sys.exit(1)
+
+
+def _do_without_old_pydantic() -> None:
+    """FastAPI looks for models of pydantic's first version and copes where it cannot be imported: 2 MB less, always."""
+    sys.modules["pydantic.v1"] = None  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

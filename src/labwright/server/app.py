@@ -46,6 +46,7 @@ from labwright.server.routes import (
     plan_graph,
     plan_work,
     plans,
+    prometheus,
     runs,
     sessions,
     skills,
@@ -123,7 +124,7 @@ def make_api(lab: Lab) -> FastAPI:
     working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
     talking = (skills, models, sessions, approvals, memories, wild)
-    modules = (*working, *planned, *talking, notifications, events, maintenance)
+    modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)
     routers = [module.router for module in modules]
     for router in routers:
         app.include_router(router)

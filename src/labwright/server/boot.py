@@ -76,7 +76,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
-        log_to_file(paths)
+        log_to_file(paths, as_json=settings.server_log_json)
     except OSError as error:
         raise _unusable(paths, error) from error
     for words in unknown_tables(project):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import logging.handlers
 import sys
 
+from labwright.domain.clock import rfc3339
 from labwright.paths import ProjectPaths
 
 
@@ -17,8 +19,23 @@ class _ServerLog(logging.handlers.RotatingFileHandler):
             super().handleError(record)
 
 
-def log_to_file(paths: ProjectPaths) -> None:
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts: dict[str, object] = {
+            "time": rfc3339(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "thread": record.threadName,
+        }
+        if record.exc_info:
+            facts["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(facts, ensure_ascii=False)
+
+
+def log_to_file(paths: ProjectPaths, *, as_json: bool) -> None:
     handler = _ServerLog(paths.server_log, maxBytes=10 << 20, backupCount=3)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    words = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(_JsonLines() if as_json else words)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

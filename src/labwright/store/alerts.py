@@ -62,6 +62,10 @@ def pending_of_run(connection: sqlite3.Connection, run_id: str) -> list[Alert]:
     return [Alert.from_dict(json.loads(row[0])) for row in rows]
 
 
+def count_pending(connection: sqlite3.Connection) -> int:
+    return int(connection.execute(REST["count_pending_alerts"]).fetchone()[0])
+
+
 def page(
     connection: sqlite3.Connection,
     status: str | None,

@@ -50,6 +50,9 @@ SELECT record FROM alerts WHERE rule = :rule AND status = 'pending' ORDER BY seq
 -- name: pending_alerts_of_run
 SELECT record FROM alerts WHERE run_id = :run_id AND status = 'pending' ORDER BY seq;
 
+-- name: count_pending_alerts
+SELECT count(*) FROM alerts WHERE status = 'pending';
+
 -- name: delete_alerts_of_run
 DELETE FROM alerts WHERE run_id = :run_id;
 

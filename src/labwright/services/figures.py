@@ -1,0 +1,67 @@
+"""What somebody who watches the server from outside wants as numbers."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+import psutil
+
+from labwright.compute.lab import Lab
+from labwright.domain.run import RunStatus
+from labwright.services import housekeeping
+from labwright.store import alerts, events, runs
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    says: str
+    values: dict[Labels, float]
+    only_grows: bool = False
+
+
+def figures(lab: Lab) -> list[Figure]:
+    return [*_work(lab), *_machine(lab), *_own_process()]
+
+
+def _work(lab: Lab) -> list[Figure]:
+    reader = lab.db.reader()
+    counts = runs.count_by_status(reader)
+    by_status: dict[Labels, float] = {(("status", status.value),): float(counts.get(status, 0)) for status in RunStatus}
+    return [
+        Figure("labwright_healthy", "1 if runs can be started.", _one(not (lab.fault or lab.slurm.fault))),
+        Figure("labwright_runs", "Runs by status, archived ones included.", by_status),
+        Figure("labwright_alerts_pending", "Alerts that nobody answered.", _one(alerts.count_pending(reader))),
+        Figure("labwright_events_total", "Stored events so far.", _one(events.last_seq(reader)), only_grows=True),
+    ]
+
+
+def _machine(lab: Lab) -> list[Figure]:
+    gpus = lab.cluster.current.gpus
+    leased = sum(gpu.lease is not None for gpu in gpus)
+    return [
+        Figure("labwright_gpus", "GPUs of this machine.", _one(len(gpus))),
+        Figure("labwright_gpus_leased", "GPUs that a run of anybody holds.", _one(leased)),
+        Figure("labwright_database_bytes", "The database on disk.", _one(housekeeping.database_bytes(lab.paths))),
+        Figure("labwright_disk_free_bytes", "Room for the project.", _one(shutil.disk_usage(lab.paths.state).free)),
+    ]
+
+
+def _own_process() -> list[Figure]:
+    """Under the names that other programs give them too, so that dashboards fit."""
+    own = psutil.Process()
+    with own.oneshot():
+        used = own.cpu_times()
+        return [
+            Figure("process_resident_memory_bytes", "Memory of the server.", _one(own.memory_info().rss)),
+            Figure("process_open_fds", "Open files of the server.", _one(own.num_fds())),
+            Figure("process_cpu_seconds_total", "Processor time.", _one(used.user + used.system), only_grows=True),
+            Figure("process_start_time_seconds", "When the server was started.", _one(own.create_time())),
+        ]
+
+
+def _one(value: float) -> dict[Labels, float]:
+    return {(): float(value)}

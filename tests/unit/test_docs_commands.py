@@ -1,0 +1,90 @@
+"""Each `labwright …` line in the docs is one that the command line takes: verbs, options, number of arguments."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from labwright.cli.main import app
+from tests.unit.test_docs import ROOT, pages
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "(", ")", "done", "do"}
+WrongUse: Any = typer.BadParameter.__base__  # its own name is not for others
+_FAMILY = ("…", "...", "·")  # marks of a line that shows several commands as one
+
+
+def lines_of(page: Path) -> Iterator[str]:
+    blocks = [text for language, text in _BLOCK.findall(page.read_text()) if language in ("", "sh")]
+    for block in blocks:
+        yield from (line for line in block.replace("\\\n", " ").splitlines() if "labwright " in line)
+
+
+def commands_in(line: str) -> Iterator[list[str]]:
+    """The words after each `labwright` that stands where a command stands."""
+    lexer = shlex.shlex(line.replace("$(", " ; ( "), posix=True, punctuation_chars=True)
+    lexer.commenters = "#"
+    lexer.wordchars += "$:,{}%@+"
+    found: list[str] | None = None
+    first = True
+    for word in lexer:
+        if set(word) <= set("|&;()<>") or word in _OPERATORS:
+            if found is not None:
+                yield found
+            found, first = None, True
+        elif first and word == "labwright":
+            found, first = [], False
+        else:
+            first = False if "=" not in word else first
+            if found is not None:
+                found.append(word)
+    if found is not None:
+        yield found
+
+
+def documented() -> list[tuple[str, list[str]]]:
+    return [
+        (f"{page.relative_to(ROOT)}: {line.strip()}", words)
+        for page in pages()
+        for line in lines_of(page)
+        if not any(mark in line for mark in _FAMILY)
+        for words in commands_in(line)
+    ]
+
+
+def parse(words: list[str]) -> None:
+    """As the command line does it, up to the moment where it would do something."""
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("labwright", list(words))
+    while isinstance(command, TyperGroup) and [*context._protected_args, *context.args]:
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, list(words), parent=context)
+
+
+def test_the_docs_have_commands() -> None:
+    assert len(documented()) > 80
+
+
+@pytest.mark.parametrize(("where", "words"), [pytest.param(*found, id=found[0][:80]) for found in documented()])
+def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
+    try:
+        parse(words)
+    except typer.Exit:  # --version, --help
+        return
+    except WrongUse as error:
+        pytest.fail(f"{where}\n{error.format_message()}")
+
+
+@pytest.mark.parametrize(
+    "line", ["ps --nonsense", "psx", "stop", "sweep shwo", "show a b", "logs a --tail", "plan review"]
+)
+def test_what_is_none_is_noticed(line: str) -> None:
+    with pytest.raises(WrongUse):
+        parse(line.split())
