@@ -93,6 +93,24 @@ def test_what_cannot_be_run_is_refused_and_told_to_the_model(lab: Lab) -> None:
     assert wild.status_reason == "the model sees nothing left to try: all was tried"
 
 
+def test_a_model_cannot_change_what_is_evaluated(lab: Lab) -> None:
+    """Neither by a flag that chooses it, nor by a path or free text that leads elsewhere."""
+    script = lab.paths.project / "train.py"
+    more = [
+        '"--split", choices=["train", "val"], default="val"',
+        '"--data", default="data.csv"',
+        '"--eval-every", type=int',
+    ]
+    lines = "".join(f"parser.add_argument({line})\n" for line in more)
+    script.write_text(script.read_text().replace("args =", f"{lines}args ="))
+    bench, model = bench_with(lab, idea(split="train"), idea(data="easy.csv"), idea(eval_every=5), nothing())
+    bench.go()
+    assert [f"refused: {name} is not for a proposal to change." for name in ("split", "data", "eval_every")] == reasons(
+        bench
+    )[1:]
+    assert {flag["name"] for flag in model.asked[0].given["flags"]} == {"lr", "width"}
+
+
 def test_a_region_that_failed_is_refused_with_the_earlier_run(lab: Lab) -> None:
     bench, _ = bench_with(lab, idea(lr=3.0), idea(lr=3.1), nothing())
     bench.go(lambda params, seed: TRACEBACK if params["lr"] > 1 else peak(params, seed))
