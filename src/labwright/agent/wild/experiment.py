@@ -12,8 +12,22 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.wild import Wild
 from labwright.planning.compile_ir import fits
 from labwright.planning.scan import EntryPoint, Environment, Flag, ProjectScan, Role, run_command, scan_project
+from labwright.planning.scan.metric_direction import words_of
 
-_NOT_TO_CHANGE = (Role.SEED, Role.OUTPUT, Role.DEVICE)
+_NOT_TO_CHANGE = (Role.SEED, Role.OUTPUT, Role.DEVICE, Role.QUICK)
+_OF_EVALUATION = {
+    "eval",
+    "evaluation",
+    "val",
+    "valid",
+    "validation",
+    "test",
+    "dev",
+    "split",
+    "metric",
+    "metrics",
+    "labels",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +35,17 @@ class Experiment:
     entry: EntryPoint
     environment: Environment
     fixed: Mapping[str, Any]
+    named: frozenset[str] = frozenset()  # what a person wants searched, whatever it is
 
     @classmethod
     def of(cls, lab: Lab, wild: Wild) -> Experiment:
         """As the project is now."""
-        return cls.in_scan(scan_project(lab.paths.project), wild.script, wild.fixed)
+        return cls.in_scan(scan_project(lab.paths.project), wild.script, wild.fixed, frozenset(wild.parameters))
 
     @classmethod
-    def in_scan(cls, scan: ProjectScan, script: str, fixed: Mapping[str, Any]) -> Experiment:
+    def in_scan(
+        cls, scan: ProjectScan, script: str, fixed: Mapping[str, Any], named: frozenset[str] = frozenset()
+    ) -> Experiment:
         entry = scan.entry_point(script)
         if entry is None:
             raise Invalid(f"{script} cannot be started any more.", hint="Put it back, or start another loop.")
@@ -37,7 +54,7 @@ class Experiment:
                 "The environment that its runs activate is not made yet.",
                 hint=f"Make it: {' && '.join(scan.environment.create)}",
             )
-        return cls(entry=entry, environment=scan.environment, fixed=fixed)
+        return cls(entry=entry, environment=scan.environment, fixed=fixed, named=named)
 
     @property
     def seed_flag(self) -> Flag | None:
@@ -72,7 +89,7 @@ class Experiment:
                 return f"{self.entry.path} has no flag {name} that can be set. It has: {', '.join(self.changeable)}."
             if flag.name != name:
                 return f"Call it {flag.name}, not {name}."
-            if flag.role in _NOT_TO_CHANGE or name in self.fixed:
+            if not self._may_change(flag):
                 return f"{name} is not for a proposal to change."
             if not fits(value, flag):
                 takes = ", ".join(map(str, flag.choices)) if flag.choices else flag.type
@@ -81,8 +98,16 @@ class Experiment:
 
     @property
     def changeable(self) -> list[str]:
-        return [
-            flag.name
-            for flag in self.entry.flags
-            if flag.is_settable and flag.role not in _NOT_TO_CHANGE and flag.name not in self.fixed
-        ]
+        return [flag.name for flag in self.entry.flags if flag.is_settable and self._may_change(flag)]
+
+    def _may_change(self, flag: Flag) -> bool:
+        """What a person named, and numbers, switches and choices that do not say what is evaluated, and how."""
+        if flag.name in self.named:
+            return True
+        return flag.name not in self.fixed and flag.role not in _NOT_TO_CHANGE and is_about_learning(flag)
+
+
+def is_about_learning(flag: Flag) -> bool:
+    """Free text and paths may lead to other data; a flag by such a name may choose what is measured."""
+    plain = flag.type in ("int", "float", "bool") or bool(flag.choices)
+    return plain and not set(words_of(flag.name)) & _OF_EVALUATION

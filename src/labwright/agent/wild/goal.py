@@ -13,6 +13,7 @@ from labwright.agent.wild.wanted import NewWild
 from labwright.domain.errors import Invalid
 from labwright.domain.space import parse_space
 from labwright.planning.goals import GoalReading, Question, read_goal
+from labwright.planning.goals.reading import ONLY_ONE
 from labwright.planning.scan import ProjectScan
 from labwright.planning.scan.metric_direction import MAXIMIZE
 
@@ -46,12 +47,18 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     if aim is None and not _aims(reading, wanted):
         raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
     _ask(reading, wanted)
+    if aim is not None and not wanted.metric and reading.goal is not None and reading.goal.assumed == ONLY_ONE:
+        raise Invalid(
+            f"“{aim.words}” names no metric that {reading.script} seems to report; it reports {reading.goal.metric}.",
+            hint="Name that, or send the right one as `metric`.",
+            field=("goal",),
+        )
     entry = scan.entry_point(reading.script or "")
     assert entry is not None  # else it was asked for
     metric = _metric(wanted, reading, aim.way if aim else "")
     parameters = wanted.parameters or space_of(reading, entry)
     parse_space(parameters)
-    experiment = Experiment.in_scan(scan, entry.path, reading.fixed)
+    experiment = Experiment.in_scan(scan, entry.path, reading.fixed, frozenset(parameters))
     if fault := _unknown(experiment, parameters):
         raise Invalid(fault, hint="Name flags of the script.", field=("parameters",))
     return Understood(

@@ -16,7 +16,7 @@ from labwright.agent.wild import verbs
 from labwright.agent.wild.proposers import Proposers
 from labwright.agent.wild.spending import seconds_left
 from labwright.compute.lab import Lab
-from labwright.domain.actor import Actor
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.budget import raised
 from labwright.domain.errors import Conflict, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType
@@ -33,7 +33,6 @@ _PATIENCE_SECONDS = 5.0
 _RETRY_SECONDS = 2.0
 _GATHER_SECONDS = 0.02  # runs that end together are looked at together
 _ENDS = frozenset(str(status) for status in TERMINAL)
-_WAKING = (EventType.WILD_CHANGED, EventType.ALERT_RESOLVED)
 _OF_A_SWEEP = (EventType.RUN_DELETED, EventType.SWEEP_STATUS)
 
 
@@ -65,7 +64,7 @@ class WildKeeper:
     def _hear(self, events: list[Event]) -> None:
         """Called with the database locked, so it only takes notes."""
         touched = {event.sweep_id for event in events if event.sweep_id and _ends_something(event)}
-        wakes = any(event.type in _WAKING for event in events)
+        wakes = any(_wakes(event) for event in events)
         if touched or wakes:
             self._touched |= touched
             self._all = self._all or wakes
@@ -99,7 +98,7 @@ class WildKeeper:
             self._carry_out_answer(wild, wild.asked)
         elif wild.status in AT_WORK and not self._closing:
             if wild.id in self._busy:
-                self._touched.add(wild.sweep_id)  # whoever is at it looks again when done
+                self._again(wild)  # whoever is at it may have looked already
                 return
             self._busy[wild.id] = threading.Thread(
                 target=self._advance, args=(wild,), name=f"wild {wild.id}", daemon=True
@@ -149,6 +148,12 @@ class WildKeeper:
             if self._touched:
                 self._news.set()
 
+    def _again(self, wild: Wild) -> None:
+        """When the thread that is at it has ended; by now it may have, and then nobody else tells."""
+        self._touched.add(wild.sweep_id)
+        if wild.id not in self._busy:
+            self._news.set()
+
     def _give_up(self, wild: Wild, words: str) -> None:
         from labwright.agent.wild.records import Loop, NotAtWork
 
@@ -163,6 +168,13 @@ class WildKeeper:
 
             self._engine = Engine(self._lab, self._proposers)
         return self._engine
+
+
+def _wakes(event: Event) -> bool:
+    """What a loop writes itself is no news to it."""
+    if event.type is EventType.WILD_CHANGED:
+        return event.actor != str(Actor(Scope.AGENT, event.data["wild_id"]))
+    return event.type is EventType.ALERT_RESOLVED
 
 
 def _ends_something(event: Event) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from labwright.agent.wild.experiment import is_about_learning
 from labwright.domain.errors import Invalid
 from labwright.planning.goals.facts import GoalReading, Variation
 from labwright.planning.goals.synonyms import is_log_by_nature
@@ -50,7 +51,7 @@ def _of_all(entry: EntryPoint, fixed: dict[str, Any]) -> dict[str, Any]:
 
 def is_tunable(flag: Flag) -> bool:
     """Whether it changes what is learned. Lengths, seeds, devices and places are not for a search to choose."""
-    return flag.is_settable and flag.role is None and flag.type in ("int", "float", "bool", "str") and not flag.command
+    return flag.is_settable and flag.role is None and not flag.command and is_about_learning(flag)
 
 
 def around_default(flag: Flag) -> Any:

@@ -17,6 +17,7 @@ from labwright.services import runs
 from labwright.services.new_run import NewRun, plan_gpus
 
 _HOUR = 3600.0
+_LEAST_SECONDS = 1.0  # what has less is not begun
 Short = tuple[str, str]  # which part of the budget, and words for it
 
 
@@ -103,6 +104,9 @@ class Purse:
         budget = self._wild.budget
         count = min(wanted, int(budget["runs"]) - self._count) if "runs" in budget else wanted
         limits = [left for left in (self._gpu_share(max(count, slots)), seconds_left(self._wild)) if left is not None]
+        if limits and min(limits) < _LEAST_SECONDS:
+            part = "gpu_hours" if "gpu_hours" in budget else "wall_seconds"
+            return Allowance(runs=0, short=(part, f"less than {_LEAST_SECONDS:g} s would be left for a run"))
         return Allowance(runs=count, seconds=math.floor(min(limits) * 10) / 10 if limits else None)
 
     def _gpu_share(self, count: int) -> float | None:

@@ -28,6 +28,7 @@ RULES = "rules"
 _RUNS = 40  # a loop without a word about it ends all the same
 _BUDGET_FLAGS = {"runs": "--max-runs N", "gpu_hours": "--budget-gpu-hours H", "wall_seconds": "--wall-time TIME"}
 _NAME_LENGTH = 80
+_NO_CARDS = "Its runs use no GPU, so the budget in GPU-hours never runs out."
 _MOST_STEERING = 200
 
 
@@ -67,7 +68,9 @@ def start(lab: Lab, wanted: NewWild, search: str, actor: Actor, key: Idempotency
         created_by=str(actor),
         running_since=at,
     )
-    Purse(lab, wild)  # more cards than there are is told now, not at the first run
+    gpus = Purse(lab, wild).gpus  # more cards than there are is told now, not at the first run
+    if "gpu_hours" in wanted.budget and not gpus:
+        wild = wild.evolve(notes=(*wild.notes, _NO_CARDS))
     return _insert(lab, wild, actor, key)
 
 
