@@ -99,7 +99,17 @@ _NEVER_EMPTY = ("host", "lease_dir")
 
 # What is used up at start: a change of these holds from the next one on.
 AT_START = frozenset(
-    {"host", "port", "allowed_hosts", "lease_dir", "state_dir", "grace_seconds", "snapshot_file_mb", "tmux"}
+    {
+        "host",
+        "port",
+        "allowed_hosts",
+        "lease_dir",
+        "state_dir",
+        "grace_seconds",
+        "snapshot_file_mb",
+        "tmux",
+        "server_log_json",
+    }
 )
 
 
