@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
 from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.sample import Sample
 from tests.browser.test_accessibility import serious_faults
@@ -110,6 +112,21 @@ def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer
     expect(page.get_by_role("button", name="Stop waiting")).to_be_visible()
     gate.touch()
     expect(page.locator(".answer").last).to_contain_text(f"{run['id']} finished")
+
+
+def test_a_viewer_reads_along_and_cannot_speak(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    page = visitor.page
+    page.goto(f"{lab.url}/#token={mint(lab.token, Scope.VIEWER, 'guest', 600.0)}")
+    page.get_by_role("navigation").wait_for()
+    visitor.open(f"#/chat/{sample.conversation}")
+    expect(page.get_by_role("log")).to_contain_text("Only a person can answer this.")
+    expect(page.get_by_text("Only a person speaks here.")).to_be_visible()
+    for address, heading in (("#/memory", "Memory"), ("#/wild", "Wild"), ("#/settings", "Settings")):
+        visitor.open(address)
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        expect(page.locator("main").get_by_role("button", name=re.compile("Save|Remember|Start|Delete"))).to_have_count(
+            0
+        )
 
 
 # With a model

@@ -11,7 +11,9 @@ const TALLEST = 220;
 const LAST = { id: "last", label: "the newest run", icon: "list", kind: "run" };
 
 // `modes`: name → what it means. `extra`: what a mode asks for beside the words.
-export function Composer({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, extra }) {
+export const Composer = (props) => (isPerson() ? html`<${Form} ...${props} />` : html`<p class="muted composer-none">Only a person speaks here.</p>`);
+
+function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, extra }) {
   const field = useRef(null);
   const [caret, setCaret] = useState(draft.length);
   const completion = useCompletion(draft, caret, field, (text, at) => {
@@ -42,7 +44,6 @@ export function Composer({ draft, setDraft, mode, setMode, modes, state, onSend,
     setCaret(text.length);
     requestAnimationFrame(() => (field.current.focus(), field.current.setSelectionRange(text.length, text.length)));
   };
-  if (!isPerson()) return html`<p class="muted composer-none">Only a person speaks here.</p>`;
   return html`<form class="composer" onSubmit=${submit}>
     ${completion.list}
     ${extra}
