@@ -44,6 +44,9 @@ test-all: setup system ## the slow ones too
 chaos: setup system ## kill servers, monitors and supervisors for longer
 	$(BIN)/python -m tests.chaos
 
+soak: setup system ## five runs a second for two hours: nothing may grow
+	$(BIN)/python -m tests.soak
+
 bench: setup ## the figures, beside their targets and peers
 	$(BIN)/python -m benchmarks
 
@@ -56,4 +59,4 @@ lock: setup ## pin the requirements anew, with hashes and without addresses
 		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
 
-.PHONY: help setup up down demo system test test-all chaos bench package lock
+.PHONY: help setup up down demo system test test-all chaos soak bench package lock

@@ -14,7 +14,7 @@ DEFAULT_LEASE_DIR = "/run/lock/labwright"
 def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
     """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
-    return Path(base).expanduser() / "labwright" / "keys" / endpoint
+    return Path(os.path.expanduser(base)) / "labwright" / "keys" / endpoint
 
 
 class RunPaths:
@@ -89,6 +89,7 @@ class ProjectPaths:
         self.database_pointer = self.state / "database.path"
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"
+        self.reserve = self.state / "reserve"  # disk space for what makes room
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.arrays = self.state / "arrays"

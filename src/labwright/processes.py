@@ -86,6 +86,16 @@ def terminate(process: ProcessIdentity) -> bool:
         os.close(handle)
 
 
+def user_name() -> str:
+    """Whose process this is; a number where the system has no name for it, as in many containers."""
+    import getpass  # few need it, and every sidecar starts with this module
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 @functools.cache
 def boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id") as file:

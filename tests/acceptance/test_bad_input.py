@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -177,6 +179,33 @@ def test_ten_megabytes_are_refused_by_their_stated_length(lab: LiveServer) -> No
         answer.begin()
         assert answer.status == 413
         assert json.loads(answer.read())["error"]["code"] == "too_large"
+
+
+@pytest.mark.usefixtures("nothing_happens")
+def test_who_sends_ten_megabytes_before_reading_gets_the_answer(lab: LiveServer) -> None:
+    body = b'{"command": "' + b"x" * TEN_MB + b'"}'
+    headers = {"X-Auth-Token": lab.token, "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{lab.url}/runs", body, headers)  # it asks to close the connection
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request, timeout=20)
+    with refusal.value as answer:
+        assert answer.status == 413
+        assert json.loads(answer.read())["error"]["code"] == "too_large"
+
+
+@pytest.mark.usefixtures("nothing_happens")
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"command": "true", "name": ""}, "name is too short: 1 or more characters."),
+        ({"command": "true", "env": {"A=B": "x"}}, "env.A=B does not have the form"),
+        ({"command": "true", "sweep_id": "../x"}, "sweep_id does not have the form"),
+        ({"command": "true", "tags": ["t"] * 101}, "tags has too many entries: 100 at most."),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_a_text(lab: LiveServer, fields: dict[str, Any], words: str) -> None:
+    answer = lab.call("POST", "/runs", fields)
+    assert answer.status == 422 and answer.json["error"]["message"].startswith(words)
 
 
 @pytest.mark.usefixtures("nothing_happens")

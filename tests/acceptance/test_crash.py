@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,41 @@ def test_a_chain_of_any_length_fails_with_its_first_run(server: LiveServer) -> N
     (server.project / "go").touch()
     assert server.wait_for_end(last["id"])["status_reason"] == "dependency_failed"
     assert server.run(first["id"])["exit_code"] == 3
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+def test_a_run_whose_folder_is_deleted_is_not_begun_again_and_can_be_stopped(server: LiveServer) -> None:
+    begun = server.project / "begun"
+    run = server.submit(f"echo x >> '{begun}'; sleep 1000")["id"]
+    server.wait_for_status(run, "running")
+    server.kill()
+    shutil.rmtree(server.state / "runs" / run)
+    server.start()
+    wait_until(lambda: "deleted" in server.run(run)["status_reason"], "it to be noticed")
+    server.post(f"/runs/{run}/stop")
+    server.wait_for_end(run)
+    assert not processes_of_run(run)
+    assert begun.read_text() == "x\n"
+
+
+def test_a_run_that_went_while_its_folder_was_deleted_is_lost(server: LiveServer) -> None:
+    run = server.submit("sleep 1000")["id"]
+    server.wait_for_status(run, "running")
+    server.kill()
+    for pid in (supervisor_of(server, run), *processes_of_run(run)):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not processes_of_run(run), "the job to be gone")
+    shutil.rmtree(server.state / "runs" / run)
+    server.start()
+    assert "deleted" in server.wait_for_status(run, "lost")["error"]
+
+
+def test_a_job_that_makes_its_records_unreadable_stops_nobody_else(server: LiveServer) -> None:
+    spoil = 'cd "$LABWRIGHT_RUN_DIR"; rm -f events.jsonl; mkdir events.jsonl'
+    spoiled = server.submit(f"while [ ! -e go ]; do sleep 0.05; done; {spoil}")["id"]
+    server.wait_for_status(spoiled, "running")
+    (server.project / "go").touch()
+    assert server.wait_for_end(spoiled)["exit_code"] == 0
     assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 

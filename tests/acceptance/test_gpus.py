@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from labwright.gpu.lease import holders
+from labwright.processes import start_time
 from labwright.sim.gpus import SimulatedGpus
 from tests.support.live_server import LiveServer
 from tests.support.sidecars import supervisor_of
@@ -134,6 +136,51 @@ def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, som
     assert finished["status"] == "finished"
     assert (server.project / "tries").read_text() == "x\nx\n"
     assert "gpu_contention" in [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")]
+
+
+def test_a_try_is_judged_by_what_it_printed_itself(gpu_server: MakeGpuServer, somebody: int) -> None:
+    server, cards = gpu_server(1)
+    command = f"[ -e calm ] && {{ echo ValueError; exit 3; }}; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
+    run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
+    server.wait_for_status(run["id"], "running")
+    cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
+    (server.project / "crowded").touch()
+    server.wait_for_status(run["id"], "waiting")
+    (server.project / "calm").touch()
+    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+    failed = server.wait_for_end(run["id"])
+    assert (failed["status_reason"], failed["exit_code"]) == ("exit_code", 3)
+
+
+def test_the_runs_own_processes_are_nobody_else_while_the_driver_still_shows_them(gpu_server: MakeGpuServer) -> None:
+    server, cards = gpu_server(1)
+    command = f"echo x >> tries; echo $$ > pid; {until_file('seen')}; echo '{OOM}' >&2; exit 1"
+    run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
+    wait_until(lambda: (server.project / "pid").exists() and (server.project / "pid").read_text(), "the job")
+    pid = int((server.project / "pid").read_text())
+    cards.set_card(0, memory_used_mb=30_000, processes=[(pid, 30_000)])
+    (server.project / "seen").touch()
+    wait_until(lambda: start_time(pid) is None, "the job to be gone")
+    time.sleep(0.5)  # as long as a driver may take to notice
+    cards.set_card(0, memory_used_mb=0, processes=[])
+    assert server.wait_for_end(run["id"])["status_reason"] == "cuda_oom"
+    assert (server.project / "tries").read_text() == "x\n"
+
+
+@pytest.mark.slow
+def test_a_process_that_hides_whose_it_is_is_not_taken_for_somebody_else(gpu_server: MakeGpuServer) -> None:
+    """As many do that give themselves a title. The monitor looks every ten seconds."""
+    server, cards = gpu_server(1)
+    hidden = f"env -i sh -c 'echo $$ > pid; {until_file('seen')}'"
+    command = f"echo x >> tries; {hidden}; echo '{OOM}' >&2; exit 1"
+    run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
+    wait_until(lambda: (server.project / "pid").exists() and (server.project / "pid").read_text(), "the job")
+    cards.set_card(0, memory_used_mb=30_000, processes=[(int((server.project / "pid").read_text()), 30_000)])
+    wait_until(lambda: "system/gpu0/memory_mb" in server.run(run["id"])["summary"], "a look")
+    cards.set_card(0, memory_used_mb=0, processes=[])
+    (server.project / "seen").touch()
+    assert server.wait_for_end(run["id"])["status_reason"] == "cuda_oom"
+    assert (server.project / "tries").read_text() == "x\n"
 
 
 def test_a_killed_supervisor_frees_a_card_when_the_job_is_gone_and_not_before(gpu_server: MakeGpuServer) -> None:

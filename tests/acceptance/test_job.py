@@ -105,6 +105,28 @@ def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_pa
     assert server.call("GET", f"/runs/{run['id']}", token=got["LABWRIGHT_RUN_TOKEN"]).status == 200
 
 
+def test_a_job_makes_files_for_whom_its_user_does(make_server: Callable[..., LiveServer]) -> None:
+    before = os.umask(0o002)
+    try:
+        server = make_server().start()
+    finally:
+        os.umask(before)
+    plain, on_terminal = (server.submit("umask", tty=tty) for tty in (False, True))
+    for run in (plain, on_terminal):
+        server.wait_for_end(run["id"])
+        assert server.output(run["id"]).strip() == "0002"
+        assert (server.state / "runs" / run["id"] / "output.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_that_a_job_does_not_read_do_not_keep_its_supervisor_from_the_time_limit(server: LiveServer) -> None:
+    run = server.submit("stty raw -echo; echo ready; sleep 1000", tty=True, time_limit_seconds=2)
+    stdin = server.state / "runs" / run["id"] / "stdin"
+    wait_until(stdin.exists, "a way to type")
+    with open(os.open(stdin, os.O_WRONLY | os.O_NONBLOCK), "wb", buffering=0) as keys:
+        wait_until(lambda: not keys.write(b"a" * 4096), "more keys than there is room for")
+    assert server.wait_for_end(run["id"])["status_reason"] == "time_limit"
+
+
 def test_secrets_are_written_nowhere(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(HF_TOKEN="hunter2-inherited").start()
     caller = {"PATH": os.environ["PATH"], "AWS_SECRET_ACCESS_KEY": "hunter2-caller", "PLAIN": "shown"}

@@ -314,11 +314,12 @@ def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, so that it can be full or read-only for root too."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of its own, so that it can be full or read-only for root too. Its size may be chosen, in MB."""
+    size = f"size={getattr(request, 'param', 6)}m"
     point = tmp_path / "disk"
     point.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(point)], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(point)], check=False)
     if mounted.returncode:
         pytest.skip("mounting is not permitted here")
     yield point
@@ -404,6 +405,20 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
     remove_database(server)
     server.start()
     assert {run["id"] for run in server.all_runs()} == known
+
+
+@pytest.mark.parametrize("small_disk", [32], indirect=True)
+def test_on_a_full_disk_runs_can_still_be_stopped(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    running = server.submit("sleep 1000")["id"]
+    server.wait_for_status(running, "running")
+    reserve = server.state / "reserve"
+    wait_until(reserve.exists, "some room to be kept back")
+    fill(small_disk)
+    wait_until(lambda: server.call("POST", "/sweeps/wild", {"name": "x", "goal": "g" * 90_000}).status == 507, "full")
+    server.post(f"/runs/{running}/stop")
+    server.wait_for_status(running, "stopped")
+    assert not reserve.exists()
 
 
 def test_a_run_that_ends_on_a_full_disk_ends_with_the_truth(on_small_disk: LiveServer, small_disk: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) 
 
 
 def test_the_same_key_makes_one_sweep(lab: LiveServer) -> None:
-    body = {"name": "once", "base_command": "true", "parameters": {"a": [1, 2]}}
+    body = {"name": "once", "base_command": "true --once", "parameters": {"a": [1, 2]}}
     first, second = (lab.call("POST", "/sweeps", body, headers={"Idempotency-Key": "k1"}).json for _ in range(2))
     assert first["id"] == second["id"]
     assert second["progress"]["total"] == 2
@@ -92,7 +92,7 @@ def test_random_draws_the_same_for_the_same_seed_and_never_twice(lab: LiveServer
     wanted = {"method": "random", "max_runs": 12, "sampling_seed": 5, "auto_start": False}
     sets = []
     for _ in range(2):
-        made = make_sweep(lab, base_command="true", parameters=space, **wanted)
+        made = make_sweep(lab, base_command="true", parameters=space, again=True, **wanted)
         sets.append([json.dumps(run["params"]) for run in runs_of(lab, made["id"])])
     assert sets[0] == sets[1]
     assert len(set(sets[0])) == 12
@@ -427,11 +427,29 @@ def test_two_sweeps_share_the_cards_fairly(four_cards: LiveServer) -> None:
     assert abs(began[:12].count("e") - 6) <= 2, began
 
 
-def test_what_was_asked_for_before_is_named_not_silently_repeated(lab: LiveServer) -> None:
+def test_what_another_sweep_has_done_is_refused_or_named_and_done_again_only_on_request(lab: LiveServer) -> None:
     wanted = {"base_command": "true --again", "parameters": {"a": [1, 2]}, "auto_start": False}
     first = make_sweep(lab, **wanted)
     assert first["warnings"] == []
-    assert first["id"] in make_sweep(lab, **wanted)["warnings"][-1]
+    refused = lab.call("POST", "/sweeps", {"name": "the same", **wanted})
+    assert (refused.status, refused.json["error"]["code"]) == (409, "conflict")
+    assert first["id"] in refused.json["error"]["message"] and "--again" in refused.json["error"]["hint"]
+    assert [sweep["id"] for sweep in lab.get("/sweeps") if sweep["base_command"] == "true --again"] == [first["id"]]
+    in_part = make_sweep(lab, **{**wanted, "parameters": {"a": [2, 3]}})
+    assert f"1 of its 2 runs are in {first['id']}" in in_part["warnings"][-1]
+    assert make_sweep(lab, **wanted, env={"DATA": "other"})["warnings"] == []
+    assert len(runs_of(lab, make_sweep(lab, **wanted, again=True)["id"])) == 2
+
+
+def test_what_came_to_nothing_or_had_other_code_may_be_tried_again(lab: LiveServer) -> None:
+    wanted = {"base_command": "false --again", "parameters": {"a": [1, 2]}}
+    sweep_when(lab, make_sweep(lab, **wanted)["id"], "completed")
+    assert make_sweep(lab, **wanted, auto_start=False)["warnings"] == []
+    (lab.project / "code.py").write_text("changed")
+    assert "2 of its 2 runs are in" in make_sweep(lab, **wanted, auto_start=False)["warnings"][-1]
+
+
+def test_a_run_of_a_wild_sweep_that_is_there_already_is_named(lab: LiveServer) -> None:
     wild = lab.post("/sweeps/wild", {"name": "w", "goal": ""})["id"]
     run = {"command": "true", "sweep_id": wild, "params": {"a": 1}, "seed": 0}
     once = lab.post("/runs", run)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from labwright.cli.main import COMMANDS, load
-from labwright.cli.runs import exit_code_of
+from labwright.cli.runs import exit_code_of, reason_teller
 from labwright.cli.screen import fitted
 from labwright.cli.submit import caller_environment, gpuwrap_config
 from labwright.cli.words import ago, duration, one_line, parse_duration, parse_value, shorten, size, width
@@ -135,3 +135,11 @@ def test_help_loads_nothing_heavy() -> None:
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "Usage: labwright" in shown
     assert shown.endswith("heavy: []\n")
+
+
+def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    say = reason_teller()
+    sending = {"id": "run-1", "status": "launching", "status_reason": "sbatch has not answered yet"}
+    for run in (sending, sending, {**sending, "status_reason": ""}, {**sending, "status": "running"}):
+        say(run)
+    assert capsys.readouterr().err == "run-1: sbatch has not answered yet\n"

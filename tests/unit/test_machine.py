@@ -1,14 +1,18 @@
-"""Limits of containers and control groups, old and new, count as the machine's own."""
+"""In containers: limits of control groups, old and new, count as the machine's own, and a user may have no name."""
 
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
 
 from labwright.compute.machine import usable_cores, usable_memory_mb
+from labwright.compute.snapshot.git import find_repository
+from labwright.processes import user_name
 
 GROUP = "user.slice/job"
 
@@ -77,3 +81,17 @@ def test_no_limit_of_the_old_kind_is_none(tmp_path: Path) -> None:
 def test_a_cpuset_is_seen_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5})
     assert usable_cores(make(tmp_path, "0::/\n")) == 2
+
+
+def test_a_user_without_a_name_goes_by_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container that was started for some uid."""
+
+    def nobody(_uid: int) -> NoReturn:
+        raise KeyError
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert user_name() == str(os.getuid())
+    (tmp_path / ".git").mkdir()
+    assert find_repository(str(tmp_path)).top == str(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent, client_environment
-from labwright.compute.slurm.probe import count_gpus, probe_max_array_size, probe_slurm, read_duration, read_rows
+from labwright.compute.slurm.probe import count_gpus, probe_slurm, read_duration, read_rows
 from labwright.compute.slurm.states import Phase, ending_of, expand_tasks, read_squeue
 from labwright.domain.run import RunStatus
 
@@ -145,11 +145,6 @@ def test_not_now_and_never_are_told_apart(tmp_path: Path, words: str, kind: type
     with pytest.raises(kind) as caught:
         fake(tmp_path, "sbatch", f"echo '{words}' >&2; exit 1").call("sbatch")
     assert not str(caught.value).startswith("sbatch:")
-
-
-def test_the_size_of_arrays_is_asked_for_and_has_a_default(tmp_path: Path) -> None:
-    assert probe_max_array_size(fake(tmp_path, "scontrol", "echo 'MaxArraySize            = 77'")) == 77
-    assert probe_max_array_size(fake(tmp_path, "scontrol", "echo nothing")) == 1001
 
 
 def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path) -> None:

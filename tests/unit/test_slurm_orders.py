@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,13 @@ from typing import Any
 import pytest
 
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import Cancelled, NotSubmitted, Report, SlurmLauncher, Submitted, Troubled
+from labwright.compute.launchers.slurm import Report, SlurmLauncher
 from labwright.compute.slurm import batch
 from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.job_book import JobBook
+from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
 from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.compute.slurm.submission import Submission
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 from tests.support.waiting import wait_until
@@ -95,8 +97,8 @@ def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(scancel="true")
-    monkeypatch.setattr("labwright.compute.launchers.slurm._TRY_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(slurm, "_has_begun", lambda _: 1 / 0)
+    monkeypatch.setattr("labwright.compute.launchers.slurm.TRY_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(JobBook, "has_begun", lambda *_: 1 / 0)
     slurm.nudge(run(1, slurm_job_id="5"))
     assert isinstance(next_report(slurm), Troubled)
     monkeypatch.undo()
@@ -120,12 +122,60 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
     assert sent == Submitted(job_ids={run(2).id: "8"})
 
 
+def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_path: Path) -> None:
+    """What is not sent yet never is; what is being sent says that it has to wait, and is cancelled by its job's id."""
+    sbatch = f"touch {tmp_path}/called; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 8"
+    slurm = launcher(sbatch=sbatch, scancel=f'echo "$@" > {tmp_path}/cancelled')
+    slurm.launch([Launch(run(1), {})])
+    wait_until((tmp_path / "called").exists, "sbatch")
+    slurm.launch([Launch(run(2), {})])
+    slurm.nudge(run(2))
+    assert next_report(slurm) == Cancelled(run_id=run(2).id)
+    slurm.nudge(run(1))
+    delayed = next_report(slurm)
+    assert isinstance(delayed, StopDelayed) and "sbatch has not answered" in delayed.words
+    (tmp_path / "go").touch()
+    reports: list[Report] = []
+    wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")
+    assert reports == [Submitted(job_ids={run(1).id: "8"}), Cancelled(run_id=run(1).id)]
+    assert (tmp_path / "cancelled").read_text() == "8\n"
+
+
+ACCOUNTS = "echo 'AccountingStorageType = accounting_storage/slurmdbd'"
+
+
+def test_the_accounting_is_asked_once_for_all_and_believed_by_name(launcher: Launcher, tmp_path: Path) -> None:
+    said = f"echo '7|TIMEOUT|n1|{run(1).id}'; echo '8|FAILED|n1|of somebody else'; echo '9|RUNNING|n1|{run(3).id}'"
+    slurm = launcher(scontrol=ACCOUNTS, sinfo="echo slurm 24.05.1", sacct=f"echo x >> {tmp_path}/calls; {said}")
+    for number, job in ((1, "7"), (2, "8"), (3, "9")):
+        slurm.recall(run(number, slurm_job_id=job))
+    told = next_report(slurm)
+    assert isinstance(told, Recalled)
+    rows = {run_id: row and row.state for run_id, row in told.rows.items()}
+    assert rows == {run(1).id: "TIMEOUT", run(2).id: None, run(3).id: None}
+    assert (tmp_path / "calls").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        {"scontrol": "echo 'AccountingStorageType = (null)'", "sacct": "echo '7|TIMEOUT|n1|run-0000000001'"},
+        {"scontrol": ACCOUNTS, "sacct": "echo 'Unable to connect to database' >&2; exit 1"},
+        {"scontrol": ACCOUNTS, "sacct": "echo '7_[x|y|z|q'"},
+    ],
+)
+def test_where_there_are_no_accounts_nothing_is_known(launcher: Launcher, scripts: dict[str, str]) -> None:
+    slurm = launcher(sinfo="echo slurm 24.05.1", **scripts)
+    slurm.recall(run(1, slurm_job_id="7"))
+    assert next_report(slurm) == Recalled(rows={run(1).id: None})
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = launcher(sbatch="echo 8")
-    monkeypatch.setattr(slurm, "_send_all", lambda _: exec("raise SystemExit"))
+    monkeypatch.setattr(Submission, "send_all", lambda *_: exec("raise SystemExit"))
     slurm.launch([Launch(run(1), {})])
-    wait_until(lambda: "slurm-orders" not in {thread.name for thread in threading.enumerate()}, "its end")
+    wait_until(lambda: slurm._thread is not None and not slurm._thread.is_alive(), "its end")
     monkeypatch.undo()
     slurm.launch([Launch(run(2), {})])
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})

@@ -91,9 +91,22 @@ def stop(
     ending = [run["id"] for run in stopped if not is_ended(run)]
     if ending and not no_wait:
         with screen.working(f"stopping {counted(len(ending), 'run')}"):
-            ended = {run["id"]: run for run in wait_for_ends(client, ending, note)}
+            ended = {run["id"]: run for run in wait_for_ends(client, ending, note, changed=reason_teller())}
         stopped = [ended.get(run["id"], run) for run in stopped]
     _tell(screen, stopped)
+
+
+def reason_teller() -> Callable[[Json], None]:
+    """Says why a run has not ended yet, each reason once."""
+    said: set[tuple[str, str]] = set()
+
+    def say(run: Json) -> None:
+        reason = (run["id"], run["status_reason"])
+        if run["status_reason"] and run["status"] == RunStatus.LAUNCHING and reason not in said:
+            said.add(reason)
+            note(": ".join(reason))
+
+    return say
 
 
 def archive(runs: RunRefs, project: Project = None, as_json: AsJson = False) -> None:

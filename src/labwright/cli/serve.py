@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
 from labwright.files import write_whole
 from labwright.paths import ProjectPaths
-from labwright.processes import ProcessIdentity, read_identity, start_time, terminate
+from labwright.processes import ProcessIdentity, read_identity, start_time, terminate, user_name
 from labwright.version import __version__
 
 _START_SECONDS = 120.0  # a database of many thousand runs may be restored first
@@ -255,7 +254,7 @@ def _tunnel(url: str) -> str:
     if len(connection) < 3:
         return ""
     address = urlsplit(url)
-    return f"ssh -L {address.port}:{address.hostname}:{address.port} {getpass.getuser()}@{connection[2]}"
+    return f"ssh -L {address.port}:{address.hostname}:{address.port} {user_name()}@{connection[2]}"
 
 
 def _on_desktop() -> bool:

@@ -54,6 +54,7 @@ def run(
     start: Annotated[bool | None, typer.Option("--start/--no-start", help="Begin at once. Default: yes.")] = None,
     wait: Wait = False,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Default: as in the file, or the file's.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also if another sweep has all of its runs already.")] = False,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,6 +69,7 @@ def run(
         **read.content,
         **({"name": name} if name else {}),
         **({"auto_start": start} if start is not None else {}),
+        **({"again": True} if again else {}),
     }
     try:
         with screen.working("making the sweep"):

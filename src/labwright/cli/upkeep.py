@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from enum import StrEnum
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from labwright.client.address import read_token
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.paths import ProjectPaths
+from labwright.processes import user_name
 from labwright.skills.header_file import keep_header
 from labwright.tokens import mint
 
@@ -110,7 +110,7 @@ def token(
     seconds = parse_duration(ttl)
     if seconds <= 0:
         raise Invalid("A token must be valid for some time.", hint="For example --ttl 8h.")
-    name = getpass.getuser().replace(".", "-")  # a dot parts the fields of a token
+    name = user_name().replace(".", "-")  # a dot parts the fields of a token
     made = secret if show else mint(secret, Scope(scope.value), name, seconds)
     facts = {"scope": "person"} if show else {"scope": scope.value, "ttl_seconds": seconds}
     if header_file:

@@ -67,18 +67,27 @@ def follow_session(client: LabClient, session_id: str, after: int, notice: Notic
 
 
 def wait_for_ends(
-    client: LabClient, run_ids: Collection[str], notice: Notice, timeout: float | None = None
+    client: LabClient,
+    run_ids: Collection[str],
+    notice: Notice,
+    timeout: float | None = None,
+    changed: Callable[[Json], None] | None = None,
 ) -> Iterator[Json]:
-    """Each run once it has ended, in the order of their ends. Looks at them only after the stream is open."""
+    """Each run once it has ended, in the order of their ends; `changed` hears of those that have not.
+
+    Looks at them only after the stream is open.
+    """
     left = set(run_ids)
     deadline = None if timeout is None else time.monotonic() + timeout
-    types = f"{EventType.RUN_STATUS},{EventType.RUN_DELETED}"
+    types = f"{EventType.RUN_STATUS},{EventType.RUN_DELETED}{f',{EventType.RUN_UPDATED}' if changed else ''}"
     for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
         for run_id in sorted(_perhaps_ended(frame, left)):
             run = look(client, run_id, notice, deadline)
             if is_ended(run):
                 left.discard(run_id)
                 yield run
+            elif changed is not None:
+                changed(run)
         if not left:
             return
 

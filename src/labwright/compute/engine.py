@@ -116,6 +116,7 @@ class Engine:
         self._recover_lost()
         self._start_queued()
         self._backups.make_if_due()
+        self._lab.reserve.keep()
 
     def _listen(self) -> None:
         """Wait for a sidecar's line, a wake-up from the API, or the tick."""
@@ -147,7 +148,7 @@ class Engine:
             return ingest(self._lab, run_id)
         except StorageFailed:  # not the run's fault, and the same for all of them
             raise
-        except (LabwrightError, ValueError, KeyError, TypeError):  # what is in the folder may be anybody's
+        except (LabwrightError, OSError, ValueError, KeyError, TypeError):  # what is in the folder may be anybody's
             log.exception("what the sidecar of %s wrote cannot be understood", run_id)
             return None
 
@@ -157,7 +158,7 @@ class Engine:
             recover(self._lab, run, at_start=at_start)
         except StorageFailed:
             raise
-        except (LabwrightError, ValueError, KeyError, TypeError):
+        except (LabwrightError, OSError, ValueError, KeyError, TypeError):
             log.exception("%s cannot be recovered", run.id)
 
     def _recover_lost(self) -> None:

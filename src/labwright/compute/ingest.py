@@ -36,7 +36,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     if row is None:
         return None
     ended = read_exit(paths)  # before the events: those of an ended run are complete
-    lines, offset = all_lines(paths.events, row[0])  # all of them: an end is told after everything else
+    lines, offset = _new_lines(paths, row[0])
     if not lines and ended is None:
         return None
     with lab.db.transaction() as tx:
@@ -49,6 +49,14 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
             run = apply_exit(tx, run, ended)
         tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
     return run
+
+
+def _new_lines(paths: RunPaths, offset: int) -> tuple[list[bytes], int]:
+    """All of them: an end is told after everything else. None where the job put something else in the file's place."""
+    try:
+        return all_lines(paths.events, offset)
+    except (IsADirectoryError, PermissionError):
+        return [], offset
 
 
 def read_exit(paths: RunPaths) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from labwright.compute.journal import Journal
 from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SLURM, SlurmLauncher
+from labwright.compute.reserve import Reserve
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.cluster import ClusterType
@@ -32,6 +33,7 @@ class Lab:
     slurm: SlurmLauncher
     cluster: ClusterState
     unread: UnreadMetrics
+    reserve: Reserve
     token: str
     user: str
     url: str = ""

@@ -23,6 +23,7 @@ _HEARTBEAT_PATIENCE_SECONDS = 10.0
 _IN_DOUBT = (
     "Its sidecar was killed as the command was to begin; whether it did is not known. See its output before a rerun."
 )
+_UNSUPERVISED = "its supervisor was killed; the job goes on, its exit code will not be known"
 _LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
 
 
@@ -43,9 +44,23 @@ def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
 def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     """Nobody began it: launch again. If the first sidecar is merely slow, the claim lets only one of them live."""
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
-    if at_start or time.time() - launched > _CLAIM_PATIENCE_SECONDS:
+    if not at_start and time.time() - launched <= _CLAIM_PATIENCE_SECONDS:
+        return
+    if run.status is not RunStatus.LAUNCHING or processes_of_run(run.id):
+        _recover_without_folder(lab, run)
+        return
+    make_run_folder(lab, run)
+    lab.launcher_for(run).launch([Launch(run, address_for(lab, run))])
+
+
+def _recover_without_folder(lab: Lab, run: Run) -> None:
+    """It has begun, so somebody deleted its claim. It is never begun anew; if it goes on it gets a folder again."""
+    if not processes_of_run(run.id):
+        _lose(lab, run.id, "Its folder was deleted while it ran; how it ended is not known.")
+        return
+    if not os.path.exists(lab.paths.run(run.id).spec):
         make_run_folder(lab, run)
-        lab.launcher_for(run).launch([Launch(run, address_for(lab, run))])
+    _keep_watched(lab, run, "its folder was deleted; the job goes on, its exit code may not be known")
 
 
 def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
@@ -55,16 +70,15 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     if claim.boot_id != boot_id():
         _lose(lab, run.id, "The machine was restarted while it ran; how it ended is not known.")
     elif processes_of_run(run.id):
-        _keep_watched(lab, current)
+        _keep_watched(lab, current, _UNSUPERVISED)
     else:
         _lose(lab, run.id, _LAST_WORDS if current.started_at else _IN_DOUBT)
 
 
-def _keep_watched(lab: Lab, run: Run) -> None:
+def _keep_watched(lab: Lab, run: Run, reason: str) -> None:
     """The job goes on without a supervisor: it needs somebody who obeys `stop` and the time limit."""
     if not _is_watched(lab, run):
         lab.local.adopt(run)
-    reason = "its supervisor was killed; the job goes on, its exit code will not be known"
     if run.status_reason != reason:
         with lab.db.transaction() as tx:
             fresh = runs.get(tx.connection, run.id)

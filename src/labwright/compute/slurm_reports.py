@@ -7,26 +7,19 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from labwright.compute.ingest import (
-    SLURM_HELD_RULE,
-    apply_exit,
-    begin_attempt,
-    clear_alerts,
-    end_run,
-    raise_alert,
-    read_exit,
-)
+from labwright.compute.ingest import begin_attempt, end_run
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import SLURM, Cancelled, NotSubmitted, Report, Submitted, Troubled
+from labwright.compute.launchers.slurm import SLURM, Report
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
-from labwright.compute.slurm.states import Ending, JobRow, Phase, ending_of
+from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
+from labwright.compute.slurm.states import PENDING_WORDS, Ending, JobRow, Phase
 from labwright.compute.slurm.watch import Seen, Unanswered
+from labwright.compute.slurm_endings import SlurmEndings
+from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
-from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import ARRAY, RUN, is_id
@@ -36,11 +29,8 @@ from labwright.store.database import Transaction
 
 log = logging.getLogger(__name__)
 _ACTOR = str(SYSTEM)
-_EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another node wrote
 _HEARTBEAT_PATIENCE_SECONDS = 30.0
 _LEFTOVER_SECONDS = 20.0
-_LOG_TAIL_BYTES = 500
-_OUT_OF_MEMORY = "memory limit"  # in slurmd's own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +44,10 @@ class RunJob:
 class SlurmReports:
     def __init__(self, lab: Lab, update: Callable[[str], Run | None]) -> None:
         self._lab = lab
-        self._update = update
-        self._over_since: dict[str, float] = {}  # runs whose job is over and who have not said so themselves
+        self._endings = SlurmEndings(lab, update)
+        self._stuck = SlurmStuck(lab)
+        self._recalled: dict[str, JobRow | None] = {}  # what the accounting knows of runs that squeue has forgotten
+        self._asked: set[str] = set()  # runs that it was asked about
         self._left_since: dict[str, float] = {}  # runs that have ended, and whose job has not
         self._arrays: dict[str, list[str] | None] = {}
 
@@ -74,8 +66,12 @@ class SlurmReports:
             self._not_submitted(report)
         elif isinstance(report, Cancelled):
             self._cancelled(report.run_id)
+        elif isinstance(report, StopDelayed):
+            self._delayed(report)
         elif isinstance(report, Troubled):
             self._troubled(report)
+        elif isinstance(report, Recalled):
+            self._recalled.update(report.rows)
         elif isinstance(report, Seen):
             self._seen(report)
         else:
@@ -115,6 +111,11 @@ class SlurmReports:
             if run.is_active and not self._has_begun(run):
                 end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began")
 
+    def _delayed(self, report: StopDelayed) -> None:
+        run = runs.get(self._lab.db.reader(), report.run_id)
+        if run.is_active:
+            self._say(run, report.words)
+
     def _troubled(self, report: Troubled) -> None:
         for run_id in report.run_ids:
             run = runs.get(self._lab.db.reader(), run_id)
@@ -126,19 +127,35 @@ class SlurmReports:
     def _unanswered(self, report: Unanswered) -> None:
         """Files are believed without Slurm's comment then; whoever waits is told why."""
         for run in self._active():
-            facts = self._exit_of(run)
+            facts = self._endings.exit_of(run)
             if facts is not None and facts["reason"] != "terminated":
-                self._end_by_file(run, facts)
+                self._endings.by_file(run, facts)
             elif not self._has_begun(run):
                 self._say(run, f"Slurm does not answer: {report.words}")
 
     def _seen(self, seen: Seen) -> None:
         jobs = self._by_run(seen.rows)
         active = self._active()
+        self._forget_recalled({run.id for run in active})
+        self._tell_of_stuck(active, jobs)
         for run in active:
             if not self._lab.slurm.was_sent_after(run.id, seen.asked_at):
                 self._compare(run, jobs.get(run.id), seen)
         self._cancel_leftovers(jobs, {run.id for run in active})
+
+    def _tell_of_stuck(self, active: list[Run], jobs: dict[str, RunJob]) -> None:
+        """Before the reasons are shown: one that is new tells that the job was not stuck when we looked last."""
+        waiting = [(run, jobs[run.id]) for run in active if run.status is RunStatus.LAUNCHING and run.id in jobs]
+        stuck = {
+            run.id: StuckJob(run=run, job_id=job.job_id, reason=job.row.reason)
+            for run, job in waiting
+            if job.row.is_stuck
+        }
+        changed = {run.id for run, job in waiting if run.status_reason != job.row.pending_words}
+        for run, _ in waiting:
+            if run.id in changed - stuck.keys() and run.status_reason.startswith(PENDING_WORDS):
+                self._stuck.released(run)
+        self._stuck.tell(stuck, changed & stuck.keys())
 
     def _cancel_leftovers(self, jobs: dict[str, RunJob], active: set[str]) -> None:
         """A controller that crashed comes back with a state some seconds old, and holds nodes for what has ended."""
@@ -187,7 +204,7 @@ class SlurmReports:
             self._unknown(run, seen)
             return
         if job.row.phase is not Phase.ENDED:
-            self._over_since.pop(run.id, None)
+            self._endings.is_not_over(run.id)
         if job.row.phase is Phase.PENDING:
             self._pending(run, job, seen)
         elif job.row.phase is Phase.ENDED:
@@ -203,21 +220,7 @@ class SlurmReports:
                 fresh = runs.get(tx.connection, run.id)
                 begin_attempt(tx, fresh, run.attempt + 1, f"requeued by Slurm; {job.row.pending_words}")
         elif run.status is RunStatus.LAUNCHING:
-            if run.status_reason != job.row.pending_words:
-                self._ask_about_hold(run, job)
             self._say(run, job.row.pending_words, job.job_id)
-
-    def _ask_about_hold(self, run: Run, job: RunJob) -> None:
-        """Not released by us: whatever kept the node from starting it may still be so, and only a person can look."""
-        if not job.row.is_stuck:
-            if run.status_reason.startswith("Slurm: pending"):  # perhaps for that very reason
-                with self._lab.db.transaction() as tx:
-                    clear_alerts(tx, run, SLURM_HELD_RULE)
-            return
-        with self._lab.db.transaction() as tx:
-            words = f"Slurm could not start job {job.job_id} and holds it now ({job.row.reason}). It waits until "
-            words += f"somebody sees to its node and releases it: scontrol release {job.job_id}"
-            raise_alert(tx, run, SLURM_HELD_RULE, words, Severity.WARNING, ("ignore", "stop"))
 
     def _unknown(self, run: Run, seen: Seen) -> None:
         """Never heard of: it was not sent. Not heard of any more: it is over, unless its sidecar shows life."""
@@ -226,9 +229,22 @@ class SlurmReports:
             return
         if not self._has_begun(run) and run.slurm_job_id is None:
             self._send_again(run)
-        else:
-            words = f"Slurm knows nothing of job {run.slurm_job_id} any more."
-            self._end_by_word(run, Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words))
+        elif run.id in self._recalled:
+            self._end_by_memory(run, self._recalled[run.id])
+        elif run.id not in self._asked:
+            self._asked.add(run.id)
+            self._lab.slurm.recall(run)
+
+    def _end_by_memory(self, run: Run, row: JobRow | None) -> None:
+        if row is not None:
+            self._endings.by_row(run, row)
+            return
+        words = f"Slurm knows nothing of job {run.slurm_job_id} any more."
+        self._endings.by_word(run, Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words))
+
+    def _forget_recalled(self, active: set[str]) -> None:
+        self._asked &= active
+        self._recalled = {run_id: row for run_id, row in self._recalled.items() if run_id in active}
 
     def _send_again(self, run: Run) -> None:
         if run.stop_requested:
@@ -242,64 +258,11 @@ class SlurmReports:
         self._lab.slurm.launch([Launch(run, {})])
 
     def _over(self, run: Run, row: JobRow) -> None:
-        alive = row.state == "NODE_FAIL" and self._is_beating(run)  # slurmd died, and the job did not
-        if not alive:
-            ending = ending_of(row)
-            log_words = self._log_tail(run, row) if ending.reason == "sidecar_lost" else ""
-            status, reason = ending.status, ending.reason
-            if _OUT_OF_MEMORY in log_words:  # Slurm's state may say no more than FAILED
-                status, reason = RunStatus.FAILED, "out_of_memory"
-            self._end_by_word(run, Ending(status=status, reason=reason, words=ending.words + log_words))
-
-    # -- ending
-
-    def _end_by_word(self, run: Run, ending: Ending) -> None:
-        """Only once the files had time to arrive; what they say comes first."""
-        self._update(run.id)
-        current = runs.get(self._lab.db.reader(), run.id)
-        facts = self._exit_of(current)
-        since = self._over_since.setdefault(run.id, time.monotonic())
-        if current.is_terminal or (facts is None and time.monotonic() - since < _EXIT_PATIENCE_SECONDS):
-            return
-        self._over_since.pop(run.id, None)
-        if facts is not None and ending.reason == "sidecar_lost":
-            self._end_by_file(current, facts)  # Slurm knows no better reason
-        else:
-            self._end(current, ending, facts or {})
-
-    def _end_by_file(self, run: Run, facts: dict[str, Any]) -> None:
-        with self._lab.db.transaction() as tx:
-            fresh = runs.get(tx.connection, run.id)
-            if fresh.is_active:
-                apply_exit(tx, fresh, facts)
-        self._forget_secrets(run)
-
-    def _end(self, run: Run, ending: Ending, facts: dict[str, Any]) -> None:
-        known: dict[str, Any] = {name: facts[name] for name in ("exit_code", "signal", "usage") if name in facts}
-        if "ended_at" in facts:
-            known["ended_at"] = rfc3339(facts["ended_at"])
-        with self._lab.db.transaction() as tx:
-            fresh = runs.get(tx.connection, run.id)
-            if fresh.is_terminal:
-                return
-            if fresh.stop_requested:
-                end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
-            else:
-                end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
-        self._forget_secrets(run)
-
-    def _forget_secrets(self, run: Run) -> None:
-        """Kept until now, since Slurm might have started it again."""
-        try:
-            os.unlink(self._lab.paths.run(run.id).secrets)
-        except FileNotFoundError:
-            return
+        is_alive = row.state == "NODE_FAIL" and self._is_beating(run)  # slurmd died, and the job did not
+        if not is_alive:
+            self._endings.by_row(run, row)
 
     # -- looking
-
-    def _exit_of(self, run: Run) -> dict[str, Any] | None:
-        facts = read_exit(self._lab.paths.run(run.id))
-        return facts if facts is not None and facts["attempt"] == run.attempt else None
 
     def _has_begun(self, run: Run) -> bool:
         return os.path.exists(self._lab.paths.run(run.id).claim(run.attempt))
@@ -319,15 +282,3 @@ class SlurmReports:
             fresh = runs.get(tx.connection, run.id)
             if fresh.status is run.status:
                 runs.change(tx, fresh, fresh.evolve(**facts), _ACTOR)
-
-    def _log_tail(self, run: Run, row: JobRow) -> str:
-        """What Slurm, or a sidecar that could not begin, wrote last."""
-        path = self._lab.paths.run(run.id).slurm_log
-        if row.tasks is not None:
-            path = self._lab.paths.array(row.name).log(row.tasks[0])
-        try:
-            with open(path, "rb") as file:
-                tail = file.read()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
-        except FileNotFoundError:
-            return ""
-        return f" Its log ends: {tail}" if tail else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -21,6 +23,7 @@ from labwright.tokens import verify
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
 MAX_BODY_BYTES = 8 << 20
+_READ_AWAY_SECONDS = 1.0
 SOCKET_PREFIX = "labwright.token."
 # Sent with every answer that does not bring its own: scripts and styles only from our files, nothing inline, nothing
 # parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
@@ -61,6 +64,8 @@ class Door:
         try:
             self._check(scope, headers)
         except errors.LabwrightError as error:
+            if headers.get("connection", "").lower() == "close":
+                await _read_away(receive)
             await answer(error)(scope, receive, send)
             return
         await self._app(scope, _limited(receive), send)
@@ -161,6 +166,14 @@ def _limited(receive: Receive) -> Receive:
         return message
 
     return counted
+
+
+async def _read_away(receive: Receive) -> None:
+    """The connection ends with the answer: who is still sending then would see it break, and never the answer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_READ_AWAY_SECONDS):
+            while (await receive()).get("more_body", False):  # false also when the client has gone
+                pass
 
 
 def actor_of(request: Request) -> Actor:

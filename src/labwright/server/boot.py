@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import getpass
 import hashlib
 import json
 import logging
@@ -36,6 +35,7 @@ from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
+from labwright.compute.reserve import Reserve
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.slurm.commands import SlurmCommands
 from labwright.compute.slurm.resources import load_defaults
@@ -48,7 +48,7 @@ from labwright.domain.event import Event, EventType
 from labwright.files import read_json, write_json, write_whole
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
-from labwright.processes import identity, read_identity
+from labwright.processes import identity, read_identity, user_name
 from labwright.sdk.install import write_small_package
 from labwright.server.server_log import log_to_file
 from labwright.services import cluster, leftovers, plans
@@ -247,8 +247,9 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             slurm=_slurm_launcher(paths, settings),
             cluster=ClusterState(settings.lease_dir),
             unread=UnreadMetrics(paths.unread_metrics),
+            reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),
-            user=getpass.getuser(),
+            user=user_name(),
             url=url,
         )
         write_small_package(paths.python_path)

@@ -31,10 +31,12 @@ _LIMITS = {
     "less_than_equal": ("le", "must be {} or less"),
     "less_than": ("lt", "must be less than {}"),
     "string_too_long": ("max_length", "is too long: {} characters at most"),
-    "string_too_short": ("min_length", "is too short: {} characters at least"),
+    "string_too_short": ("min_length", "is too short: {} or more characters"),
     "too_long": ("max_length", "has too many entries: {} at most"),
     "too_short": ("min_length", "has too few entries: {} at least"),
 }
+
+_LENGTHS = ("too_long", "too_short")  # of lists, and of text that is checked further
 
 
 def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
@@ -75,8 +77,10 @@ def _words(fault: Any) -> str:
         return "is not known"
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
+    if kind == "string_pattern_mismatch":
+        return f"does not have the form {context['pattern']}"
     if kind in _LIMITS:
-        name, form = _LIMITS[kind]
+        name, form = _LIMITS[f"string_{kind}" if isinstance(fault.get("input"), str) and kind in _LENGTHS else kind]
         return form.format(_plain(context[name]))
     if kind == "value_error":
         return str(context["error"])

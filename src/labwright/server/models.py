@@ -200,6 +200,7 @@ class SweepIn(RunSettings):
     early_stop: EarlyStopIn | None = None
     budget: BudgetIn | None = None
     sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same one draws the same configurations")
+    again: bool = Field(False, description="also if another sweep has all of these runs already")
 
 
 class SweepExtension(In):

@@ -37,6 +37,7 @@ def sizes(lab: Lab) -> dict[str, Any]:
         "backups": _folder_size(lab.paths.backups),
         "logs": _folder_size(lab.paths.logs),
         "database": database_bytes(lab.paths),
+        "reserve": _folder_size(lab.paths.state, lab.paths.reserve.name),
     }
     free = shutil.disk_usage(lab.paths.state).free
     return {"bytes": parts, "total_bytes": sum(parts.values()), "disk_free_bytes": free}
@@ -60,6 +61,10 @@ def _folder_size(folder: Path, pattern: str = "**/*") -> int:
 
 def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     """Old logs, archived runs past their time, snapshots nobody points to, what deleted runs and kills left."""
+    return lab.reserve.use_if_full(lambda: _collect(lab, actor, dry_run=dry_run))
+
+
+def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)

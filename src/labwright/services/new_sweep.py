@@ -51,6 +51,7 @@ class NewSweep:
     sampling_seed: int | None = None
     chat_session_id: str | None = None
     auto_start: bool = False
+    again: bool = False  # also what another sweep has done already
     listed: tuple[ListedRun, ...] = ()  # these runs and no others; else the parameters say which
 
 

@@ -125,6 +125,10 @@ def start(lab: Lab, run_id: str, actor: Actor) -> Run:
 
 def stop(lab: Lab, run_id: str, actor: Actor, reason: str = "") -> Run:
     """Works in every status that is not an end. A running tree is ended by its sidecar: TERM, grace, KILL."""
+    return lab.reserve.use_if_full(lambda: _stop(lab, run_id, actor, reason))
+
+
+def _stop(lab: Lab, run_id: str, actor: Actor, reason: str) -> Run:
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
         if run.is_terminal:
@@ -206,6 +210,10 @@ def unarchive(lab: Lab, run_id: str, actor: Actor) -> Run:
 
 def delete(lab: Lab, run_id: str, actor: Actor) -> None:
     """Terminal runs only. The tombstone goes first: a kill half-way must not bring the run back at a rebuild."""
+    lab.reserve.use_if_full(lambda: _delete(lab, run_id, actor))
+
+
+def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
     run = get(lab, run_id)
     if not run.is_terminal:
         raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be deleted.", hint="Stop it first.")

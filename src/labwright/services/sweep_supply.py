@@ -12,6 +12,7 @@ from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
 from labwright.domain.budget import Ledger, what_is_short
 from labwright.domain.clock import epoch_seconds, now
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
 from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
@@ -22,6 +23,7 @@ from labwright.services.sweep_views import outcomes
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
 
+_ROUNDS = 6  # so often an adaptive sweep on Slurm looks at what it has found, at least
 Short = tuple[str, str]  # which part of the budget, and words for it
 
 
@@ -83,9 +85,22 @@ class Supply:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
         if self._sweep.parallel:
             return self._sweep.parallel
-        capacity = capacity_of(self._lab.cluster.current, self._lab.settings.max_parallel)
+        cluster = self._lab.cluster.current
+        if cluster.type is ClusterType.SLURM:
+            return self._slurm_window(cluster)
+        capacity = capacity_of(cluster, self._lab.settings.max_parallel)
         gpus = self._gpus
         return max(1, capacity.gpus // gpus if gpus else capacity.cpu_runs)
+
+    def _slurm_window(self, cluster: Cluster) -> int:
+        """Slurm takes any number, but a budget of time is used up by what runs, and who asks for all at once has
+        learned nothing from any of them."""
+        if self._sweep.method is SweepMethod.ADAPTIVE:
+            learned_from = (self._sweep.max_runs or 0) // _ROUNDS
+            return max(1, min(learned_from, cluster.max_parallel // max(1, self._gpus)))
+        if self._sweep.budget.keys() - {"runs"}:
+            return max(1, cluster.max_parallel // max(1, self._gpus))
+        return self._total
 
     @property
     def _gpus(self) -> int:

@@ -25,6 +25,7 @@ from labwright.services.new_sweep import NewSweep, again, plan_sweep, started
 from labwright.services.sweep_extension import Extension, extended
 from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
 from labwright.services.sweep_supply import Supply
+from labwright.services.sweep_twins import look_for_twins
 from labwright.services.sweep_views import best_facts, outcomes
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
@@ -83,7 +84,9 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
             if answer := recall(tx, key):
                 forget_secrets(lab, sweep.id)
                 return Sweep.from_dict(json.loads(answer))
-            sweep = replace(sweep, warnings=(*sweep.warnings, *_same_before(tx, sweep)))
+            if not wanted.listed:  # those were approved one by one
+                found = look_for_twins(tx.connection, sweep, planned.runs, again=wanted.again)
+                sweep = replace(sweep, warnings=(*sweep.warnings, *found))
             sweeps.insert(tx, sweep, str(actor), len(planned.runs))
             add_runs(lab, tx, planned.runs, actor)
             remember(tx, key, sweep.to_dict())
@@ -94,14 +97,6 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
         raise
     lab.wake()
     return sweep
-
-
-def _same_before(tx: Transaction, sweep: Sweep) -> list[str]:
-    found = sweeps.twin_of(tx.connection, sweep)
-    if found is None:
-        return []
-    before, name = found
-    return [f"{before} ({name}) has the same command and parameters; to add to it, extend it instead."]
 
 
 def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:

@@ -49,7 +49,6 @@ def run_on_node(target: str) -> int:
 
 def main(arguments: list[str]) -> None:
     verb, *rest = arguments
-    os.umask(0o077)
     if verb == "prefork":
         serve()
     elif verb == "run":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,8 @@ from labwright.sidecar.gpuwrap import foreign_processes, judge_failure
 from labwright.sidecar.record import RunRecord
 
 _TAIL_BYTES = 64 * 1024
+_LEAVING_SECONDS = 2.0
+_LOOK_AGAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +30,11 @@ class ContentionJudge:
         self._options = gpu_options or {}
         self._retries_done = 0
 
-    def judge(self, exit_facts: dict[str, Any], lease: Lease | None, output: str) -> Outcome:
+    def judge(self, exit_facts: dict[str, Any], lease: Lease | None, output: str, begin: int = 0) -> Outcome:
+        """`begin` is where this try's output does: that an earlier one had no memory says nothing of it."""
         if lease is None or exit_facts["status"] != "failed" or exit_facts["reason"] != "exit_code":
             return Outcome()
-        tail, code = _tail(output), exit_facts["exit_code"]
+        tail, code = _tail(output, begin), exit_facts["exit_code"]
         if judge_failure(tail, code, foreign_seen=False) is None:
             return Outcome()  # nothing to do with GPUs, so the driver need not be asked
         verdict = judge_failure(tail, code, self._foreign_seen(lease))
@@ -45,8 +49,16 @@ class ContentionJudge:
         """Now, or when the monitor last looked: the intruder may be gone by the time the job has died."""
         if self._was_there_at_the_last_look():
             return True
+        patience = time.monotonic() + _LEAVING_SECONDS
+        while shown := self._shown_on(lease):
+            if any(os.path.exists(f"/proc/{pid}") for pid in shown) or time.monotonic() >= patience:
+                return True
+            time.sleep(_LOOK_AGAIN_SECONDS)  # the driver still shows the job itself for a second or so
+        return False
+
+    def _shown_on(self, lease: Lease) -> list[int]:
         detection = run_detector(timeout=10.0, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
-        return bool(foreign_processes(detection, lease.uuids, own_pids={os.getpid()}))
+        return [process.pid for process in foreign_processes(detection, lease.uuids, own_pids={os.getpid()})]
 
     def _was_there_at_the_last_look(self) -> bool:
         """Of this try alone: what was on another card before says nothing."""
@@ -73,11 +85,11 @@ class ContentionJudge:
         self._record.event("alert", rule=rule, message=message, severity=severity, choices=choices)
 
 
-def _tail(path: str) -> str:
+def _tail(path: str, begin: int) -> str:
     try:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            file.seek(max(begin, file.tell() - _TAIL_BYTES))
             return file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""

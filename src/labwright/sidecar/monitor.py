@@ -155,7 +155,8 @@ class Monitor:
         """Said when it begins and when it ends; the judge looks at the newest word."""
         if not self.options["gpu"].get("check_foreign"):
             return
-        foreign = foreign_processes(detection, cards, processes_of_run(self.run["id"]))
+        own = self._tree() | processes_of_run(self.run["id"])  # a new process title may have wiped out the run's id
+        foreign = foreign_processes(detection, cards, own)
         if bool(foreign) != self._foreign_said:
             self.record.event("foreign_use", processes=[process.pid for process in foreign])
             self._foreign_said = bool(foreign)

@@ -17,6 +17,7 @@ _SILENCE_SECONDS = 20.0  # a heartbeat comes every two; file systems between nod
 _LONG_AGO_SECONDS = 300.0
 _GIVEN_BY_SLURM = ("SLURM_", "SLURMD_", "PMI_", "PMIX_", "PMI2_")
 _CARDS = frozenset({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "TMPDIR"})
+_FOR_SRUN = "SRUN_CPUS_PER_TASK"  # set by the batch script where srun takes no other word for it
 _KEPT_OF_OURS = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
 
 
@@ -44,8 +45,10 @@ def facts_of(environ: dict[str, str]) -> dict[str, str]:
 
 def environment_on_node(stored: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
     """What the run was sent with, and over it what Slurm set for this allocation."""
+    advice = {_FOR_SRUN: inherited[_FOR_SRUN]} if _FOR_SRUN in inherited else {}
     sent = {name: value for name, value in stored.items() if not _is_slurms(name) or name in _KEPT_OF_OURS}
-    return {**sent, **{name: value for name, value in inherited.items() if _is_slurms(name) or name in _CARDS}}
+    given = {name: value for name, value in inherited.items() if _is_slurms(name) or name in _CARDS}
+    return {**advice, **sent, **given}
 
 
 def _is_slurms(name: str) -> bool:

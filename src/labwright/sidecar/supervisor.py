@@ -99,7 +99,7 @@ class Supervisor:
             self._end_leftovers()
             self._close_monitor()
             facts = self._exit_facts()
-            verdict = judge.judge(facts, self._lease, self.paths.output)
+            verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
             if not verdict.retry or self._stopping:
                 self._alert_of_exit({**facts, **verdict.facts})
                 return self._ended(**{**facts, **verdict.facts})

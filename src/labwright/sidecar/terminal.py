@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -9,6 +10,7 @@ import pty
 import select
 import termios
 
+_DRAINED_AT_ONCE = 64  # blocks: what writes without end must not keep us from ending it
 _OWED_BYTES = 1 << 20
 _ROWS_AND_COLUMNS = b"\x28\x00\x78\x00\x00\x00\x00\x00"  # 40 × 120 until a viewer says
 
@@ -18,10 +20,12 @@ class Terminal:
         """`theirs` is the job's end; whoever starts the job closes it here."""
         self._output = output
         self._owed = b""
+        self._typed = b""  # keys that the job has no room for yet
         self._ours, self.theirs = pty.openpty()
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, _ROWS_AND_COLUMNS)
         self._keys = open_endless_pipe()
         os.set_blocking(self._keys, False)
+        os.set_blocking(self._ours, False)
         self.is_open = True
 
     @property
@@ -32,31 +36,48 @@ class Terminal:
     @property
     def sources(self) -> list[int]:
         """The descriptors that are worth waiting for."""
-        return [self._ours, self._keys] if self.is_open else []
+        if not self.is_open:
+            return []
+        return [self._ours] if self._typed else [self._ours, self._keys]
 
     def pump(self, ready: list[int]) -> None:
         if self.is_open and self._keys in ready:
-            os.write(self._ours, os.read(self._keys, 4096))
+            self._typed += os.read(self._keys, 4096)
+        if self.is_open and self._typed:
+            self._type()
         if self.is_open and self._ours in ready:
             self._copy_output()
         self.flush()
 
     def drain(self) -> None:
-        """All that is there: a job that blocks on a full terminal could not handle its TERM."""
-        while self.is_open and select.select([self._ours], [], [], 0)[0]:
+        """What is there: a job that blocks on a full terminal could not handle its TERM."""
+        for _ in range(_DRAINED_AT_ONCE):
+            if not self.is_open or not select.select([self._ours], [], [], 0)[0]:
+                return
             self._copy_output()
 
     def flush(self) -> None:
         """A full disk delays what the terminal showed; of very much the newest part is kept."""
         if self._owed:
             try:
-                with open(self._output, "ab", buffering=0) as output:
-                    written = output.write(self._owed) or 0
+                written = self._append(self._owed)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 written = 0
             self._owed = self._owed[written:][-_OWED_BYTES:]
+
+    def _append(self, block: bytes) -> int:
+        output = os.open(self._output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            return os.write(output, block)
+        finally:
+            os.close(output)
+
+    def _type(self) -> None:
+        """As much as the job has room for; one that reads nothing must not make us wait."""
+        with contextlib.suppress(BlockingIOError):
+            self._typed = self._typed[os.write(self._ours, self._typed) :]
 
     def close(self) -> None:
         if self.is_open:
@@ -67,6 +88,8 @@ class Terminal:
     def _copy_output(self) -> None:
         try:
             block = os.read(self._ours, 65536)
+        except BlockingIOError:
+            return
         except OSError:  # the last process closed its end
             block = b""
         if not block:

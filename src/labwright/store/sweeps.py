@@ -147,8 +147,7 @@ def count_by_status(connection: sqlite3.Connection, sweep_id: str) -> dict[str, 
     return counts
 
 
-def twin_of(connection: sqlite3.Connection, sweep: Sweep) -> tuple[str, str] | None:
-    """The newest other sweep with the same command and parameters: its id and name."""
-    values = {"id": sweep.id, "base_command": sweep.base_command, "parameters": json.dumps(sweep.parameters)}
-    row = connection.execute(SWEEPS["twin"], values).fetchone()
-    return None if row is None else (row[0], row[1])
+def with_command(connection: sqlite3.Connection, command: str) -> list[Sweep]:
+    """The newest first; those that were stopped are left out, since nothing is to be had from them any more."""
+    rows = connection.execute(SWEEPS["with_command"], {"base_command": command})
+    return [Sweep.from_dict(json.loads(row[0])) for row in rows]

@@ -81,6 +81,7 @@ def start_sweep(
         budget={"gpu_hours": gpu_hours} if gpu_hours else {},
         chat_session_id=deed.session.id,
         auto_start=True,
+        again=despite is not None,
     )
     before = _failed_before(deed, wanted)
     if before and despite not in {one["run_id"] for one in before}:

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labwright.compute.slurm.commands import Said, SlurmCommands, SlurmRefused, SlurmSilent
+from labwright.compute.slurm.dialect import Dialect
 from labwright.compute.slurm.resources import SlurmDefaults, sbatch_options
 from labwright.domain.ids import ARRAY, new_id
 from labwright.domain.run import Run
 from labwright.files import read_json, write_json
-from labwright.paths import ProjectPaths, RunPaths
+from labwright.paths import ArrayPaths, ProjectPaths, RunPaths
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 _SBATCH_TIMEOUT_SECONDS = 30.0
+_REMIND_SRUN = '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"'
 _JOB = re.compile(r"(\d+)(?:;.*)?")  # and the cluster, where there are several
 
 
@@ -52,28 +54,31 @@ def batches_of(runs: Iterable[Run], defaults: SlurmDefaults, max_array_size: int
             yield Batch(name=name, runs=piece, options=options)
 
 
-def send(batch: Batch, commands: SlurmCommands, paths: ProjectPaths, defaults: SlurmDefaults) -> dict[str, str]:
+def send(
+    batch: Batch, commands: SlurmCommands, paths: ProjectPaths, defaults: SlurmDefaults, dialect: Dialect
+) -> dict[str, str]:
     """The job id of each run. Which task is which run lies on disk before Slurm hears of it."""
     if batch.is_array:
         array = paths.array(batch.name)
         os.makedirs(array.dir, mode=0o700, exist_ok=True)
         facts = {"run_ids": [run.id for run in batch.runs], "run_dirs": [run.run_dir for run in batch.runs]}
         write_json(array.runs, facts)
-        target, log, more = array.runs, array.log("%a"), [f"--array=0-{len(batch.runs) - 1}"]
+        log = ArrayPaths(_literal(array.dir)).log("%a")
+        target, more = array.runs, [f"--array=0-{len(batch.runs) - 1}"]
     else:
         target = str(batch.runs[0].run_dir)
-        log, more = RunPaths(target).slurm_log, []
+        log, more = _literal(RunPaths(target).slurm_log), []
     said = commands.ask(
         "sbatch",
         "--parsable",
         f"--job-name={batch.name}",
-        f"--output={_literal(log) if not more else log}",
+        f"--output={log}",
         "--open-mode=append",
         "--chdir=/",
         "--requeue",
         *more,
         *batch.options,
-        stdin=_script(defaults.python or sys.executable, target),
+        stdin=_script(defaults.python or sys.executable, target, dialect),
         timeout=_SBATCH_TIMEOUT_SECONDS,
     )
     return batch.job_ids(_job_of(said) or _job_by_name(batch, commands, said))
@@ -105,9 +110,10 @@ def _literal(path: str) -> str:
     return path.replace("%", "%%")
 
 
-def _script(python: str, target: str) -> str:
+def _script(python: str, target: str, dialect: Dialect) -> str:
     """The environment that sbatch sends along has no secret in it; the job's own comes from the run folder."""
-    return f"#!/bin/sh\nexec {shlex.join([python, '-I', '-S', str(SIDECAR), 'slurm', target])}\n"
+    remind = f"{_REMIND_SRUN}\n" if dialect.srun_forgets_cpus else ""
+    return f"#!/bin/sh\n{remind}exec {shlex.join([python, '-I', '-S', str(SIDECAR), 'slurm', target])}\n"
 
 
 def runs_of_array(paths: ProjectPaths, array_id: str) -> Sequence[str] | None:

@@ -11,7 +11,6 @@ from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmS
 from labwright.domain.cluster import Partition
 
 SINFO_TIMEOUT_SECONDS = 10.0
-DEFAULT_ARRAY_SIZE = 1001
 _SEPARATOR = "\x1f"
 # node, partition, up or down, time limit, CPUs, memory in MB, gres, state
 _FIELDS = ("%N", "%P", "%a", "%l", "%c", "%m", "%G", "%T")
@@ -104,12 +103,6 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
 def probe_version(commands: SlurmCommands) -> str:
     """As in "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
     return commands.call("sinfo", "-V", timeout=SINFO_TIMEOUT_SECONDS).strip()
-
-
-def probe_max_array_size(commands: SlurmCommands) -> int:
-    """How many tasks one array may have; Slurm's own default where the configuration does not say."""
-    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", commands.call("scontrol", "show", "config"), re.MULTILINE)
-    return int(match[1]) if match else DEFAULT_ARRAY_SIZE
 
 
 def read_rows(text: str) -> list[NodeRow]:

@@ -9,8 +9,11 @@ from enum import StrEnum
 
 from labwright.domain.run import RunStatus
 
+PENDING_WORDS = "Slurm: pending"
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: every Slurm since 2010 has these
+_ACCOUNTED = ("JobID", "State", "NodeList", "JobName")
+_NO_NODES = "None assigned"
 _ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
 
 
@@ -40,7 +43,7 @@ _ENDED = frozenset(
 
 
 _HELD = re.compile("held|hold", re.IGNORECASE)
-_STUCK = re.compile("launch.failed.requeued.held|JobHoldMaxRequeue", re.IGNORECASE)
+_STUCK = re.compile(r"[^,]*requeued.held|JobHoldMaxRequeue", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class JobRow:
     @property
     def pending_words(self) -> str:
         why = "" if self.reason in ("None", "") else self.reason
-        return f"Slurm: pending ({why})" if why else "Slurm: pending"
+        return f"{PENDING_WORDS} ({why})" if why else PENDING_WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +125,9 @@ def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
     return ["squeue", "-h", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
 
 
-def held_arguments(job_ids: Iterable[str]) -> list[str]:
-    return ["squeue", "-h", "-a", "-r", "-t", "PENDING", "-j", ",".join(job_ids), "-o", _SEPARATOR.join(_FIELDS)]
+def held_arguments(uid: int) -> list[str]:
+    """One query for all that wait, a row each."""
+    return ["squeue", "-h", "-a", "-r", "-u", str(uid), "-t", "PENDING", "-o", _SEPARATOR.join(_FIELDS)]
 
 
 def read_held(text: str) -> set[str]:
@@ -133,6 +137,24 @@ def read_held(text: str) -> set[str]:
 def read_squeue(text: str) -> list[JobRow]:
     rows = (line.split(_SEPARATOR) for line in text.splitlines())
     return [_row(cells) for cells in rows if len(cells) == len(_FIELDS)]
+
+
+def sacct_arguments(job_ids: Iterable[str]) -> list[str]:
+    """The jobs themselves without their steps, and of one that was started again the last time."""
+    fields = ",".join(_ACCOUNTED)
+    return ["sacct", "--noheader", "--allocations", "--parsable2", f"--format={fields}", f"--jobs={','.join(job_ids)}"]
+
+
+def read_sacct(text: str) -> list[JobRow]:
+    rows = (line.split("|") for line in text.splitlines())
+    return [_accounted(cells) for cells in rows if len(cells) == len(_ACCOUNTED)]
+
+
+def _accounted(cells: Iterable[str]) -> JobRow:
+    """Its state may have who cancelled it behind it, and words stand where a job had no node."""
+    job, state, nodes, name = cells
+    assigned = "" if nodes == _NO_NODES else nodes
+    return _row([job, state.partition(" ")[0], "by the accounting", name, assigned])
 
 
 def _row(cells: Iterable[str]) -> JobRow:

@@ -72,8 +72,8 @@ def _first_line(file: Path) -> bytes:
 
 
 def _user_files() -> Iterator[str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()) / "git"
-    yield from (str(Path("~/.gitconfig").expanduser()), str(config / "config"), str(config / "ignore"))
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "git"
+    yield from (os.path.expanduser("~/.gitconfig"), str(config / "config"), str(config / "ignore"))
 
 
 def ask(folder: str, top: str) -> Answer:
@@ -81,7 +81,7 @@ def ask(folder: str, top: str) -> Answer:
     env, answer = _environment(top), Answer()
     for scope, key, value in _config(folder, env):
         if key == "core.excludesfile":
-            answer.excludes_file = str(Path(value).expanduser())
+            answer.excludes_file = os.path.expanduser(value)
         elif key.startswith("filter.") and scope not in ("system", "global"):
             _disarm(env, key)
     _read_index(answer, _git(folder, env, "ls-files", "-z", "-s"))

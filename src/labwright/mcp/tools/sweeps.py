@@ -65,6 +65,7 @@ def create_sweep(
     gpuwrap_config: Gpuwrap = None,
     tags: list[str] | None = None,
     auto_start: bool = True,
+    again: Annotated[bool, Field(description="also if another sweep has all of these runs already")] = False,
 ) -> Json:
     """Run one command with many configurations; each is a run of its own."""
     wanted = given(locals())

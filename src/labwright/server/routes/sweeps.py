@@ -80,6 +80,7 @@ def _wanted(body: SweepIn) -> NewSweep:
         sampling_seed=body.sampling_seed,
         chat_session_id=body.chat_session_id,
         auto_start=body.auto_start,
+        again=body.again,
     )
 
 

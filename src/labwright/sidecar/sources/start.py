@@ -28,6 +28,10 @@ class Start:
         inode, size = self.sizes.get(path, (now.st_ino, otherwise))
         return size if inode == now.st_ino and size <= now.st_size else 0
 
+    def output_of(self, path: str) -> int:
+        """Where the output of this try begins: what an earlier one printed is still before it."""
+        return self.sizes.get(os.path.realpath(path), (0, 0))[1]
+
     def states_in(self, folder: str) -> list[OldState]:
         """Trainer states from before; of a folder that nobody had named those that are still as they were."""
         return self.states[folder] if folder in self.states else states_before(folder, self.time)

@@ -10,10 +10,10 @@ SELECT record FROM sweeps WHERE id = :id;
 -- name: update
 UPDATE sweeps SET record = :record WHERE id = :id;
 
--- name: twin
-SELECT id, record ->> 'name' FROM sweeps
-WHERE record ->> 'base_command' = :base_command AND record ->> 'parameters' = json(:parameters) AND id != :id
-ORDER BY seq DESC LIMIT 1;
+-- name: with_command
+SELECT record FROM sweeps
+WHERE record ->> 'base_command' = :base_command AND record ->> 'method' != 'wild' AND record ->> 'status' != 'stopped'
+ORDER BY seq DESC LIMIT 50;
 
 -- name: list
 SELECT seq, record FROM sweeps WHERE seq < :before ORDER BY seq DESC LIMIT :limit;

@@ -1,0 +1,70 @@
+"""Some disk space kept back, so that what makes room (stop, delete, gc) still works where there is none left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from labwright.domain.errors import StorageFailed
+
+_BYTES = 4 << 20
+_PLENTY = 4 * _BYTES  # on a disk with less it would be in the way
+_LOOK_SECONDS = 60.0
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+Result = TypeVar("Result")
+
+
+class Reserve:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._look_at = 0.0
+
+    def keep(self) -> None:
+        """Once a minute, since it may have been given up."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        if not self._path.exists() and shutil.disk_usage(self._path.parent).free >= _PLENTY:
+            self._take()
+
+    def _take(self) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, _BYTES)
+        except OSError as error:  # somebody was faster, or this file system promises nothing
+            self._path.unlink()
+            if error.errno not in {*_FULL, errno.EOPNOTSUPP, errno.EINVAL}:
+                raise
+        finally:
+            os.close(fd)
+
+    def use_if_full(self, act: Callable[[], Result]) -> Result:
+        """`act` may be done twice: a first time that fails on a full disk has changed nothing that matters."""
+        try:
+            return act()
+        except (StorageFailed, OSError) as error:
+            if not _is_full(error) or not self._give_up():
+                raise
+        return act()
+
+    def _give_up(self) -> bool:
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        return True
+
+
+def _is_full(error: Exception) -> bool:
+    cause = error.__cause__ if isinstance(error, StorageFailed) else error
+    if isinstance(cause, sqlite3.Error):
+        return cause.sqlite_errorcode == sqlite3.SQLITE_FULL
+    return isinstance(cause, OSError) and cause.errno in _FULL

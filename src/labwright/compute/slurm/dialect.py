@@ -1,0 +1,66 @@
+"""How the Slurm at hand differs from others: its version, how large an array may be, whether it keeps accounts.
+
+Asked once, when it is first needed; while nobody answers, what most clusters have. What we send and read otherwise is
+kept to what 22.05 to 25.11 should have in common: `squeue -o` and `sinfo -o` instead of `--json`, whose fields change with
+each version, and no option that we know to have come or gone. Only 22.05 was ever run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
+from labwright.compute.slurm.probe import probe_version
+
+DEFAULT_ARRAY_SIZE = 1001
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_CPUS_FORGOTTEN, _CPUS_REMEMBERED = (22, 5), (23, 11)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    version: tuple[int, int] | None = None  # None: it could not be asked, or made nothing of the question
+    max_array_size: int = DEFAULT_ARRAY_SIZE
+    keeps_accounts: bool = False
+
+    @property
+    def srun_forgets_cpus(self) -> bool:
+        """From 22.05 on srun did not take `--cpus-per-task` over from sbatch, but a variable of its own; 23.11 does."""
+        return self.version is not None and _CPUS_FORGOTTEN <= self.version < _CPUS_REMEMBERED
+
+
+class DialectProbe:
+    def __init__(self, commands: SlurmCommands) -> None:
+        self._commands = commands
+        self._known: Dialect | None = None
+
+    def ask(self) -> Dialect:
+        if self._known is None:
+            try:
+                self._known = probe_dialect(self._commands)
+            except (SlurmSilent, SlurmRefused):
+                return Dialect()
+        return self._known
+
+
+def probe_dialect(commands: SlurmCommands) -> Dialect:
+    configuration = commands.call("scontrol", "show", "config")
+    size = _setting("MaxArraySize", configuration)
+    accounts = _setting("AccountingStorageType", configuration)
+    return Dialect(
+        version=read_version(probe_version(commands)),
+        max_array_size=int(size) if size.isdigit() else DEFAULT_ARRAY_SIZE,
+        keeps_accounts=accounts.startswith("accounting_storage/") and not accounts.endswith("/none"),
+    )
+
+
+def read_version(text: str) -> tuple[int, int] | None:
+    """Of "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
+    match = _VERSION.search(text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _setting(name: str, configuration: str) -> str:
+    match = re.search(rf"^{name}\s*=\s*(\S+)", configuration, re.MULTILINE)
+    return match[1] if match else ""

@@ -1,0 +1,96 @@
+"""End a run whose job is over. What its own files say comes first; Slurm's word counts where they say nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from labwright.compute.ingest import apply_exit, end_run, read_exit
+from labwright.compute.lab import Lab
+from labwright.compute.slurm.states import Ending, JobRow, ending_of
+from labwright.domain.clock import rfc3339
+from labwright.domain.run import Run, RunStatus
+from labwright.store import runs
+
+_EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another node wrote
+_LOG_TAIL_BYTES = 500
+_OUT_OF_MEMORY = "memory limit"  # in slurmd's own words
+
+
+class SlurmEndings:
+    def __init__(self, lab: Lab, update: Callable[[str], Run | None]) -> None:
+        self._lab = lab
+        self._update = update
+        self._over_since: dict[str, float] = {}  # runs whose job is over and who have not said so themselves
+
+    def is_not_over(self, run_id: str) -> None:
+        """Slurm has thought better of it."""
+        self._over_since.pop(run_id, None)
+
+    def by_row(self, run: Run, row: JobRow) -> None:
+        ending = ending_of(row)
+        log_words = self._log_tail(run, row) if ending.reason == "sidecar_lost" else ""
+        status, reason = ending.status, ending.reason
+        if _OUT_OF_MEMORY in log_words:  # Slurm's state may say no more than FAILED
+            status, reason = RunStatus.FAILED, "out_of_memory"
+        self.by_word(run, Ending(status=status, reason=reason, words=ending.words + log_words))
+
+    def by_word(self, run: Run, ending: Ending) -> None:
+        """Only once the files had time to arrive."""
+        self._update(run.id)
+        current = runs.get(self._lab.db.reader(), run.id)
+        facts = self.exit_of(current)
+        since = self._over_since.setdefault(run.id, time.monotonic())
+        if current.is_terminal or (facts is None and time.monotonic() - since < _EXIT_PATIENCE_SECONDS):
+            return
+        self._over_since.pop(run.id, None)
+        if facts is not None and ending.reason == "sidecar_lost":
+            self.by_file(current, facts)  # Slurm knows no better reason
+        else:
+            self._end(current, ending, facts or {})
+
+    def by_file(self, run: Run, facts: dict[str, Any]) -> None:
+        with self._lab.db.transaction() as tx:
+            fresh = runs.get(tx.connection, run.id)
+            if fresh.is_active:
+                apply_exit(tx, fresh, facts)
+        self._forget_secrets(run)
+
+    def exit_of(self, run: Run) -> dict[str, Any] | None:
+        facts = read_exit(self._lab.paths.run(run.id))
+        return facts if facts is not None and facts["attempt"] == run.attempt else None
+
+    def _end(self, run: Run, ending: Ending, facts: dict[str, Any]) -> None:
+        known: dict[str, Any] = {name: facts[name] for name in ("exit_code", "signal", "usage") if name in facts}
+        if "ended_at" in facts:
+            known["ended_at"] = rfc3339(facts["ended_at"])
+        with self._lab.db.transaction() as tx:
+            fresh = runs.get(tx.connection, run.id)
+            if fresh.is_terminal:
+                return
+            if fresh.stop_requested:
+                end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
+            else:
+                end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
+        self._forget_secrets(run)
+
+    def _forget_secrets(self, run: Run) -> None:
+        """Kept until now, since Slurm might have started it again."""
+        try:
+            os.unlink(self._lab.paths.run(run.id).secrets)
+        except FileNotFoundError:
+            return
+
+    def _log_tail(self, run: Run, row: JobRow) -> str:
+        """What Slurm, or a sidecar that could not begin, wrote last."""
+        path = self._lab.paths.run(run.id).slurm_log
+        if row.tasks is not None:
+            path = self._lab.paths.array(row.name).log(row.tasks[0])
+        try:
+            with open(path, "rb") as file:
+                tail = file.read()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+        return f" Its log ends: {tail}" if tail else ""

@@ -1,0 +1,116 @@
+"""What is asked of Slurm follows its version and its configuration, here as versions from 21.08 to 25.11 print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.slurm.batch import Batch, send
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.dialect import Dialect, DialectProbe, probe_dialect, read_version
+from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.domain.run import Run
+from labwright.paths import ProjectPaths
+from labwright.sidecar.slurm import environment_on_node
+
+CONFIGURATION = """Configuration data as of 2026-11-16T06:00:00
+AccountingStorageBackupHost = (null)
+AccountingStorageType   = {accounts}
+MaxArraySize            = {size}
+SLURM_VERSION           = {version}
+"""
+
+
+def slurm(folder: Path, version: str, accounts: str = "(null)", size: str = "1001") -> SlurmCommands:
+    """One that writes down the script that sbatch was given."""
+    configuration = CONFIGURATION.format(accounts=accounts, size=size, version=version)
+    scripts = {
+        "scontrol": f"cat <<'END'\n{configuration}END",
+        "sinfo": f"echo '{version}'",
+        "sbatch": f'cat > {folder}/script; echo "$@" > {folder}/arguments; echo 7',
+    }
+    for program, script in scripts.items():
+        (folder / program).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / program).chmod(0o755)
+    return SlurmCommands({"PATH": f"{folder}:/usr/bin:/bin"})
+
+
+def run(number: int = 1) -> Run:
+    return Run(
+        id=f"run-{number:010d}",
+        name="x",
+        command="srun train",
+        workdir="/w",
+        created_at="t",
+        created_by="me",
+        run_dir=f"/runs/{number}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "version"),
+    [
+        ("slurm-wlm 22.05.8", (22, 5)),
+        ("slurm 20.11.9", (20, 11)),
+        ("slurm 23.11.10-Bull.1.0", (23, 11)),
+        ("slurm 25.05.0-0rc1", (25, 5)),
+        ("slurm-wlm (development)", None),
+    ],
+)
+def test_the_version_is_read_as_distributions_and_vendors_print_it(
+    printed: str, version: tuple[int, int] | None
+) -> None:
+    assert read_version(printed) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "is_reminded"),
+    [
+        ("slurm 21.08.8", False),
+        ("slurm-wlm 22.05.8", True),
+        ("slurm 23.02.7", True),
+        ("slurm 23.11.4", False),
+        ("slurm 24.05.2", False),
+        ("slurm 25.11.0", False),
+    ],
+)
+def test_srun_is_reminded_of_the_cores_only_by_versions_that_forget_them(
+    tmp_path: Path, version: str, is_reminded: bool
+) -> None:
+    commands = slurm(tmp_path, version)
+    batch = Batch(name=run().id, runs=(run(),), options=())
+    sent = send(batch, commands, ProjectPaths(tmp_path), SlurmDefaults(), DialectProbe(commands).ask())
+    assert sent == {run().id: "7"}
+    assert ("export SRUN_CPUS_PER_TASK" in (tmp_path / "script").read_text()) is is_reminded
+
+
+def test_what_a_run_says_of_srun_itself_wins_over_the_reminder() -> None:
+    inherited = {"SLURM_CPUS_PER_TASK": "4", "SRUN_CPUS_PER_TASK": "4"}
+    assert environment_on_node({}, inherited)["SRUN_CPUS_PER_TASK"] == "4"
+    assert environment_on_node({"SRUN_CPUS_PER_TASK": "2"}, inherited)["SRUN_CPUS_PER_TASK"] == "2"
+    assert "SRUN_CPUS_PER_TASK" not in environment_on_node({}, {"SLURM_CPUS_PER_TASK": "4"})
+
+
+@pytest.mark.parametrize(
+    ("accounts", "keeps"),
+    [("accounting_storage/slurmdbd", True), ("accounting_storage/none", False), ("(null)", False)],
+)
+def test_size_of_arrays_and_accounts_are_those_of_the_configuration(tmp_path: Path, accounts: str, keeps: bool) -> None:
+    found = probe_dialect(slurm(tmp_path, "slurm 24.05.2", accounts, "77"))
+    assert found == Dialect(version=(24, 5), max_array_size=77, keeps_accounts=keeps)
+
+
+def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Path) -> None:
+    probe = DialectProbe(SlurmCommands({"PATH": str(tmp_path)}))
+    assert probe.ask() == Dialect() == Dialect(version=None, max_array_size=1001, keeps_accounts=False)
+    slurm(tmp_path, "slurm 24.05.2", size="5")
+    probe._commands = SlurmCommands({"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert probe.ask().max_array_size == 5
+
+
+def test_a_percent_sign_in_a_folders_name_stays_one(tmp_path: Path) -> None:
+    commands = slurm(tmp_path, "slurm 24.05.2")
+    paths = ProjectPaths(tmp_path / "50%j")
+    send(Batch(name="array-1", runs=(run(1), run(2)), options=()), commands, paths, SlurmDefaults(), Dialect())
+    assert "/50%%j/.labwright/arrays/array-1/%a.log " in (tmp_path / "arguments").read_text()

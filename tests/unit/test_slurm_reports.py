@@ -1,0 +1,132 @@
+"""What Slurm said becomes the database's: forgotten jobs, held jobs, stops that have to wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.compute import slurm_endings
+from labwright.compute.lab import Lab
+from labwright.compute.launchers.slurm import SLURM, Report
+from labwright.compute.slurm.outcomes import Recalled, StopDelayed
+from labwright.compute.slurm.states import JobRow, read_sacct, sacct_arguments
+from labwright.compute.slurm.watch import Seen
+from labwright.compute.slurm_reports import SlurmReports
+from labwright.domain.actor import PERSON
+from labwright.domain.alert import Alert
+from labwright.domain.run import Run, RunStatus
+from labwright.services import alerts
+from labwright.services import runs as run_verbs
+from tests.support.lab import lab_in, make_run, move
+
+STUCK = "launch failed requeued held"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setattr(slurm_endings, "_EXIT_PATIENCE_SECONDS", 0.0)
+    with lab_in(tmp_path / "project") as lab:
+        yield lab
+        lab.slurm.close()
+
+
+def sent(lab: Lab, job: int, name: str = "x") -> Run:
+    run = make_run(lab, name)
+    facts = {"launcher": SLURM, "slurm_job_id": str(job), "launched_at": "2020-01-01T00:00:00Z"}
+    return move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, **facts)
+
+
+def hear(lab: Lab, reports: SlurmReports, *heard: Report) -> None:
+    for report in heard:
+        lab.slurm._tell(report)
+    reports.apply()
+
+
+def seen(*rows: JobRow) -> Seen:
+    return Seen(rows=rows, asked_at=time.time(), had_started={})
+
+
+def row(run: Run, reason: str, state: str = "PENDING") -> JobRow:
+    return JobRow(job_id=str(run.slurm_job_id), tasks=None, state=state, reason=reason, name=run.id, nodes="")
+
+
+def current(lab: Lab, run: Run) -> Run:
+    return run_verbs.get(lab, run.id)
+
+
+def held_alerts(lab: Lab, status: str = "pending") -> list[Alert]:
+    return alerts.page(lab, status, None, None, 100, None)[0]
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "reason"),
+    [
+        ("7|CANCELLED by 1000|None assigned|{run}", RunStatus.STOPPED, "cancelled in Slurm"),
+        ("7|TIMEOUT|gpu[01-02]|{run}", RunStatus.FAILED, "time_limit"),
+        ("7|OUT_OF_MEMORY|gpu01|{run}", RunStatus.FAILED, "out_of_memory"),
+        ("7|NODE_FAIL|gpu01|{run}", RunStatus.LOST, "node_fail"),
+    ],
+)
+def test_a_forgotten_job_ends_as_the_accounting_says(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, printed: str, status: RunStatus, reason: str
+) -> None:
+    run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
+    asked: list[str] = []
+    monkeypatch.setattr(lab.slurm, "recall", lambda run: asked.append(run.id))
+    hear(lab, reports, seen())
+    hear(lab, reports, seen())
+    assert asked == [run.id], "once, whatever the number of looks"
+    assert current(lab, run).status is RunStatus.LAUNCHING
+    (found,) = read_sacct(printed.format(run=run.id))
+    hear(lab, reports, Recalled(rows={run.id: found}), seen())
+    assert (current(lab, run).status, current(lab, run).status_reason) == (status, reason)
+
+
+def test_a_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
+    monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
+    hear(lab, reports, seen(), Recalled(rows={run.id: None}), seen())
+    assert current(lab, run).status is RunStatus.LOST
+    assert "knows nothing of job 7" in str(current(lab, run).error)
+
+
+def test_sacct_is_asked_for_whole_jobs_in_a_form_that_is_not_cut() -> None:
+    assert sacct_arguments(["7", "8_3"]) == [
+        "sacct", "--noheader", "--allocations", "--parsable2", "--format=JobID,State,NodeList,JobName", "--jobs=7,8_3",
+    ]  # fmt: skip
+    (task,) = read_sacct("8_3|COMPLETED|n1|array-x\nnot a row\n")
+    assert (task.job_id, task.tasks, task.state, task.nodes) == ("8", (3,), "COMPLETED", "n1")
+
+
+def test_many_held_jobs_are_one_alert_that_follows_them(lab: Lab) -> None:
+    runs, reports = [sent(lab, number, f"r{number}") for number in (1, 2, 3)], SlurmReports(lab, lambda _: None)
+    hear(lab, reports, seen(*(row(run, STUCK) for run in runs)))
+    (alert,) = held_alerts(lab)
+    assert (alert.rule, alert.choices) == ("slurm_held", ("ignore",))
+    assert "3 jobs" in alert.message and "scontrol release 1,2,3" in alert.message
+    hear(lab, reports, seen(*(row(run, STUCK) for run in runs[:2]), row(runs[2], "Resources")))
+    (alert,) = held_alerts(lab)
+    assert "scontrol release 1,2 " in alert.message
+    hear(lab, reports, seen(row(runs[0], "Resources"), row(runs[1], STUCK), row(runs[2], "Resources")))
+    (alert,) = held_alerts(lab)
+    assert (alert.run_id, alert.choices) == (runs[1].id, ("ignore", "stop"))
+    hear(lab, reports, seen(*(row(run, "Resources") for run in runs)))
+    assert held_alerts(lab) == []
+
+
+def test_held_jobs_that_somebody_ignores_are_not_told_again(lab: Lab) -> None:
+    runs, reports = [sent(lab, number, f"r{number}") for number in (1, 2)], SlurmReports(lab, lambda _: None)
+    look = seen(*(row(run, STUCK) for run in runs))
+    hear(lab, reports, look)
+    alerts.respond(lab, held_alerts(lab)[0].id, "ignore", PERSON)
+    hear(lab, reports, look, seen(row(runs[1], STUCK)))
+    assert held_alerts(lab) == []
+
+
+def test_a_stop_that_waits_for_sbatch_says_so(lab: Lab) -> None:
+    run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
+    hear(lab, reports, StopDelayed(run_id=run.id, words="sbatch has not answered yet"))
+    assert current(lab, run).status_reason == "sbatch has not answered yet"
