@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,16 @@ def test_the_number_that_a_goal_names_is_its_criterion(goal: str, threshold: flo
 @pytest.mark.parametrize("goal", ["improve val_acc", "lr 0.1 and 0.2, highest val_acc", "tune lr between 0.1 and 1"])
 def test_values_of_flags_are_no_criterion(goal: str) -> None:
     assert read_criterion(goal) is None
+
+
+HOSTILE = ("x" * 20_000, "reach " * 4000, "a b " * 5000, "x > 1" * 4000, f"reach a {'1' * 19_000}")
+
+
+@pytest.mark.parametrize("goal", HOSTILE, ids=["word", "reach", "words", "limits", "digits"])
+def test_a_hostile_goal_is_read_quickly(goal: str) -> None:
+    began = time.process_time()
+    read_criterion(goal)
+    assert time.process_time() - began < 1.0
 
 
 def configuration(*values: float) -> Configuration:
@@ -108,6 +119,8 @@ def test_what_is_given_beside_the_goal_wins(scan: ProjectScan) -> None:
         ("reach val_acc 0.9 in other.py", {}, "other.py"),
         ("reach bleu 0.3 by tuning lr", {}, "names no metric"),
         ("reach val_acc 0.9", {"parameters": {"nope": [1, 2]}}, "no flag nope"),
+        ("reach val_acc 0.9", {"parameters": {"seed": [1, 2]}}, "no flag seed to search"),
+        ("reach val_acc 0.9 by tuning width, lr 1e400", {}, "cannot be inf"),
     ],
 )
 def test_what_cannot_be_read_is_asked(scan: ProjectScan, goal: str, given: dict[str, Any], words: str) -> None:
@@ -127,3 +140,5 @@ def test_steering_takes_ranges_and_values(scan: ProjectScan) -> None:
     assert steered("lr 0.25", scan, "train.py") == ({}, {"lr": 0.25})
     with pytest.raises(Invalid, match="found no flag"):
         steered("be more careful", scan, "train.py")
+    with pytest.raises(Invalid, match="cannot be inf"):
+        steered("lr 1e400", scan, "train.py")

@@ -171,7 +171,8 @@ def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
 
 def test_a_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
     (lab.paths.project / "evaluate.py").write_text("LIMIT = 1\n")
-    (lab.paths.project / "notes").write_text("mine\n")
+    (lab.paths.project / "elsewhere").write_text("mine\n")
+    (lab.paths.project / "notes").symlink_to("elsewhere")
     bench = Bench(lab, protect=("notes",))
     assert {entry["path"] for entry in bench.wild.protected} == {"evaluate.py", "notes"}
     bench.advance()

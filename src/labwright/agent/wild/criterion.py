@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +11,19 @@ from labwright.domain.sweep_results import Configuration
 from labwright.planning.goals.words import number_of
 from labwright.planning.results.words import amount, spread
 
-_NUMBER = r"(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,3})?(?: ?%)?)(?![\w.]*\w)"
-_NAME = r"(?P<name>[A-Za-z][\w./-]*(?: (?!of\b|to\b|is\b|at\b|be\b|by\b|with\b)[A-Za-z][\w./-]*)?)"
+_NUMBER = r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?(?: ?%)?)(?!\.?\w)"
+_WORD = r"[A-Za-z][\w./-]{0,60}"  # bounded, as is what is read: a goal is anybody's text
+_NAME = rf"(?<![\w./-])(?P<name>{_WORD}(?: (?!of\b|to\b|is\b|at\b|be\b|by\b|with\b){_WORD})?)"
 _UP = r">=|≥|>|at least|above|over|exceeds?|more than|higher than|better than"
 _DOWN = r"<=|≤|<|at most|below|under|less than|lower than"
 _REACH = r"\b(?:reach(?:es)?|hit|achieve|attain|get|bring)\b"
-_BETWEEN = r"(?: (?:is|be|of|to|reaches|must be|should be|down to|up to))*"
+_BETWEEN = r"(?: (?:is|be|of|to|reaches|must be|should be|down to|up to)){0,3}"
 _RULES = (
     re.compile(rf"{_NAME}{_BETWEEN} ?(?:(?P<up>{_UP})|(?P<down>{_DOWN})) ?{_NUMBER}", re.IGNORECASE),
-    re.compile(rf"{_REACH}(?: (?:a|an|the|at least|some))* {_NAME}{_BETWEEN} ?=? ?{_NUMBER}", re.IGNORECASE),
-    re.compile(rf"{_REACH}(?: (?:a|an|at least|at most|about))* {_NUMBER} (?:of |in )?{_NAME}", re.IGNORECASE),
+    re.compile(rf"{_REACH}(?: (?:a|an|the|at least|some)){{0,3}} {_NAME}{_BETWEEN} ?=? ?{_NUMBER}", re.IGNORECASE),
+    re.compile(rf"{_REACH}(?: (?:a|an|at least|at most|about)){{0,3}} {_NUMBER} (?:of |in )?{_NAME}", re.IGNORECASE),
 )
+_LONGEST = 4000
 _LEAST = 2  # runs: one may be luck
 
 
@@ -37,12 +40,12 @@ class Wanted:
 
 def read_criterion(goal: str) -> Wanted | None:
     for rule in _RULES:
-        match = rule.search(goal)
+        match = rule.search(goal, 0, _LONGEST)
         if match is None:
             continue
         text = match["number"].replace(" ", "")
         number = number_of(text)
-        if number is None:
+        if number is None or not math.isfinite(number):
             continue
         found = match.groupdict()
         return Wanted(

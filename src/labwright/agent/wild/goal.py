@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,6 +56,7 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
         )
     entry = scan.entry_point(reading.script or "")
     assert entry is not None  # else it was asked for
+    _check_finite(reading.fixed)
     metric = _metric(wanted, reading, aim.way if aim else "")
     parameters = wanted.parameters or space_of(reading, entry)
     parse_space(parameters)
@@ -109,7 +111,8 @@ def _metric(wanted: NewWild, reading: GoalReading, way: str) -> dict[str, Any]:
 
 
 def _unknown(experiment: Experiment, parameters: dict[str, Any]) -> str:
-    missing = [name for name in parameters if name not in experiment.changeable]
+    seed = experiment.seed_flag.name if experiment.seed_flag else ""
+    missing = [name for name in parameters if name not in experiment.changeable or name == seed]
     known = ", ".join(experiment.changeable)
     return f"{experiment.entry.path} has no flag {missing[0]} to search. It has: {known}." if missing else ""
 
@@ -130,6 +133,13 @@ def _notes(reading: GoalReading, experiment: Experiment) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _check_finite(values: dict[str, Any]) -> None:
+    """`lr 1e999` is read as a number, and is none that a script could take or a record could hold."""
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Invalid(f"{name} cannot be {value}.", hint="Use a finite number.", field=("goal",))
+
+
 def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What rules take from a person's words on the way: ranges to search from now on, and values to try next."""
     reading = replace(read_goal(_with_script(text, script), scan), script=script)
@@ -140,7 +150,10 @@ def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], 
             hint="Name a flag with values, as in: try lr between 0.01 and 0.1; or: lr 0.05.",
             field=("text",),
         )
+    _check_finite(reading.fixed)
     searched = space_of(reading, entry) if reading.variations or _opened(reading) else {}
+    if searched:
+        parse_space(searched)
     return searched, reading.fixed
 
 

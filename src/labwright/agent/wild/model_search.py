@@ -35,7 +35,7 @@ Whether the goal is met is not yours to say: it is measured."""
 class ProposedExperiment(BaseModel):
     """The next experiment."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     hypothesis: str = Field(min_length=1, max_length=_WORDS)
     change: dict[str, bool | int | float | str] = Field(default_factory=dict, max_length=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from labwright.workspace.digest import hash_file
 
 NAMED = "named by whoever started the loop"
 _MOST = 2000
+_NO_FILES = ("/proc", "/sys", "/dev")  # what is there has no content to hash
 Protected = dict[str, Any]
 _Stamp = tuple[int, int, int, int]
 
@@ -22,28 +24,38 @@ def protect(project: Path, scan: ProjectScan, named: Iterable[str]) -> tuple[Pro
     reasons = {file.path: file.reason for file in scan.evaluation_files}
     reasons |= {path: NAMED for text in named for path in _files(project, text)}
     if len(reasons) > _MOST:
-        raise Invalid(f"{len(reasons):,} files would be protected; at most {_MOST:,} can be.", hint="Name fewer.")
+        raise Invalid(f"More than {_MOST:,} files would be protected.", hint="Name fewer.", field=("protect",))
     return tuple(_entry(project, path, reason) for path, reason in sorted(reasons.items()))
 
 
 def _files(project: Path, text: str) -> Iterator[str]:
-    path = project / os.path.expanduser(text)
-    if path.is_file():
-        yield _shown(project, path)
-    elif path.is_dir():
-        yield from (_shown(project, found) for found in sorted(path.rglob("*")) if found.is_file())
-    else:
+    path = os.path.abspath(project / os.path.expanduser(text))
+    if path.startswith(_NO_FILES) or not os.path.exists(path):
         raise Invalid(f"There is no {text} to protect.", hint="Name a file or a folder that is there.")
+    if os.path.isfile(path):
+        yield _shown(project, Path(path))
+        return
+    inside = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    yield from (_shown(project, found) for found in islice(inside, _MOST + 1) if found.is_file())
 
 
 def _shown(project: Path, path: Path) -> str:
     """Inside of the project from there, elsewhere as it is."""
-    whole = Path(os.path.abspath(path))
-    return str(whole.relative_to(project) if whole.is_relative_to(project) else whole)
+    return str(path.relative_to(project) if path.is_relative_to(project) else path)
 
 
 def _entry(project: Path, path: str, reason: str) -> Protected:
-    return {"path": path, "sha256": hash_file(project / path), "reason": reason}
+    try:
+        return {"path": path, "sha256": _hash_of(project / path), "reason": reason}
+    except OSError as error:
+        raise Invalid(
+            f"{path} cannot be read: {error.strerror}.", hint="Only what can be read is protected."
+        ) from error
+
+
+def _hash_of(path: Path) -> str:
+    """Data is often a link to where it lies; what counts is what a run would read."""
+    return hash_file(Path(os.path.realpath(path)))
 
 
 class Guard:
@@ -62,7 +74,7 @@ class Guard:
             stamp = (known.st_ino, known.st_size, known.st_mtime_ns, known.st_ctime_ns)
             seen = self._seen.get(path)
             if seen is None or seen[0] != stamp:
-                seen = self._seen[path] = (stamp, hash_file(self._project / path))
+                seen = self._seen[path] = (stamp, _hash_of(self._project / path))
         except OSError:
             return ""  # gone, or no longer readable: changed
         return seen[1]
