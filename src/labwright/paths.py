@@ -97,6 +97,7 @@ class ProjectPaths:
         self.skills = self.state / "skills"
         self.channels = self.state / "channels"  # addresses of notifications that were given over HTTP
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
+        self.shells = self.state / "shells"  # of conversations: which command each began last
         self.snapshots = self.state / "snapshots"
         self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
