@@ -95,6 +95,7 @@ class ProjectPaths:
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
+        self.channels = self.state / "channels"  # addresses of notifications that were given over HTTP
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
         self.shells = self.state / "shells"  # of conversations: which command each began last
         self.snapshots = self.state / "snapshots"

@@ -1,4 +1,4 @@
-"""Every setting, read once at start: a `LABWRIGHT_…` variable, else `labwright.toml`, else the default."""
+"""Every setting: a `LABWRIGHT_…` variable, else `labwright.toml`, else the default."""
 
 from __future__ import annotations
 
@@ -105,14 +105,40 @@ _LARGEST = 1e15
 _NEVER_EMPTY = ("host", "lease_dir")
 
 
+# What is used up at start: a change of these holds from the next one on.
+AT_START = frozenset(
+    {
+        "host",
+        "port",
+        "allowed_hosts",
+        "lease_dir",
+        "state_dir",
+        "grace_seconds",
+        "snapshot_file_mb",
+        "tmux",
+        "server_log_json",
+    }
+)
+
+
 def load_settings(project: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    values = _from_file(project / CONFIG_FILE)
+    path = project / CONFIG_FILE
+    return settings_of(path, _parsed(path), environ)
+
+
+def settings_of(path: Path, data: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Settings:
+    """As they would be if the file at `path` said this."""
+    values = _from_data(path, data)
     for field in fields(Settings):
-        variable = f"LABWRIGHT_{field.name.upper()}"
+        variable = variable_of(field.name)
         if variable in environ:
             given = _from_text(environ[variable], type(field.default))
             values[field.name] = _checked(variable, field.name, given, "Mend or unset the variable")
     return Settings(**values)
+
+
+def variable_of(name: str) -> str:
+    return f"LABWRIGHT_{name.upper()}"
 
 
 def unknown_tables(project: Path) -> list[str]:
@@ -165,8 +191,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise Invalid(f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again.") from error
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    data = _parsed(path)
+def _from_data(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in data.items():

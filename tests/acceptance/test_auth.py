@@ -51,6 +51,11 @@ PERSON_ONLY = {
     ("POST", "/prompt-skills"),
     ("PUT", "/prompt-skills/{skill_id}"),
     ("DELETE", "/prompt-skills/{skill_id}"),
+    ("PATCH", "/settings"),
+    ("PUT", "/models/{provider}/key"),
+    ("DELETE", "/models/{provider}/key"),
+    ("POST", "/notifications/channels"),
+    ("DELETE", "/notifications/channels/{name}"),
 }
 CHANGES_NOTHING = {("POST", "/plans/check")}  # the text to look at does not fit into an address
 OF_PLANNING = {

@@ -34,6 +34,18 @@ Find out whether a wider network learns faster.
 
 <script>alert(1)</script> and [a link](javascript:alert(2)) and ![a picture](http://example.com/x.png)
 """
+SKILL = """---
+name: baseline-first
+description: How results are compared here.
+metadata:
+  variables: experiment_context
+---
+# Baseline first
+
+Measure the script as it is before anything else.
+
+{{experiment_context}}
+"""
 
 
 @dataclass
@@ -46,6 +58,8 @@ class Sample:
     failed: str
     artist: str
     plan: str
+    conversation: str
+    skill: str
 
 
 def make_sample(lab: LiveServer) -> Sample:
@@ -70,7 +84,18 @@ def make_sample(lab: LiveServer) -> Sample:
     }
     lab.submit("sleep 300", name="an idea", sweep_id=lab.post("/sweeps/wild", wild)["id"])
     plan = lab.post("/plans", {"title": "Does width help?", "goal": "Find out.", "raw_markdown": PLAN})
-    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"])
+    conversation = _conversation(lab, running["id"])
+    skill = lab.post("/prompt-skills", {"text": SKILL})["id"]
+    return Sample(sweep, seeds, running["id"], failed["id"], artist["id"], plan["id"], conversation, skill)
+
+
+def _conversation(lab: LiveServer, run_id: str) -> str:
+    """By rules: a mention, a tool, evidence, a note, and something to approve."""
+    session: str = lab.post("/sessions", {})["id"]
+    for words in (f"metrics of @{run_id}", "why did last fail?", "remember lr above 0.1 diverges", f"stop {run_id}"):
+        lab.say(session, words)
+    lab.post("/memories", {"text": "We compare on the 2024 split."})
+    return session
 
 
 def _params(rate: float) -> dict[str, Any]:

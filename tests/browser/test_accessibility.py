@@ -15,13 +15,15 @@ from tests.support.live_server import LiveServer
 
 AXE = Path(__file__).with_name("axe.min.js")
 SERIOUS = ("serious", "critical")
+SETTINGS = ("limits", "notifications", "storage", "server", "browser")
+PLAIN = ("", "sweeps", "plans", "chat", "cluster", "alerts", "skills", "memory", "settings", "help")
 
 
 def addresses(sample: Sample) -> dict[str, str]:
     run, sweep, plan = f"#/runs/{sample.failed}", f"#/sweeps/{sample.sweep}", f"#/plans/{sample.plan}"
     compare = f"#/compare?runs={','.join(sample.seeds[:4])}"
     return {
-        **{name: f"#/{name}" for name in ("", "sweeps", "plans", "cluster", "alerts", "settings", "help")},
+        **{name: f"#/{name}" for name in PLAIN},
         "runs": f"#/runs?sweep={sample.sweep}",
         "grouped": f"#/runs?sweep={sample.sweep}&group=config",
         "run": run,
@@ -31,9 +33,15 @@ def addresses(sample: Sample) -> dict[str, str]:
         **{f"compare {tab}": f"{compare}&tab={tab}" for tab in ("table", "scatter")},
         "sweep": sweep,
         **{f"sweep {tab}": f"{sweep}?tab={tab}" for tab in ("configurations", "runs", "details")},
+        "conversation": f"#/chat/{sample.conversation}",
+        "skill": f"#/skills/{sample.skill}",
+        "skill text": "#/skills/agent-mode?tab=text",
         "plan": plan,
         "versions": f"{plan}?tab=versions",
-        **{f"settings {tab}": f"#/settings?tab={tab}" for tab in ("notifications", "storage", "browser")},
+        **{
+            f"settings {tab}": f"#/settings?tab={tab}"
+            for tab in ("limits", "notifications", "storage", "server", "browser")
+        },
     }
 
 
@@ -81,11 +89,16 @@ def test_the_sign_in_and_a_dialog_have_no_serious_fault(visitor: Visitor, lab: L
 def test_every_page_is_reached_and_used_with_the_keyboard_alone(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/")
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
-    places = {"r": "Runs", "s": "Sweeps", "p": "Plans", "m": "Compare", "c": "Cluster", "a": "Alerts", "t": "Settings"}
+    places = {"r": "Runs", "s": "Sweeps", "p": "Plans", "m": "Compare", "c": "Cluster", "a": "Alerts"}
+    places |= {"k": "Skills", "e": "Memory", ",": "Settings"}
     for key, heading in places.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+    page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import expect
 
+from labwright.sim.gpus import SimulatedGpus
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
+from tests.browser.test_accessibility import serious_faults
 from tests.support.live_server import LiveServer
 
 
@@ -31,8 +35,23 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     expect(page.locator(".evidence tr").first).to_be_visible()
 
 
+def test_how_busy_cards_were_is_kept_while_one_looks_elsewhere(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], tmp_path: Path
+) -> None:
+    cards = SimulatedGpus.create(tmp_path / "sim", 1)
+    visitor = make_visitor(make_server(**cards.environment(os.environ)).start())
+    page = visitor.sign_in("#/cluster")
+    expect(page.locator(".trace-busy")).to_have_count(1, timeout=20_000)  # after the second look
+    assert serious_faults(page) == []
+    visitor.open("#/help")
+    expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
+    visitor.open("#/cluster")
+    expect(page.locator(".gpu")).to_be_visible()
+    assert page.locator(".trace-busy").count() == 1, "what was seen before is gone"
+
+
 def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
-    page = visitor.sign_in("#/settings")
+    page = visitor.sign_in("#/settings?tab=server")
     expect(page.get_by_role("row").filter(has_text="max_parallel")).to_have_class("differs")
     page.get_by_role("tab", name="Notifications").click()
     expect(page.get_by_text("No channel is set up")).to_be_visible()

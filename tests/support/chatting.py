@@ -52,6 +52,8 @@ class Answers:
 class Scripts:
     """The same model for every session."""
 
+    proposer = "rules"
+
     def __init__(self, model: ChatModel) -> None:
         self.model = model
         self.allowed: list[str] = []

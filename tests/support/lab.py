@@ -57,6 +57,19 @@ def ended_run(
     **fields: Any,
 ) -> Run:
     run = make_run(lab, name, command, **fields)
+    return end(lab, run, status, series=series, output=output, usage=dict(usage or {}))
+
+
+def end(
+    lab: Lab,
+    run: Run,
+    status: RunStatus,
+    *,
+    series: Mapping[str, Sequence[float]] | None = None,
+    output: str = "",
+    **facts: Any,
+) -> Run:
+    """As its folder would tell it, with what it logged and printed."""
     os.makedirs(lab.paths.run(run.id).dir, exist_ok=True)
     Path(lab.paths.run(run.id).output).write_text(output)
     with lab.db.transaction() as tx:
@@ -64,5 +77,6 @@ def ended_run(
             points = Points(array("q", range(len(values))), array("d", [1.0] * len(values)), array("d", values))
             metrics.append(tx, metrics.new_series(tx, run.id, key, "sdk", 1), points)
     code = 0 if status is RunStatus.FINISHED else 1
-    path = (RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING, status)
-    return move(lab, run, *path, exit_code=code, ended_at=now(), usage=dict(usage or {}))
+    way = (RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING, status)
+    path = way[1:] if run.status is RunStatus.QUEUED else way
+    return move(lab, run, *path, exit_code=code, ended_at=now(), **facts)

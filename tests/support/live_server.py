@@ -133,6 +133,22 @@ class LiveServer:
         run: dict[str, Any] = self.post("/runs", {"command": command, "auto_start": True, **fields})
         return run
 
+    def say(self, session_id: str, message: str) -> None:
+        """Until the turn rests: it has ended, or asks somebody."""
+        before = self.get(f"/sessions/{session_id}")["turn"]
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        body = json.dumps({"session_id": session_id, "message": message})
+        connection.request("POST", "/chat", body, {"X-Auth-Token": self.token, "Content-Type": "application/json"})
+        assert connection.getresponse().status == 200
+        connection.close()  # the answer would stream on while a person is asked
+
+        def rests() -> bool:
+            found = self.get(f"/sessions/{session_id}")
+            return bool(found["turn"] > before and found["status"] != "working")
+
+        wait_until(rests, f"an answer to {message!r}")
+
     def run(self, run_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/runs/{run_id}")
         return found

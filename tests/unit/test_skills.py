@@ -54,7 +54,7 @@ def registry(tmp_path: Path) -> SkillRegistry:
 
 def test_the_built_in_skills_are_in_the_agent_skills_format(registry: SkillRegistry) -> None:
     found = registry.every()
-    assert {listed.id for listed in found} >= {"agent-mode", "plan-mode"}
+    assert {listed.id for listed in found} >= {"agent-mode", "plan-mode", "wild-mode"}
     for listed in found:
         assert listed.skill, listed.fault
         facts = yaml.safe_load(listed.skill.text.split("---\n")[1])
@@ -68,6 +68,7 @@ def test_the_built_in_skills_have_the_variables_of_the_prompts(registry: SkillRe
     common = {"experiment_context", "server_url", "auth_token", "api_catalog", "cluster_state", "auth_header"}
     assert set(registry.get("agent-mode").variables) == common
     assert set(registry.get("plan-mode").variables) == common | {"goal", "existing_plans"}
+    assert set(registry.get("wild-mode").variables) == common | {"goal"}
 
 
 def test_the_plan_form_in_plan_mode_is_the_one_that_the_server_reads(registry: SkillRegistry) -> None:
@@ -193,7 +194,7 @@ def test_what_a_kill_left_of_a_deletion_is_no_skill(registry: SkillRegistry, tmp
     registry.save(skill_text())
     (tmp_path / "skills" / "mine").rename(tmp_path / "skills" / ".mine.deleted")
     (tmp_path / "skills" / "empty").mkdir()
-    assert {listed.id for listed in registry.every()} == {"agent-mode", "plan-mode"}
+    assert {listed.id for listed in registry.every()} == {"agent-mode", "plan-mode", "wild-mode"}
     registry.save(skill_text())
     registry.delete("mine")
     assert [path.name for path in (tmp_path / "skills").iterdir()] == ["empty"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from labwright.agent.wild.verbs import RULES
 from labwright.llm.chat import ChatModel
-from labwright.llm.ledger import Limits
 from labwright.llm.models import Models
-from labwright.settings import Settings
 
 
 class Chats(Protocol):
+    @property
+    def proposer(self) -> str:
+        """Who proposes in wild loops, as a person is told."""
+        ...
+
     def chat(self, session_id: str) -> ChatModel: ...
 
     def allow_more(self, session_id: str) -> None:
@@ -19,9 +23,12 @@ class Chats(Protocol):
 
 
 class ProjectChats:
-    def __init__(self, models: Models, settings: Settings) -> None:
+    def __init__(self, models: Models) -> None:
         self._models = models
-        self._settings = settings
+
+    @property
+    def proposer(self) -> str:
+        return self._models.proposer or RULES
 
     def chat(self, session_id: str) -> ChatModel:
         from labwright.agent.offline import RulesChat  # here, as it brings all the tools along
@@ -29,5 +36,5 @@ class ProjectChats:
         return self._models.chat(session_id, otherwise=RulesChat())
 
     def allow_more(self, session_id: str) -> None:
-        first = Limits.from_settings(self._settings)
+        first = self._models.limits
         self._models.ledger(session_id).allow(tokens=first.tokens, usd=first.usd)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
+from collections.abc import Coroutine
 
 from labwright.agent.chats import Chats
 from labwright.agent.waiting import wake
@@ -17,7 +18,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import TERMINAL
-from labwright.domain.session import Session
+from labwright.domain.session import Mode, Session
 from labwright.store import sessions
 
 log = logging.getLogger(__name__)
@@ -86,12 +87,20 @@ class SessionKeeper:
                 self._begin(session)
 
     def _begin(self, session: Session) -> None:
-        from labwright.agent.runner import Turn  # here, as most servers never talk
-
-        turn = Turn(self._lab, session, self._chats)
-        task = asyncio.get_running_loop().create_task(turn.run(), name=f"turn {session.turn} of {session.id}")
+        turn = self._turn(session)
+        task = asyncio.get_running_loop().create_task(turn, name=f"turn {session.turn} of {session.id}")
         self._tasks[session.id] = (session.turn, task)
         task.add_done_callback(lambda done: self._ended(session.id, done))
+
+    def _turn(self, session: Session) -> Coroutine[None, None, None]:
+        """Imported here, as most servers never talk."""
+        if session.mode is Mode.WILD:
+            from labwright.agent.wild.talk import WildTurn
+
+            return WildTurn(self._lab, session, self._chats.proposer).run()
+        from labwright.agent.runner import Turn
+
+        return Turn(self._lab, session, self._chats).run()
 
     def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:
         """What was said or happened meanwhile is looked at now; a turn that could not write is tried again later."""

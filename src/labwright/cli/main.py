@@ -55,6 +55,9 @@ SECTIONS: dict[str, _Entries] = {
     "Plans": {
         "plan": ("plans", "plan", "Plan an experiment from a goal; review, execute and read plans."),
     },
+    "Wild Mode": {
+        "wild": ("wild", "wild", "Experiment after experiment until a goal is met; steer, pause, stop and read loops."),
+    },
     "Conversation": {
         "chat": ("chat", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
         "sessions": ("sessions", "sessions", "List conversations, show or stop one."),

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.editor import edit_text
+from labwright.cli.goal_group import NEW, GoalGroup
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.plan_group import NEW, PlanGroup
 from labwright.cli.plan_ids import PlanRef, plan_id_of
 from labwright.cli.plan_new import answer, new
 from labwright.cli.plan_review import execute, report, review, stop, validate
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 _LONGEST_TITLE = 200
 
 plan = typer.Typer(
-    cls=PlanGroup,
+    cls=GoalGroup,
     subcommand_metavar="GOAL | COMMAND [ARGS]...",
     rich_markup_mode=None,
     add_completion=False,

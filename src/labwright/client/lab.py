@@ -178,6 +178,19 @@ class LabClient:
         """Without their texts, newest first; by default all but the archived ones."""
         return self._newest("/plans", limit, status=status, session_id=session_id)
 
+    def wilds(self) -> list[Json]:
+        return list(self._all("/wild"))
+
+    def wild(self, wild_id: str) -> Json:
+        return self._get(f"/wild/{part(wild_id)}")
+
+    def start_wild(self, wanted: Json) -> Json:
+        return self._create("/wild/start", wanted)
+
+    def change_wild(self, wild_id: str, verb: str, body: Json | None = None) -> Json:
+        """stop, pause, resume or steer."""
+        return self._post(f"/wild/{part(wild_id)}/{verb}", body)
+
     def plan(self, plan_id: str) -> Json:
         return self._get(f"/plans/{part(plan_id)}")
 

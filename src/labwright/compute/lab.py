@@ -42,6 +42,7 @@ class Lab:
     plan_lock: threading.RLock = field(default_factory=threading.RLock)
     plan_news: threading.Condition = field(default_factory=threading.Condition)  # told at every change of a plan
     skill_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of a skill
+    settings_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of `labwright.toml`
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs

@@ -20,7 +20,7 @@ from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Event, EventType
-from labwright.domain.run import REHEARSAL, TERMINAL, Run
+from labwright.domain.run import REHEARSAL, TERMINAL, WILD_TAG, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.processes import METRIC_FILES_VARIABLE
@@ -110,12 +110,12 @@ def _alert_options(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:
-    """A plan counts on the metrics that its script was seen to print, and many print `loss=0.2`."""
+    """Plans and wild loops count on the metrics that a script was seen to print, and many print `loss=0.2`."""
     said = project_rules(lab.paths.config).metrics
     pairs = said.get("key_value", lab.settings.metrics_key_value)
     return {
         **said,
-        "key_value": pairs or run.plan_id is not None,
+        "key_value": pairs or run.plan_id is not None or WILD_TAG in run.tags,
         "system_seconds": lab.settings.system_metrics_seconds,
         "claims": str(lab.paths.metric_claims),
     }

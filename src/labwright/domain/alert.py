@@ -23,11 +23,12 @@ class AlertStatus(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     id: str
-    run_id: str | None  # None: it is about a whole sweep
+    run_id: str | None  # None: it is about a whole sweep, or a wild loop
     message: str
     severity: Severity
     created_at: str
     sweep_id: str | None = None
+    wild_id: str | None = None
     rule: str = ""
     choices: tuple[str, ...] = ()
     status: AlertStatus = AlertStatus.PENDING

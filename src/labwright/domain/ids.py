@@ -12,7 +12,7 @@ _SHAPE = re.compile(rf"[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}")
 
 SUGGESTION = "idea"
 RUN, SWEEP, ALERT, ARRAY, PLAN = "run", "sweep", "alert", "array", "plan"
-SESSION, APPROVAL, MEMORY = "chat", "ask", "note"
+SESSION, APPROVAL, MEMORY, WILD = "chat", "ask", "note", "wild"
 
 
 def new_id(kind: str) -> str:

@@ -42,6 +42,7 @@ TERMINAL = _ENDS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
 _NAME_LENGTH = 60  # of a name made from a command
+WILD_TAG = "wild"  # a tag: a wild loop made the run, and counts on the metrics that its script prints
 REHEARSAL = "rehearsal"  # a tag: the run tried something out, and its numbers are nobody's results
 
 

@@ -15,6 +15,7 @@ from labwright.domain.errors import Conflict
 class Mode(StrEnum):
     AGENT = "agent"
     PLAN = "plan"
+    WILD = "wild"
 
 
 class SessionStatus(StrEnum):

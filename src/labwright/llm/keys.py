@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labwright.domain.errors import NotFound
+from labwright.files import write_whole
 from labwright.llm.endpoints import Endpoint
 from labwright.llm.faults import KeyMissing, KeyRefused
 from labwright.paths import key_file
@@ -30,6 +32,22 @@ def find_key(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> Key
         hint = f"Set {endpoint.key_variable} where the server is started, or write the key into {path} (chmod 600)."
         raise KeyMissing(f"There is no key for {endpoint.name}.", hint=hint)
     return None
+
+
+def keep_key(endpoint: Endpoint, value: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Into the file that `find_key` reads, the owner's alone from its first byte on."""
+    path = key_file(environ, endpoint.name)
+    checked = _one_line(value.strip(), "this")
+    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    write_whole(path, f"{checked}\n".encode())
+    return path
+
+
+def drop_key(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> None:
+    path = key_file(environ, endpoint.name)
+    if not path.exists():
+        raise NotFound(f"There is no key file for {endpoint.name}.", hint=f"It would be {path}.")
+    path.unlink()
 
 
 def _read_private(path: Path) -> str:

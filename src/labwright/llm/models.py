@@ -11,6 +11,7 @@ from typing import Any
 from labwright.llm.answering import ChatAnswers
 from labwright.llm.chat import ChatModel, ChatRequest, Message, whole
 from labwright.llm.choice import Choice, Target, load_choice
+from labwright.llm.endpoints import Endpoint, load_endpoints
 from labwright.llm.faults import ModelFault
 from labwright.llm.keys import find_key
 from labwright.llm.ledger import Book, Ledger, Limits, Spent
@@ -38,15 +39,24 @@ class Checked:
 
 
 class Models:
-    """Made once at start; a mistake in the settings is told then, and no SDK is loaded before somebody asks."""
+    """A mistake in the settings is told when they are taken, and no SDK is loaded before somebody asks."""
 
     def __init__(self, paths: ProjectPaths, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
-        self._choice: Choice = load_choice(paths.project, settings, environ)
-        self._settings = settings
+        self._project = paths.project
         self._environ = environ
-        self._provider = self._make_provider(Patience.from_settings(settings)) if self._choice else None
+        self.use(settings)
         self.book = Book(paths.spending)
         self._has_state = paths.state.is_dir()  # looking alone makes no folder
+
+    def use(self, settings: Settings) -> None:
+        """From the next question on; answers under way end as they began."""
+        self._choice: Choice = self.choice(settings)
+        self._settings = settings
+        self._provider = self._make_provider(Patience.from_settings(settings)) if self._choice else None
+
+    def choice(self, settings: Settings) -> Choice:
+        """What these settings would choose, or what is wrong with them."""
+        return load_choice(self._project, settings, self._environ)
 
     def _make_provider(self, patience: Patience) -> ProviderChat:
         return ProviderChat(
@@ -62,12 +72,21 @@ class Models:
         return self._provider is not None
 
     @property
+    def proposer(self) -> str:
+        """Who answers questions that are neither easy nor hard; empty where no model is configured."""
+        return self._choice[Tier.DEFAULT].name if self._choice else ""
+
+    @property
     def key_variables(self) -> frozenset[str]:
         """What no run is to have."""
         return frozenset(target.endpoint.key_variable for target in self._choice.values())
 
+    @property
+    def limits(self) -> Limits:
+        return Limits.from_settings(self._settings)
+
     def ledger(self, session_id: str) -> Ledger:
-        return Ledger(self.book, session_id, Limits.from_settings(self._settings))
+        return Ledger(self.book, session_id, self.limits)
 
     def chat(self, session_id: str, otherwise: ChatModel) -> ChatModel:
         """For one session: its calls are counted, and refused with `BudgetReached` once it has spent what it may.
@@ -85,23 +104,45 @@ class Models:
     def _metered(self, provider: ProviderChat, session_id: str) -> MeteredChat:
         return MeteredChat(provider, self.ledger(session_id), provider.cost)
 
+    def spent(self, session_id: str) -> dict[str, Any]:
+        return _sums(self.book.of_session(session_id))
+
     def view(self) -> dict[str, Any]:
         """All that may be shown to anybody: which models, whether their keys are there, what was spent."""
-        limits = Limits.from_settings(self._settings)
+        limits = self.limits
         return {
             "configured": self.configured,
             "tiers": [self._tier_view(tier, target) for tier, target in self._choice.items()],
             "offline": "" if self.configured else OFFLINE,
             "spent": _sums(self.book.total()),
             "session_limits": {"tokens": limits.tokens, "usd": limits.usd},
+            "providers": [self._provider_view(endpoint) for endpoint in self.endpoints().values()],
         }
 
-    def _tier_view(self, tier: Tier, target: Target) -> dict[str, Any]:
+    def endpoints(self) -> dict[str, Endpoint]:
+        return load_endpoints(self._project, self._environ)
+
+    def _provider_view(self, endpoint: Endpoint) -> dict[str, Any]:
+        usable, words, hint = self._key_state(endpoint)
+        return {
+            "name": endpoint.name,
+            "address": endpoint.base_url,
+            "needs_key": endpoint.needs_key,
+            "key": words,
+            "usable": usable,
+            "hint": hint,
+        }
+
+    def _key_state(self, endpoint: Endpoint) -> tuple[bool, str, str]:
+        """Whether a key can be used, where it comes from or what is wrong, and how to mend that."""
         try:
-            key = find_key(target.endpoint, self._environ)
-            usable, words, hint = True, f"from {key.source}" if key else "none needed", ""
+            key = find_key(endpoint, self._environ)
         except ModelFault as fault:
-            usable, words, hint = False, fault.message, fault.hint
+            return False, fault.message, fault.hint
+        return True, f"from {key.source}" if key else "none needed", ""
+
+    def _tier_view(self, tier: Tier, target: Target) -> dict[str, Any]:
+        usable, words, hint = self._key_state(target.endpoint)
         return {
             "tier": tier,
             "model": target.name,

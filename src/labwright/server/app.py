@@ -15,6 +15,8 @@ from starlette.types import ASGIApp
 
 from labwright.agent.chats import ProjectChats
 from labwright.agent.keeper import SessionKeeper
+from labwright.agent.wild.keeper import WildKeeper
+from labwright.agent.wild.proposers import ProjectProposers
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Couriers, load_channels
@@ -51,6 +53,7 @@ from labwright.server.routes import (
     suggestions,
     sweeps,
     terminal,
+    wild,
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
@@ -86,7 +89,8 @@ def make_api(lab: Lab) -> FastAPI:
     language_models = Models(lab.paths, lab.settings)
     plan_keeper = PlanKeeper(lab, partial(_planner, language_models))
     lab.local.withhold(language_models.key_variables)
-    session_keeper = SessionKeeper(lab, ProjectChats(language_models, lab.settings))
+    session_keeper = SessionKeeper(lab, ProjectChats(language_models))
+    wild_keeper = WildKeeper(lab, ProjectProposers(language_models))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -97,8 +101,10 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(keeper.start)
         await anyio.to_thread.run_sync(plan_keeper.start)
         await anyio.to_thread.run_sync(session_keeper.start)
+        await anyio.to_thread.run_sync(wild_keeper.start)
         yield
         hub.close()
+        await anyio.to_thread.run_sync(wild_keeper.close)
         await anyio.to_thread.run_sync(session_keeper.close)
         await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
@@ -118,7 +124,7 @@ def make_api(lab: Lab) -> FastAPI:
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
     working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
-    talking = (skills, models, sessions, approvals, suggestions, memories)
+    talking = (skills, models, sessions, approvals, suggestions, memories, wild)
     modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)
     routers = [module.router for module in modules]
     for router in routers:

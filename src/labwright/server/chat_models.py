@@ -32,6 +32,15 @@ class WaitOut(BaseModel):
     note: str
 
 
+class SpentOut(BaseModel):
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cache_read: int
+    cost_usd: float  # of the calls whose price is known
+    unpriced_calls: int
+
+
 class SessionOut(BaseModel):
     id: str
     title: str
@@ -43,6 +52,7 @@ class SessionOut(BaseModel):
     created_at: str
     created_by: str
     updated_at: str
+    spent: SpentOut = Field(description="what the language model took so far")
 
 
 class PieceOut(BaseModel):
@@ -57,7 +67,7 @@ class PieceOut(BaseModel):
 class ChatIn(In):
     session_id: Id | None = Field(None, description="without one a new session begins")
     message: Said
-    mode: Mode | None = Field(None, description="`agent` or `plan`; holds from this turn on")
+    mode: Mode | None = Field(None, description="`agent`, `plan` or `wild`; holds from this turn on")
 
 
 class ApprovalAnswer(In):

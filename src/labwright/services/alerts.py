@@ -6,10 +6,10 @@ import contextlib
 import json
 
 from labwright.compute.lab import Lab
-from labwright.domain.actor import Actor
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict
+from labwright.domain.errors import Conflict, Forbidden
 from labwright.domain.ids import ALERT, new_id
 from labwright.services import runs as run_verbs
 from labwright.services import sweeps as sweep_verbs
@@ -47,6 +47,7 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     """A rerun that cannot be made stops nothing and leaves the alert open."""
     asked = alerts.get(lab.db.reader(), alert_id)
     asked.check_answer(choice)
+    _check_may_raise(asked, choice, actor)
     if choice == "rerun" and asked.run_id:
         _stop_and_rerun(lab, asked.id, asked.run_id, actor)
     with lab.db.transaction() as tx:
@@ -60,6 +61,12 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     elif choice == "stop" and alert.run_id:
         _stop(lab, alert.run_id, actor)
     return answered
+
+
+def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
+    """Its keeper carries out the answer, whoever gave it; so it is looked at here."""
+    if alert.wild_id and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
+        raise Forbidden("Only a person raises the budget of a wild loop.", hint="Ask for it, or answer stop.")
 
 
 def _stop_and_rerun(lab: Lab, alert_id: str, run_id: str, actor: Actor) -> None:

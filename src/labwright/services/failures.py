@@ -38,6 +38,12 @@ def among(lab: Lab, wanted: Iterable[tuple[str, Params]], *, ended_before: str) 
     return list({one["run_id"]: one for one in found if one}.values())
 
 
+def signature_of(lab: Lab, run_id: str) -> str:
+    """How a run failed, the same for runs that did so for the same reason; empty where its output does not say."""
+    error = logs.digest(lab, runs.get(lab.db.reader(), run_id))["first_error"]
+    return signature(error) if error else ""
+
+
 class _Past:
     """The runs of one command that have failed or finished."""
 
@@ -80,5 +86,4 @@ class _Past:
         return [run for run in every if shape(run.command) == self._form and (run.ended_at or "") < self._before]
 
     def _read_signature(self, run_id: str) -> str:
-        error = logs.digest(self._lab, runs.get(self._lab.db.reader(), run_id))["first_error"]
-        return signature(error) if error else ""
+        return signature_of(self._lab, run_id)

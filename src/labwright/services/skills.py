@@ -32,12 +32,24 @@ def get(lab: Lab, skill_id: str) -> View:
 
 def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker) -> View:
     """The text for a model. What is given goes before what is looked up; what nobody knows is an error."""
-    skill = _registry(lab).get(skill_id)
+    return _rendered(lab, _registry(lab).get(skill_id), given, asker)
+
+
+def preview(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker, draft: str | None) -> View:
+    """The same to look at: also of a text that is not saved yet, and what nobody knows stays as it is written."""
+    skill = _registry(lab).get(skill_id) if draft is None else read_skill(draft, SkillSource.PROJECT)
+    unknown = {name: f"{{{{{name}}}}}" for name in skill.variables}
+    return _rendered(lab, skill, given, asker, unknown)
+
+
+def _rendered(
+    lab: Lab, skill: Skill, given: Mapping[str, str], asker: Asker, otherwise: Mapping[str, str] | None = None
+) -> View:
     for name in given:
         if name not in skill.variables:
             known = ", ".join(skill.variables) or "none"
             raise Invalid(
-                f"The skill {skill_id} has no variable {name!r}.",
+                f"The skill {skill.id} has no variable {name!r}.",
                 hint=f"It has: {known}.",
                 field=("variables", name),
             )
@@ -45,7 +57,11 @@ def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker) -> V
     from labwright.services.skill_values import LIVE  # here, as skills are rendered now and then
 
     values = {name: LIVE[name](lab, asker) for name in needed if name in LIVE and name not in given}
-    return {"id": skill.id, "title": skill.title, "text": rendered(skill.body, {**values, **given})}
+    return {
+        "id": skill.id,
+        "title": skill.title,
+        "text": rendered(skill.body, {**(otherwise or {}), **values, **given}),
+    }
 
 
 def create(lab: Lab, text: str, actor: Actor) -> View:

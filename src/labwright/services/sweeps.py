@@ -26,7 +26,7 @@ from labwright.services.sweep_extension import Extension, extended
 from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
 from labwright.services.sweep_supply import Supply
 from labwright.services.sweep_twins import look_for_twins
-from labwright.services.sweep_views import outcomes
+from labwright.services.sweep_views import best_facts, outcomes
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
@@ -47,10 +47,13 @@ def create_wild(
     metric: dict[str, Any] | None,
     actor: Actor,
     key: IdempotencyKey | None = None,
+    sweep_id: str | None = None,
 ) -> Sweep:
-    """Without runs of its own making: they join one by one."""
+    """Without runs of its own making: they join one by one. With an id, asked for twice it is made once."""
+    if first := _made_before(lab, sweep_id):
+        return first
     sweep = Sweep(
-        id=new_id(SWEEP),
+        id=sweep_id or new_id(SWEEP),
         name=name,
         goal=goal,
         method=SweepMethod.WILD,
@@ -185,6 +188,14 @@ def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
     forget_secrets(lab, sweep_id)
     lab.wake()
     return ended
+
+
+def complete_wild(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
+    """Whoever filled it has nothing more to add."""
+    with lab.db.transaction() as tx:
+        sweep = sweeps.get(tx.connection, sweep_id)
+        facts = {**best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
+        return change(lab, tx, sweep, sweep.move(SweepStatus.COMPLETED, **facts), actor)
 
 
 def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list[Run]:

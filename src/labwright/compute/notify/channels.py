@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,8 +45,15 @@ class Channel:
 
 def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) -> list[Channel]:
     """Whatever is wrong is said now, at start, and not when the first alert gets lost."""
+    return channels_of(paths, load_tables(paths.project, TABLE), environ)
+
+
+def channels_of(
+    paths: ProjectPaths, tables: Sequence[dict[str, Any]], environ: Mapping[str, str] = os.environ
+) -> list[Channel]:
+    """As they would be if the file had these tables."""
     found: list[Channel] = []
-    for number, table in enumerate(load_tables(paths.project, TABLE), 1):
+    for number, table in enumerate(tables, 1):
         entry = _Entry(f"{paths.config}: [[{TABLE}]] number {number}", table, paths.project, environ)
         channel = entry.channel(sum(table.get("kind") == other.kind for other in found))
         if channel.name in {other.name for other in found}:

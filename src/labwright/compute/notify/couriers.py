@@ -54,6 +54,22 @@ class Couriers:
         for courier in self._couriers:
             courier.start()
 
+    def add(self, channel: Channel) -> None:
+        """While the server runs: it is told what happens from now on."""
+        self.channels = [*self.channels, channel]
+        if not channel.sender.problem():
+            courier = Courier(self._lab, channel)
+            courier.start()
+            self._couriers = [*self._couriers, courier]
+
+    def drop(self, name: str) -> None:
+        """What it still owed is forgotten with the next start."""
+        for courier in self._couriers:
+            if courier.channel.name == name:
+                courier.ask_to_end()
+        self.channels = [channel for channel in self.channels if channel.name != name]
+        self._couriers = [courier for courier in self._couriers if courier.channel.name != name]
+
     def close(self) -> None:
         for courier in self._couriers:
             courier.ask_to_end()

@@ -23,6 +23,7 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _MOST_UNREAD = 40
+ONLY_ONE = "the only one that fits"  # a metric that the goal does not name
 _HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
 
 
@@ -74,7 +75,7 @@ def _assume_metric(entry: EntryPoint, wanted: Wanted) -> None:
     held_out = [metric for metric in told if set(words_of(metric.name)) & _HELD_OUT]
     only = told if len(told) == 1 else held_out if len(held_out) == 1 else []
     if only:
-        wanted.goal = Goal(metric=only[0].name, direction=only[0].direction or "", assumed="the only one that fits")
+        wanted.goal = Goal(metric=only[0].name, direction=only[0].direction or "", assumed=ONLY_ONE)
 
 
 def _warnings_of_text(words: Words) -> list[str]:

@@ -15,6 +15,7 @@ _DATA = re.compile(
 )
 _DATA_ENDS = (".csv", ".tsv", ".json", ".jsonl", ".npz", ".npy", ".parquet", ".txt", ".pt", ".bin", ".arrow", ".h5")
 _MOST = 200
+HELD_OUT = "held-out data, by its name"
 
 
 def read_evaluation_files(tree: Tree, entries: list[EntryPoint]) -> list[ProtectedFile]:
@@ -41,5 +42,5 @@ def _reason(path: str, started: set[str]) -> str:
         and "requirements" not in name
         and (_DATA.search(stem) or _DATA.search(folder.rpartition("/")[2]))
     ):
-        return "held-out data, by its name"
+        return HELD_OUT
     return ""

@@ -14,7 +14,7 @@ export class ApiError extends Error {
 export const address = (path) => new URL(path, document.baseURI);
 export const isAborted = (error) => error?.name === "AbortError";
 
-async function call(method, path, { query = {}, body, abort } = {}) {
+async function call(method, path, { query = {}, body, abort, key } = {}) {
   const url = address(path);
   for (const [name, value] of Object.entries(query)) {
     for (const item of Array.isArray(value) ? value : [value]) {
@@ -24,6 +24,7 @@ async function call(method, path, { query = {}, body, abort } = {}) {
   const used = token.value;
   const headers = { "X-Auth-Token": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
   const response = await reach(url, { method, headers, signal: abort, body: body === undefined ? undefined : JSON.stringify(body) });
   if (response.ok) return response;
   throw await refusal(response, used);
@@ -50,7 +51,11 @@ function tokenRefused(used) {
 }
 
 export const get = async (path, query, abort) => (await call("GET", path, { query, abort })).json();
-export const post = async (path, body) => (await call("POST", path, { body })).json();
+export const post = async (path, body, key) => (await call("POST", path, { body, key })).json();
+// For a verb whose answer is a stream that is read elsewhere: done once the server has taken it.
+export const send = async (path, body, key) => (await call("POST", path, { body, key })).body.cancel();
+// The same key twice is done once. crypto.randomUUID would do, but plain http to another machine has none.
+export const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 export const patch = async (path, body) => (await call("PATCH", path, { body })).json();
 export const put = async (path, body) => (await call("PUT", path, { body })).json();
 export const remove = (path) => call("DELETE", path);

@@ -1,7 +1,7 @@
 // Notices of the browser itself, for whoever asked for them: what broke, and what waits for an answer, while this window
 // is not looked at. Of several tabs the one that reads the stream speaks.
 
-import { runAddress } from "./router.js";
+import { chatAddress, runAddress } from "./router.js";
 import { leads } from "./shared_stream.js";
 import { recall, remember } from "./storage.js";
 import { knownRun, onEvent } from "./store.js";
@@ -34,15 +34,16 @@ export function startNotices() {
 
 function textOf({ type, data, run_id: runId }) {
   if (type === "alert.raised") return data.message;
+  if (type === "approval.asked") return data.question;
   if (type !== "run.status" || !["failed", "lost"].includes(data.to)) return "";
   return `${knownRun(runId)?.value.name ?? runId} ${data.to}`;
 }
 
-function show(text, { run_id: runId, seq }) {
+function show(text, { run_id: runId, seq, data }) {
   const notice = new Notification("Labwright", { body: text, tag: String(seq), icon: "assets/favicon.svg" });
   notice.onclick = () => {
     window.focus();
-    location.hash = runId ? runAddress(runId) : "#/alerts";
+    location.hash = data.session_id ? chatAddress(data.session_id) : runId ? runAddress(runId) : "#/alerts";
     notice.close();
   };
 }

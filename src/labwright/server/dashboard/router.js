@@ -28,8 +28,13 @@ export function startRouter() {
 }
 
 export const runAddress = (id) => `#/runs/${encodeURIComponent(id)}`;
+export const metricAddress = (id, key) => `${runAddress(id)}?metric=${encodeURIComponent(key)}`;
 export const sweepAddress = (id) => `#/sweeps/${encodeURIComponent(id)}`;
 export const planAddress = (id) => `#/plans/${encodeURIComponent(id)}`;
+export const wildAddress = (id) => `#/wild/${encodeURIComponent(id)}`;
+export const chatAddress = (id) => `#/chat/${encodeURIComponent(id)}`;
+export const askAddress = (id, metric = "") => `#/chat?${new URLSearchParams({ about: id, ...(metric && { metric }) })}`;
+export const skillAddress = (id) => `#/skills/${encodeURIComponent(id)}`;
 export const compareAddress = (ids) => `#/compare?runs=${ids.map(encodeURIComponent).join(",")}`;
 
 export function go(hash) {

@@ -61,8 +61,9 @@ export function onNewRuns(listener) {
   return () => newRunListeners.delete(listener);
 }
 
-export function onHint(topic, runId, listener) {
-  const entry = { topic, runId, listener };
+// `id` of what the hint is about: a run, or a conversation.
+export function onHint(topic, id, listener) {
+  const entry = { topic, id, listener };
   hintListeners.add(entry);
   return () => hintListeners.delete(entry);
 }
@@ -178,8 +179,8 @@ async function takeNew(ids) {
 
 function hinted(hint) {
   if (hint.topic === "metrics") want(hint.run_id); // its summary shows in the table
-  for (const { topic, runId, listener } of hintListeners) {
-    if (topic === hint.topic && runId === hint.run_id) listener();
+  for (const { topic, id, listener } of hintListeners) {
+    if (topic === hint.topic && id === (hint.run_id ?? hint.session_id)) listener();
   }
 }
 

@@ -1,18 +1,22 @@
-"""Who is calling, and with which settings the server runs. Settings are read at start; here they are only shown."""
+"""Who is calling, and with which settings the server runs. Only a person changes them; no secret is one."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, Field
 
-from labwright.server.auth import READERS, actor_of
+from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.settings import BOUNDS, Settings
+from labwright.server.routes.models import models_of
+from labwright.server.strict_json import StrictJsonRoute
+from labwright.services import settings
 from labwright.version import __version__
 
-router = APIRouter(tags=["server"])
+router = APIRouter(route_class=StrictJsonRoute, tags=["server"])
+Value = str | bool | int | float
+Changes = Annotated[dict[str, Value | None], Body(min_length=1, max_length=100)]
 
 
 class WhoOut(BaseModel):
@@ -24,9 +28,13 @@ class WhoOut(BaseModel):
 
 class SettingOut(BaseModel):
     name: str
-    value: str | float | bool
-    default: str | float | bool
+    value: Value = Field(description="what holds now")
+    default: Value
     bounds: tuple[float, float] | None
+    following: Value = Field(description="what holds after the next start of the server")
+    by_variable: bool = Field(description="a variable of the server's environment sets it, and wins over the file")
+    editable: bool = Field(description="whether PATCH changes it")
+    at_start: bool = Field(description="whether a change takes a start of the server")
 
 
 @router.get("/whoami", dependencies=[READERS()])
@@ -36,16 +44,16 @@ def whoami(request: Request) -> WhoOut:
     return WhoOut(scope=actor.scope, name=actor.name, project=str(lab.paths.project), version=__version__)
 
 
-@router.get("/settings", dependencies=[READERS()])
-def get_settings(request: Request) -> list[SettingOut]:
-    """Every setting as the server read it at its start, with its default. No secret is a setting."""
-    settings = lab_of(request).settings
-    return [
-        SettingOut(
-            name=field.name,
-            value=getattr(settings, field.name),
-            default=field.default,  # type: ignore[arg-type]
-            bounds=BOUNDS.get(field.name),
-        )
-        for field in fields(Settings)
-    ]
+@router.get("/settings", response_model=list[SettingOut], dependencies=[READERS()])
+def get_settings(request: Request) -> list[dict[str, Any]]:
+    """Every setting as it holds now, and after the next start. No secret is a setting."""
+    return settings.view(lab_of(request))
+
+
+@router.patch("/settings", response_model=list[SettingOut], dependencies=[PERSON()])
+def change_settings(body: Changes, request: Request) -> list[dict[str, Any]]:
+    """Names and new values; null is the default again. Written to `labwright.toml`, all of it or nothing."""
+    lab, models = lab_of(request), models_of(request)
+    settings.change(lab, body, actor_of(request), models)
+    lab.local.withhold(models.key_variables)
+    return settings.view(lab)

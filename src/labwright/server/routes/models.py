@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
 
+from labwright.domain.errors import NotFound
 from labwright.llm import Tier
+from labwright.llm.endpoints import Endpoint
+from labwright.llm.keys import drop_key, keep_key
 from labwright.llm.models import Models
-from labwright.server.auth import READERS
+from labwright.server.auth import PERSON, READERS, actor_of
+from labwright.server.chat_models import SpentOut
+from labwright.server.context import lab_of
+from labwright.server.models import In
+from labwright.server.strict_json import StrictJsonRoute
+from labwright.services import settings
 
-router = APIRouter(prefix="/models", tags=["models"])
-
-
-class SpentOut(BaseModel):
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cache_read: int
-    cost_usd: float  # of the calls whose price is known
-    unpriced_calls: int
+router = APIRouter(prefix="/models", route_class=StrictJsonRoute, tags=["models"])
 
 
 class TierOut(BaseModel):
@@ -39,12 +38,26 @@ class SessionLimits(BaseModel):
     usd: float
 
 
+class ProviderOut(BaseModel):
+    name: str
+    address: str
+    needs_key: bool
+    key: str  # where it was found, or what is wrong with it
+    usable: bool
+    hint: str
+
+
+class KeyIn(In):
+    key: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="it is kept, and never shown again")
+
+
 class ModelsOut(BaseModel):
     configured: bool
     offline: str
     tiers: list[TierOut]
     spent: SpentOut
     session_limits: SessionLimits
+    providers: list[ProviderOut]
 
 
 def models_of(request: Request) -> Models:
@@ -56,3 +69,26 @@ def models_of(request: Request) -> Models:
 def get_models(request: Request) -> dict[str, Any]:
     """Which model answers for each tier, and what was spent so far."""
     return models_of(request).view()
+
+
+@router.put("/{provider}/key", status_code=204, dependencies=[PERSON()])
+def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
+    """Into a file of yours that only you can read. A variable of the server's environment goes before it."""
+    keep_key(_endpoint(request, provider), body.key)
+    settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
+    return Response(status_code=204)
+
+
+@router.delete("/{provider}/key", status_code=204, dependencies=[PERSON()])
+def drop_model_key(provider: str, request: Request) -> Response:
+    """The file with it; a variable stays."""
+    drop_key(_endpoint(request, provider))
+    settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
+    return Response(status_code=204)
+
+
+def _endpoint(request: Request, provider: str) -> Endpoint:
+    found = models_of(request).endpoints()
+    if provider not in found:
+        raise NotFound(f"There is no provider {provider[:40]!r}.", hint=f"Known: {', '.join(sorted(found))}.")
+    return found[provider]

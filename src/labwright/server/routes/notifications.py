@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from labwright.compute.notify import Couriers
 from labwright.domain.alert import Severity
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.services import notifications
+from labwright.server.models import In, Text
+from labwright.server.strict_json import StrictJsonRoute
+from labwright.services import channels, notifications
 from labwright.store.deliveries import DeliveryStatus
 
-router = APIRouter(prefix="/notifications", tags=["notifications"])
+router = APIRouter(prefix="/notifications", route_class=StrictJsonRoute, tags=["notifications"])
+
+
+Wish = Literal["alert", "run_failed", "run_finished", "approval"]
 
 
 class ChannelOut(BaseModel):
@@ -47,6 +52,14 @@ class NotificationsOut(BaseModel):
     deliveries: list[DeliveryOut]
 
 
+class ChannelIn(In):
+    kind: Literal["slack", "webhook", "desktop"]
+    name: Annotated[Text, Field(min_length=1, max_length=40)] | None = Field(None, description="by default its kind")
+    events: Annotated[list[Wish], Field(min_length=1)] = ["alert"]
+    min_severity: Severity = Severity.WARNING
+    url: Annotated[Text, Field(max_length=2000)] = Field("", description="it is kept, and never shown again")
+
+
 class TestSent(BaseModel):
     deliveries: list[int]
 
@@ -66,3 +79,19 @@ def get_notifications(request: Request, limit: Annotated[int, Query(ge=0, le=100
 def test_notifications(request: Request) -> dict[str, list[int]]:
     """Send a message to every channel; look for these ids in `GET /notifications`."""
     return {"deliveries": notifications.send_test(lab_of(request), couriers_of(request), actor_of(request))}
+
+
+@router.post("/channels", status_code=201, response_model=NotificationsOut, dependencies=[PERSON()])
+def add_channel(body: ChannelIn, request: Request) -> dict[str, Any]:
+    """It works at once. It stands in `labwright.toml`, and its address in a file that only you can read."""
+    lab, couriers = lab_of(request), couriers_of(request)
+    table = body.model_dump(mode="json", exclude={"url"}, exclude_none=True)
+    channels.add(lab, couriers, table, body.url, actor_of(request))
+    return notifications.overview(lab, couriers, 0)
+
+
+@router.delete("/channels/{name}", status_code=204, dependencies=[PERSON()])
+def remove_channel(name: str, request: Request) -> Response:
+    """Out of `labwright.toml`, with the address if it was given here."""
+    channels.remove(lab_of(request), couriers_of(request), name, actor_of(request))
+    return Response(status_code=204)

@@ -10,10 +10,11 @@ from fastapi.responses import StreamingResponse
 
 from labwright.agent import sessions
 from labwright.domain.actor import Scope
-from labwright.domain.session import Mode
+from labwright.domain.session import Mode, Session
 from labwright.server.auth import PERSON, actor_of, allow
-from labwright.server.chat_models import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch
+from labwright.server.chat_models import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
 from labwright.server.context import hub_of, idempotency_key, lab_of
+from labwright.server.routes.models import models_of
 from labwright.server.strict_json import StrictJsonRoute
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["sessions"])
@@ -33,26 +34,26 @@ def list_sessions(
     found, following = sessions.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
-    return [SessionOut(**session.to_dict()) for session in found]
+    return [_out(request, session) for session in found]
 
 
 @router.post("/sessions", status_code=201, dependencies=[PERSON()])
 def create_session(body: SessionIn, request: Request, key: Key = None) -> SessionOut:
     once = idempotency_key(key, request, body)
     made = sessions.create(lab_of(request), title=body.title, mode=body.mode, actor=actor_of(request), key=once)
-    return SessionOut(**made.to_dict())
+    return _out(request, made)
 
 
 @router.get("/sessions/{session_id}", dependencies=[allow(Scope.VIEWER)])
 def get_session(session_id: str, request: Request) -> SessionOut:
-    return SessionOut(**sessions.get(lab_of(request), session_id).to_dict())
+    return _out(request, sessions.get(lab_of(request), session_id))
 
 
 @router.patch("/sessions/{session_id}", dependencies=[PERSON()])
 def change_session(session_id: str, body: SessionPatch, request: Request) -> SessionOut:
     """Its title, or the mode of the turns to come."""
     changes = body.model_dump(exclude_none=True)
-    return SessionOut(**sessions.update(lab_of(request), session_id, changes, actor_of(request)).to_dict())
+    return _out(request, sessions.update(lab_of(request), session_id, changes, actor_of(request)))
 
 
 @router.delete("/sessions/{session_id}", status_code=204, dependencies=[PERSON()])
@@ -65,7 +66,7 @@ def delete_session(session_id: str, request: Request) -> Response:
 @router.post("/sessions/{session_id}/stop", dependencies=[PERSON()])
 def stop_session(session_id: str, request: Request) -> SessionOut:
     """At once, and what it waited for no longer wakes it. Runs that it started go on."""
-    return SessionOut(**sessions.stop(lab_of(request), session_id, actor_of(request)).to_dict())
+    return _out(request, sessions.stop(lab_of(request), session_id, actor_of(request)))
 
 
 @router.get("/sessions/{session_id}/pieces", dependencies=[allow(Scope.VIEWER)])
@@ -105,3 +106,7 @@ def chat(body: ChatIn, request: Request, key: Key = None) -> StreamingResponse:
             yield block
 
     return StreamingResponse(turn(), **_STREAM)  # type: ignore[arg-type]
+
+
+def _out(request: Request, session: Session) -> SessionOut:
+    return SessionOut(**session.to_dict(), spent=SpentOut(**models_of(request).spent(session.id)))

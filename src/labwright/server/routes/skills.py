@@ -37,6 +37,10 @@ class RenderIn(In):
     variables: Annotated[dict[str, Value], Field(max_length=100)] = Field(
         default_factory=dict, description="values that are not looked up, such as `goal`"
     )
+    preview: bool = Field(default=False, description="to look at: a variable without a value stays as it is written")
+    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] | None = Field(
+        default=None, description="with `preview`: a draft of the whole SKILL.md, to see it before it is saved"
+    )
     shell: Literal["local", "remote"] | None = Field(
         default=None, description="whether the text's commands will run on this machine; by default as the call came in"
     )
@@ -78,7 +82,10 @@ def get_skill(skill_id: str, request: Request) -> SkillOut:
 def render_skill(skill_id: str, request: Request, body: RenderIn | None = None) -> RenderedOut:
     """The text for a model, with the project as it is now. A variable without a value is a 422."""
     wanted = body or RenderIn()
-    return RenderedOut(**skills.render(lab_of(request), skill_id, wanted.variables, _asker(request, wanted.shell)))
+    asker = _asker(request, wanted.shell)
+    if wanted.preview:
+        return RenderedOut(**skills.preview(lab_of(request), skill_id, wanted.variables, asker, wanted.text))
+    return RenderedOut(**skills.render(lab_of(request), skill_id, wanted.variables, asker))
 
 
 @router.post("", status_code=201, dependencies=[PERSON()])

@@ -3,6 +3,7 @@
 import { post } from "../api.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { bytes, duration } from "../format.js";
+import { noteGpus, samplesOf } from "../gpu_history.js";
 import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
 import { Problem } from "../parts/message.js";
@@ -10,11 +11,10 @@ import { RunLines } from "../parts/run_line.js";
 import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
 import { isPerson, mayWrite } from "../session.js";
-import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { html, useMemo, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 const LOOK_MS = 3000;
-const KEPT = 200; // samples of each card while this page is open: ten minutes
 const TYPES = { local_gpu: "GPUs of this machine", slurm: "Slurm", cpu_only: "No GPU" };
 const runs = { wakes: wakesOn("run.status", "run.created") };
 
@@ -22,13 +22,13 @@ export default function ClusterPage() {
   useTitle("Cluster");
   const { data, problem, refresh } = useFetched("cluster", {}, { wakes: wakesOn("cluster."), every: LOOK_MS });
   const queue = useFetched("runs", { status: "queued,waiting,launching", limit: 200, sort: "-priority" }, runs);
-  const history = useHistory(data?.cluster);
+  useMemo(() => noteGpus(data?.cluster.gpus ?? []), [data]); // before they are drawn
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const { cluster } = data;
   return html`<div class="page run-page">
     <header class="run-head"><div class="run-title"><h1>Cluster</h1><${Health} status=${cluster.status} /><${Verbs} cluster=${cluster} refresh=${refresh} /></div><${Facts} cluster=${cluster} /></header>
-    ${cluster.gpus.length > 0 && html`<section aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} history=${history} /></div></section>`}
+    ${cluster.gpus.length > 0 && html`<section aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} history=${(gpu) => html`<${Trace} samples=${samplesOf(gpu.uuid)} />`} /></div></section>`}
     ${cluster.partitions.length > 0 && html`<${Partitions} partitions=${cluster.partitions} />`}
     <section class="stack" aria-label="Queue"><h2>Queue</h2>
       ${queue.data?.length ? html`<${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
@@ -103,21 +103,11 @@ const Partitions = ({ partitions }) => html`<section class="stack" aria-label="P
   <tbody>${partitions.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}${one.default ? " (default)" : ""}</th><td>${one.state}</td><td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
     <td class="num">${one.nodes}</td><td class="num">${one.nodes_unwell}</td><td class="num">${one.cpus}</td><td class="num">${one.gpus}</td></tr>`)}</tbody></table></div></section>`;
 
-// How busy each card was since the page was opened.
-function useHistory(cluster) {
-  const samples = useRef(new Map());
-  useEffect(() => {
-    for (const gpu of cluster?.gpus ?? []) {
-      const kept = samples.current.get(gpu.uuid) ?? [];
-      samples.current.set(gpu.uuid, [...kept.slice(1 - KEPT), { busy: gpu.utilization / 100, memory: gpu.memory_used_mb / gpu.memory_total_mb }]);
-    }
-  }, [cluster]);
-  return useMemo(() => (gpu) => html`<${Trace} samples=${samples.current.get(gpu.uuid) ?? []} />`, []);
-}
-
 function Trace({ samples }) {
   if (samples.length < 2) return html`<svg class="trace" viewBox="0 0 200 40" aria-hidden="true"></svg>`;
-  const line = (name) => samples.map((sample, at) => `${((at / (samples.length - 1)) * 200).toFixed(1)},${(38 - sample[name] * 36).toFixed(1)}`).join(" ");
-  return html`<svg class="trace" viewBox="0 0 200 40" preserveAspectRatio="none" role="img" aria-label="Busy and memory over the last ${duration((samples.length * LOOK_MS) / 1000)}">
+  const [from, to] = [samples[0].at, samples.at(-1).at];
+  const line = (name) => samples.map((sample) => `${(((sample.at - from) / (to - from || 1)) * 200).toFixed(1)},${(38 - sample[name] * 36).toFixed(1)}`).join(" ");
+  const words = `Busy and memory over the last ${duration((to - from) / 1000)}`;
+  return html`<svg class="trace" viewBox="0 0 200 40" preserveAspectRatio="none" role="img" aria-label=${words}><title>${words}</title>
     <polyline points=${line("memory")} class="trace-memory" /><polyline points=${line("busy")} class="trace-busy" /></svg>`;
 }

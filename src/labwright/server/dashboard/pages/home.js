@@ -1,7 +1,9 @@
 // What is running, waiting, broken and waiting for an answer, on one page.
 
 import { useFetched, wakesOn } from "../fetched.js";
+import { noteGpus } from "../gpu_history.js";
 import { Alert } from "../parts/alert.js";
+import { Approval } from "../parts/chat_approval.js";
 import { GoalBox } from "../parts/goal_box.js";
 import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
@@ -10,9 +12,10 @@ import { RunLines } from "../parts/run_line.js";
 import { StatusWord } from "../parts/status.js";
 import { SweepLine } from "../parts/sweep_line.js";
 import { Ago } from "../parts/time.js";
-import { planAddress } from "../router.js";
+import { chatAddress, planAddress } from "../router.js";
+import { isPerson } from "../session.js";
 import { pendingAlerts } from "../store.js";
-import { html } from "../ui.js";
+import { html, useEffect } from "../ui.js";
 import { counts, useTitle } from "../window_title.js";
 
 const AT_MOST = 8;
@@ -26,17 +29,19 @@ export default function HomePage() {
   const sweeps = useFetched("sweeps", { limit: 50 }, { wakes: wakesOn("sweep.", "run.status") });
   const plans = useFetched("plans", { status: "draft,approved,executing", limit: 5 }, { wakes: wakesOn("plan.") });
   const cluster = useFetched("cluster", {}, { wakes: wakesOn("cluster.", "run.status"), every: 5000 });
+  const approvals = useFetched(isPerson() && "approvals", { status: "pending", limit: 20 }, { wakes: wakesOn("approval.", "session.deleted") });
+  const asked = approvals.data ?? [];
   if (active.problem && !active.data) return html`<${Problem} error=${active.problem} retry=${active.refresh} />`;
   if (!active.data || !waiting.data || !broken.data || !sweeps.data) return html`<div class="loading" aria-busy="true"></div>`;
 
   const going = sweeps.data.filter(({ status }) => status === "running" || status === "paused").slice(0, 5);
   const isNew = !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
   return html`<div class="page home-page">
-    <header class="page-head"><h1>Home</h1><${Tally} /></header>
+    <header class="page-head"><h1>Home</h1><${Tally} questions=${pendingAlerts.value.length + asked.length} /></header>
     <${GoalBox} />
     ${isNew ? html`<${FirstSteps} />` : html`<div class="home-grid">
       <div class="home-main">
-        <${NeedsYou} />
+        <${NeedsYou} approvals=${asked} />
         <${Panel} title="Running" href="#/runs?show=active" empty="Nothing runs.">${lines(active.data)}</${Panel}>
         <${Panel} title="Waiting" href="#/cluster" empty="Nothing waits.">${lines(waiting.data, true)}</${Panel}>
         <${Panel} title="Broken last" href="#/runs?show=failed" empty="Nothing is broken.">${lines(broken.data, true)}</${Panel}>
@@ -54,11 +59,10 @@ export default function HomePage() {
 
 const lines = (found, reasons = false) => found.length > 0 && html`<${RunLines} runs=${found} reasons=${reasons} />`;
 
-function Tally() {
+function Tally({ questions }) {
   const { running = 0, launching = 0, queued = 0, waiting = 0 } = counts.value;
-  const alerts = pendingAlerts.value.length;
   return html`<p class="tally muted"><strong class="num">${running + launching}</strong> running · <strong class="num">${queued + waiting}</strong> waiting ·
-    ${" "}<strong class="num">${alerts}</strong> ${alerts === 1 ? "question" : "questions"} for you</p>`;
+    ${" "}<strong class="num">${questions}</strong> ${questions === 1 ? "question" : "questions"} for you</p>`;
 }
 
 const Panel = ({ title, href, empty, children }) => html`<section class="panel" aria-label=${title}>
@@ -66,17 +70,19 @@ const Panel = ({ title, href, empty, children }) => html`<section class="panel" 
   ${children || html`<p class="muted">${empty}</p>`}
 </section>`;
 
-function NeedsYou() {
+function NeedsYou({ approvals }) {
   const open = pendingAlerts.value;
-  if (!open.length) return null;
+  if (!open.length && !approvals.length) return null;
   return html`<section class="panel alerts" aria-label="Needs you">
     <header class="section-head"><h2><a href="#/alerts">Needs you</a></h2></header>
+    ${approvals.map((approval) => html`<div class="stack" key=${approval.id}><${Approval} approval=${approval} /><p class="small"><a href=${chatAddress(approval.session_id)}>The conversation that asks</a></p></div>`)}
     ${open.slice(0, 3).map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
     ${open.length > 3 && html`<p><a href="#/alerts">${open.length - 3} more</a></p>`}
   </section>`;
 }
 
 function Machine({ cluster: found }) {
+  useEffect(() => noteGpus(found?.cluster.gpus ?? []), [found]);
   if (!found) return null;
   const { cluster } = found;
   const words = { cpu_only: "no GPU", local_gpu: `${cluster.gpu_count} ${cluster.gpu_count === 1 ? "GPU" : "GPUs"}`, slurm: `Slurm, ${cluster.node_count} nodes` };

@@ -1,41 +1,48 @@
 // How this server is set up, where news goes, what the state folder takes, and what this browser does.
 
 import { post } from "../api.js";
-import { useFetched } from "../fetched.js";
+import { useFetched, wakesOn } from "../fetched.js";
 import { bytes, text } from "../format.js";
 import { noticesAre, setNotices } from "../notices.js";
 import { ask } from "../parts/confirm.js";
 import { Icon } from "../parts/icon.js";
 import { Problem } from "../parts/message.js";
+import { Channels } from "../parts/settings_channels.js";
+import { SettingsForm } from "../parts/settings_form.js";
+import { ModelSettings } from "../parts/settings_models.js";
 import { Tabs } from "../parts/tabs.js";
-import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
 import { isPerson, scope } from "../session.js";
+import { GROUPS } from "../settings_words.js";
 import { html, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 export default function SettingsPage() {
   useTitle("Settings");
+  const { data, problem, refresh } = useFetched("settings", {}, { wakes: wakesOn("settings.") });
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  if (!data) return waiting;
   const tabs = [
-    { name: "server", label: "Server", show: () => html`<${Server} />` },
-    { name: "notifications", label: "Notifications", show: () => html`<${Notifications} />` },
+    { name: "models", label: "Models", show: () => html`<${ModelSettings} settings=${data} refresh=${refresh} />` },
+    { name: "limits", label: "Limits", show: () => html`<${SettingsForm} words=${GROUPS.limits} settings=${data} refresh=${refresh} label="Limits" />` },
+    { name: "notifications", label: "Notifications", show: () => html`<${Channels} />` },
     { name: "storage", label: "Storage", show: () => html`<${Storage} />` },
+    { name: "server", label: "All settings", show: () => html`<${Server} data=${data} />` },
     { name: "browser", label: "This browser", show: () => html`<${ThisBrowser} />` },
   ];
-  return html`<div class="page run-page"><h1>Settings</h1><${Tabs} tabs=${tabs} label="Kinds of settings" /></div>`;
+  const later = data.filter(({ value, following }) => value !== following).map(({ name }) => name);
+  return html`<div class="page run-page"><h1>Settings</h1>
+    ${later.length > 0 && html`<p class="hint-line"><${Icon} name="rotate-cw" size="14" /> <strong>${later.join(", ")}</strong> will hold after <code>labwright down</code> and <code>labwright up -d</code>; runs go on meanwhile.</p>`}
+    <${Tabs} tabs=${tabs} label="Kinds of settings" /></div>`;
 }
 
 const waiting = html`<div class="loading" aria-busy="true"></div>`;
 
-function Server() {
+function Server({ data }) {
   const who = useFetched("whoami");
-  const { data, problem, refresh } = useFetched("settings");
-  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
-  if (!data) return waiting;
   return html`<section class="stack" aria-label="Server">
     ${who.data && html`<p class="muted">Labwright ${who.data.version} for <code>${who.data.project}</code>. You are signed in as ${who.data.scope}.</p>`}
-    <p class="hint-line">Settings are read when the server starts: a variable <code>LABWRIGHT_NAME</code>, else <code>labwright.toml</code> in the project's folder. Change them there, then
-      ${" "}<code>labwright down</code> and <code>labwright up -d</code>; runs go on meanwhile.</p>
+    <p class="hint-line">A variable <code>LABWRIGHT_NAME</code> of the server's environment, else <code>labwright.toml</code> in the project's folder, else the default.</p>
     <div class="wide" tabindex="0" role="region" aria-label="All settings"><table class="grid-table">
       <thead><tr><th scope="col">Name</th><th scope="col">Value</th><th scope="col">Default</th><th scope="col">Bounds</th></tr></thead>
       <tbody>${data.map((one) => html`<tr key=${one.name} class=${one.value === one.default ? "" : "differs"}><th scope="row"><code>${one.name}</code></th><td>${shown(one.value)}</td><td class="muted">${shown(one.default)}</td>
@@ -43,33 +50,6 @@ function Server() {
 }
 
 const shown = (value) => (value === "" ? html`<span class="muted">empty</span>` : text(value));
-
-function Notifications() {
-  const [busy, setBusy] = useState(false);
-  const { data, problem, refresh } = useFetched("notifications", { limit: 30 }, { wakes: (event) => event.type.startsWith("alert.") });
-  const test = async () => {
-    setBusy(true);
-    try {
-      await post("notifications/test");
-      say("Sent to every channel.");
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
-  };
-  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
-  if (!data) return waiting;
-  return html`<section class="stack" aria-label="Notifications">
-    ${!data.channels.length && html`<p class="hint-line">No channel is set up. Name one in <code>labwright.toml</code>; its address is a secret and is never shown again:</p>
-      <pre class="teach">[[notify]]\nkind = "slack"\nurl_env = "SLACK_WEBHOOK"</pre>`}
-    ${data.channels.length > 0 && html`<div class="wide" tabindex="0" role="region" aria-label="Channels"><table class="grid-table"><thead><tr>${["Channel", "Kind", "Goes to", "From severity", "Waiting", ""].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${data.channels.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}</th><td>${one.kind}</td><td>${one.target}</td><td>${one.min_severity}</td><td class="num">${one.waiting}</td><td>${one.problem}</td></tr>`)}</tbody></table></div>
-      ${isPerson() && html`<div><button disabled=${busy} onClick=${test}>Send a test</button></div>`}
-      <h2>Sent last</h2>
-      <div class="wide" tabindex="0" role="region" aria-label="Deliveries"><table class="grid-table"><tbody>${data.deliveries.map((one) => html`<tr key=${one.id}><td>${one.channel}</td><td>${one.title}</td><td>${one.status.replaceAll("_", " ")}</td><td>${one.error}</td><td class="muted"><${Ago} time=${one.created_at} /></td></tr>`)}</tbody></table></div>`}
-  </section>`;
-}
 
 function Storage() {
   const [freed, setFreed] = useState(null);

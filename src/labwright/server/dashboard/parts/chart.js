@@ -3,6 +3,7 @@
 import { getBlob, runPath } from "../api.js";
 import { saveBlob, saveCanvas } from "../downloads.js";
 import { duration, number } from "../format.js";
+import { askAddress } from "../router.js";
 import { columnsOf } from "../series.js";
 import { html, useMemo, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
@@ -30,6 +31,7 @@ export function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) 
           <button class="menu-item" onClick=${() => saveCanvas(plot.current.root.querySelector("canvas"), `${runId} ${name}.png`)}>Picture (PNG)</button>
           <button class="menu-item" onClick=${saveTable}>All points (CSV)</button>
         </${Menu}>
+        <a class="chart-ask" href=${askAddress(runId, name)} aria-label="Ask about ${name}" title="Ask about this chart"><${Icon} name="message-square" size="12" /></a>
       </span>
     </figcaption>
     <${Plot} key=${isEmpty} columns=${data.columns} lines=${lines} axis=${look.by} logX=${look.logX} logY=${look.log} zoom=${zoom} height=${isBig ? TALL : undefined}

@@ -1,6 +1,7 @@
 // All curves of a run, by group, live.
 
 import { get, isAborted, runPath } from "../api.js";
+import { route } from "../router.js";
 import { grouped } from "../series.js";
 import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
@@ -13,20 +14,23 @@ const REFRESH_MS = 1000;
 const AT_ONCE = 30;
 const MAX_POINTS = 1000;
 export function Charts({ run }) {
-  const [limit, setLimit] = useState(AT_ONCE);
+  const asked = route.value.query.get("metric") ?? ""; // one that somebody came for
+  const [more, setLimit] = useState(AT_ONCE);
   const [series, setSeries] = useState(null);
   const [filter, setFilter] = useState("");
   const all = Object.keys(run.summary).sort();
   const own = all.filter((key) => !isSystem(key));
   const system = all.filter(isSystem);
   const found = own.filter((key) => key.toLowerCase().includes(filter.toLowerCase()));
+  const limit = Math.max(more, found.indexOf(asked) + 1);
   const keys = found.slice(0, limit);
-  const { by, system: showsSystem } = look.value;
+  const { by } = look.value;
+  const showsSystem = look.value.system || isSystem(asked);
   useSeries(run.id, showsSystem ? [...keys, ...system] : keys, by, setSeries);
   const zoom = useMemo(() => signal(null), [run.id, by]);
 
   const grid = (members) => html`<div class="chart-grid">${members.map(
-    (key) => html`<${Card} key=${key} name=${key} series=${series?.get(key)} zoom=${zoom} color=${colorAt(all.indexOf(key))} runId=${run.id} />`,
+    (key) => html`<${Card} key="${key} ${key === asked}" name=${key} isAsked=${key === asked} series=${series?.get(key)} zoom=${zoom} color=${colorAt(all.indexOf(key))} runId=${run.id} />`,
   )}</div>`;
   return html`<section class="charts" aria-label="Charts">
     <header class="section-head">
@@ -76,8 +80,11 @@ function useSeries(runId, keys, by, setSeries) {
   }, [runId, wanted, by, again]);
 }
 
-function Card({ runId, name, series, color, zoom }) {
-  const [isBig, setBig] = useState(false);
+function Card({ runId, name, series, color, zoom, isAsked }) {
+  const [isBig, setBig] = useState(isAsked);
+  useEffect(() => {
+    if (isAsked && series) document.querySelector(".chart-big").scrollIntoView({ block: "center" });
+  }, [Boolean(series)]);
   // Until the answer for the other axis is there, the old curve would be drawn on the wrong one.
   if (!series || series.by !== look.value.by) return html`<figure class="chart chart-empty" aria-busy="true"></figure>`;
   return html`<${Chart} runId=${runId} name=${name} series=${series} look=${look.value} color=${color} zoom=${zoom} isBig=${isBig} onBig=${() => setBig(!isBig)} />`;

@@ -1,6 +1,6 @@
 // A panel over the page. Escape closes it; the focus goes back to where it was.
 
-import { html, useEffect, useRef } from "../ui.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
 
 export function Dialog({ title, onClose, wide = false, children }) {
   const ref = useRef(null);
@@ -14,4 +14,17 @@ export function Dialog({ title, onClose, wide = false, children }) {
     onClose();
   };
   return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}><h2>${title}</h2>${children}</dialog>`;
+}
+
+export function TextDialog({ title, label, text, verb, short = false, onSave, onClose }) {
+  const [draft, setDraft] = useState(text);
+  const onInput = (event) => setDraft(event.currentTarget.value);
+  const submit = (event) => {
+    event.preventDefault();
+    if (draft.trim()) onSave(draft);
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose} wide=${!short}><form onSubmit=${submit} class="stack">
+    ${short ? html`<input type="text" aria-label=${label} value=${draft} maxlength="200" autofocus onInput=${onInput} />`
+      : html`<textarea rows="8" aria-label=${label} value=${draft} autofocus spellcheck=${false} onInput=${onInput}></textarea>`}
+    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary">${verb}</button></div></form></${Dialog}>`;
 }

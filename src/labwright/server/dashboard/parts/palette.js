@@ -1,13 +1,12 @@
 // Find a run, a sweep, a plan or a place by a few letters, from anywhere: ⌘K or Ctrl-K.
 
-import { get, isAborted } from "../api.js";
 import { PLACES } from "../places.js";
-import { go, planAddress, runAddress, sweepAddress } from "../router.js";
+import { go } from "../router.js";
+import { useThings } from "../things.js";
 import { html, signal, useEffect, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
 
 const open = signal(false);
-const PAUSE_MS = 120;
 const AT_MOST = 8;
 
 export const openPalette = () => (open.value = true);
@@ -64,33 +63,8 @@ function Dialog() {
 }
 
 function useFound(words) {
-  const [things, setThings] = useState([]);
-  useEffect(() => {
-    if (!words.trim()) return setThings([]);
-    const abort = new AbortController();
-    const timer = setTimeout(() => search(words.trim(), abort.signal).then(setThings, (error) => !isAborted(error) && setThings([])), PAUSE_MS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [words]);
+  const things = useThings(words.trim() || null, AT_MOST);
   const low = words.trim().toLowerCase();
   const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({ ...place, kind: `g ${place.key}` }));
   return low ? [...places, ...things] : places;
-}
-
-async function search(words, abort) {
-  const has = (text) => text.toLowerCase().includes(words.toLowerCase());
-  const [runs, sweeps, plans] = await Promise.all([
-    get("runs", { q: words, archived: "all", limit: AT_MOST }, abort),
-    get("sweeps", { limit: 200 }, abort),
-    get("plans", { limit: 200 }, abort),
-  ]);
-  return [
-    ...runs.map((run) => ({ href: runAddress(run.id), label: run.name, icon: "list", kind: `run · ${run.status}` })),
-    ...sweeps.filter(({ id, name }) => has(name) || has(id)).slice(0, AT_MOST)
-      .map((sweep) => ({ href: sweepAddress(sweep.id), label: sweep.name, icon: "layers", kind: `sweep · ${sweep.status}` })),
-    ...plans.filter(({ id, title }) => has(title) || has(id)).slice(0, AT_MOST)
-      .map((plan) => ({ href: planAddress(plan.id), label: plan.title, icon: "workflow", kind: `plan · ${plan.status}` })),
-  ];
 }

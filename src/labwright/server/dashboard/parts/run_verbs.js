@@ -1,11 +1,11 @@
 // What can be done with a run now. What cannot be undone is asked about first.
 
-import { go, runAddress } from "../router.js";
+import { askAddress, go, runAddress } from "../router.js";
 import { isPerson, mayWrite } from "../session.js";
 import { actOnRun, changeRun, deleteRun, isTerminal } from "../store.js";
 import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
-import { Dialog } from "./dialog.js";
+import { TextDialog } from "./dialog.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
 import { say, sayError } from "./toast.js";
@@ -46,6 +46,7 @@ export function RunVerbs({ run }) {
     ${ended && !run.archived && html`<button disabled=${busy} onClick=${archive}><${Icon} name="archive" size="14" />Archive</button>`}
     ${run.archived && html`<button disabled=${busy} onClick=${unarchive}><${Icon} name="archive" size="14" />Unarchive</button>`}
     <${Menu} label="More" icon="ellipsis">${(close) => html`
+      <a class="menu-item button" href=${askAddress(run.id)}><${Icon} name="message-square" size="14" />Ask about this run</a>
       <button class="menu-item" onClick=${() => (close(), setEditing("command"))}><${Icon} name="rotate-cw" size="14" />Rerun with another command…</button>
       <button class="menu-item" onClick=${() => (close(), setEditing("name"))}><${Icon} name="pencil" size="14" />Rename…</button>
       ${ended && isPerson() && html`<button class="menu-item danger" onClick=${() => (close(), drop())}><${Icon} name="trash" size="14" />Delete run…</button>`}`}</${Menu}>
@@ -53,17 +54,4 @@ export function RunVerbs({ run }) {
       onSave=${(command) => (setEditing(""), rerun({ command }))} />`}
     ${editing === "name" && html`<${TextDialog} title="Rename the run" label="Name" text=${run.name} verb="Rename" short onClose=${() => setEditing("")} onSave=${rename} />`}
   </div>`;
-}
-
-function TextDialog({ title, label, text, verb, short = false, onSave, onClose }) {
-  const [draft, setDraft] = useState(text);
-  const onInput = (event) => setDraft(event.currentTarget.value);
-  const submit = (event) => {
-    event.preventDefault();
-    if (draft.trim()) onSave(draft);
-  };
-  return html`<${Dialog} title=${title} onClose=${onClose} wide=${!short}><form onSubmit=${submit} class="stack">
-    ${short ? html`<input type="text" aria-label=${label} value=${draft} maxlength="200" autofocus onInput=${onInput} />`
-      : html`<textarea rows="8" aria-label=${label} value=${draft} autofocus spellcheck=${false} onInput=${onInput}></textarea>`}
-    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary">${verb}</button></div></form></${Dialog}>`;
 }

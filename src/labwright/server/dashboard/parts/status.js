@@ -15,11 +15,12 @@ const ICONS = {
   lost: "circle-question-mark",
 };
 
-// Of sweeps and plans, whose words are others.
+// Of sweeps, plans and loops, whose words are others.
 const WORDS = {
   draft: ["circle-dashed", "ready"],
   running: ["circle-play", "running"],
   executing: ["circle-play", "running"],
+  waiting: ["hourglass", "running"],
   paused: ["circle-pause", "waiting"],
   completed: ["circle-check", "finished"],
   approved: ["check", "finished"],

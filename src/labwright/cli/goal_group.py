@@ -1,4 +1,4 @@
-"""`labwright plan "a goal"` beside `labwright plan show PLAN`: what is no command is the goal of a new plan."""
+"""`labwright plan "a goal"` beside `labwright plan show PLAN`: what is no command is the goal of something new."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ NEW = "new"
 _OWN = ("--help",)
 
 
-class PlanGroup(TyperGroup):
+class GoalGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *_OWN):
-            self._refuse_a_slip(args[0])
+            self._refuse_a_slip(ctx.command_path, args[0])
             args = [NEW, *args]
         return list(super().parse_args(ctx, args))
 
-    def _refuse_a_slip(self, first: str) -> None:
+    def _refuse_a_slip(self, path: str, first: str) -> None:
         """A single word is more likely a command that was mistyped than a goal."""
         if first.startswith("-") or not first.strip() or len(first.split()) > 1:
             return
         meant = get_close_matches(first, self.commands, n=1)
-        ask = f"Did you mean: labwright plan {meant[0]}" if meant else "A goal is a sentence, in quotes"
-        raise Invalid(
-            f"There is no command {first!r}, and one word is no goal.", hint=f"{ask}. See: labwright plan --help"
-        )
+        ask = f"Did you mean: {path} {meant[0]}" if meant else "A goal is a sentence, in quotes"
+        raise Invalid(f"There is no command {first!r}, and one word is no goal.", hint=f"{ask}. See: {path} --help")

@@ -1,0 +1,161 @@
+"""From the words of a goal to what a loop does: which script, which metric, what is searched, when it is met."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labwright.agent.wild.criterion import criterion_of, read_criterion
+from labwright.agent.wild.experiment import Experiment
+from labwright.agent.wild.space import space_of
+from labwright.agent.wild.wanted import NewWild
+from labwright.domain.errors import Invalid
+from labwright.domain.space import parse_space
+from labwright.planning.goals import GoalReading, Question, read_goal
+from labwright.planning.goals.reading import ONLY_ONE
+from labwright.planning.scan import ProjectScan
+from labwright.planning.scan.metric_direction import MAXIMIZE
+
+_SEEDS = 3  # fewer tell little of the noise
+_FOR_A_SEARCH = ("vary", "values")  # planning asks about these; a search goes on with ranges of its own
+_FIELDS = ("script", "metric")  # what can be said beside the goal
+_MOST_UNREAD = 10
+_IMPROVING = re.compile(r"\b(improv\w*|better|best|tun(e|ing)|optimi[sz]\w*|maximi[sz]e|minimi[sz]e|search)\b", re.I)
+_NO_AIM = "Nothing in that says what is to be reached or improved."
+_EXAMPLE = "Name a metric, what to reach and what to vary: reach val_acc 0.9 by tuning lr."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    script: str
+    metric: dict[str, Any]
+    criterion: dict[str, Any]
+    parameters: dict[str, Any]
+    fixed: dict[str, Any]
+    seeds: tuple[int, ...]
+    budget: dict[str, Any]
+    gpus: int | None
+    parallel: int | None
+    notes: tuple[str, ...]
+
+
+def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
+    """Raises Invalid with the first question that only a person can answer."""
+    aim = read_criterion(wanted.goal)
+    reading = read_goal(_with_script(aim.rest if aim else wanted.goal, wanted.script), scan)
+    if aim is None and not _aims(reading, wanted):
+        raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
+    _ask(reading, wanted)
+    if aim is not None and not wanted.metric and reading.goal is not None and reading.goal.assumed == ONLY_ONE:
+        raise Invalid(
+            f"“{aim.words}” names no metric that {reading.script} seems to report; it reports {reading.goal.metric}.",
+            hint="Name that, or send the right one as `metric`.",
+            field=("goal",),
+        )
+    entry = scan.entry_point(reading.script or "")
+    assert entry is not None  # else it was asked for
+    _check_finite(reading.fixed)
+    metric = _metric(wanted, reading, aim.way if aim else "")
+    parameters = wanted.parameters or space_of(reading, entry)
+    parse_space(parameters)
+    experiment = Experiment.in_scan(scan, entry.path, reading.fixed, frozenset(parameters))
+    if fault := _unknown(experiment, parameters):
+        raise Invalid(fault, hint="Name flags of the script.", field=("parameters",))
+    return Understood(
+        script=entry.path,
+        metric=metric,
+        criterion=criterion_of(aim, metric),
+        parameters=parameters,
+        fixed=reading.fixed,
+        seeds=wanted.seeds or reading.seeds or tuple(range(_SEEDS)),
+        budget=_budget(reading),
+        gpus=wanted.gpus if wanted.gpus is not None else reading.budget.gpus,
+        parallel=wanted.parallel or reading.budget.parallel,
+        notes=_notes(reading, experiment),
+    )
+
+
+def _with_script(goal: str, script: str | None) -> str:
+    return f"{goal} ({script})" if script else goal
+
+
+def _aims(reading: GoalReading, wanted: NewWild) -> bool:
+    """Whether there is anything in it that an experiment could follow from."""
+    told = reading.goal is not None and not reading.goal.assumed
+    named = reading.variations or reading.fixed or _opened(reading) or wanted.metric or wanted.parameters
+    return bool(told or named or _IMPROVING.search(wanted.goal))
+
+
+def _ask(reading: GoalReading, wanted: NewWild) -> None:
+    answered = {*_FOR_A_SEARCH, *(("metric",) if wanted.metric else ())}
+    left = [question for question in reading.questions if question.about not in answered]
+    if reading.script is None or left:
+        raise _asked(left[0])
+
+
+def _asked(question: Question) -> Invalid:
+    known = f" For example: {', '.join(question.suggestions)}." if question.suggestions else ""
+    also = f", or send it as `{question.about}`" if question.about in _FIELDS else ""
+    words = f"The goal leaves a question open. {question.text}{known}"
+    return Invalid(words, hint=f"Say it in the goal{also}.", field=("goal",))
+
+
+def _metric(wanted: NewWild, reading: GoalReading, way: str) -> dict[str, Any]:
+    if wanted.metric:
+        return {"use": "last", **wanted.metric}
+    assert reading.goal is not None  # else it was asked for
+    goal = way or ("max" if reading.goal.direction == MAXIMIZE else "min")
+    return {"key": reading.goal.metric, "goal": goal, "use": "last"}
+
+
+def _unknown(experiment: Experiment, parameters: dict[str, Any]) -> str:
+    seed = experiment.seed_flag.name if experiment.seed_flag else ""
+    missing = [name for name in parameters if name not in experiment.changeable or name == seed]
+    known = ", ".join(experiment.changeable)
+    return f"{experiment.entry.path} has no flag {missing[0]} to search. It has: {known}." if missing else ""
+
+
+def _budget(reading: GoalReading) -> dict[str, Any]:
+    told = {"runs": reading.budget.runs, "wall_seconds": reading.budget.seconds}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _notes(reading: GoalReading, experiment: Experiment) -> tuple[str, ...]:
+    found = [*reading.warnings]
+    if reading.goal and reading.goal.assumed:
+        found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
+    if reading.unread:
+        found.append(f"Not understood by rules: {', '.join(reading.unread[:_MOST_UNREAD])}.")
+    if experiment.seed_flag is None:
+        found.append(f"{experiment.entry.path} has no seed flag: repetitions of the same command show the noise.")
+    return tuple(found)
+
+
+def _check_finite(values: dict[str, Any]) -> None:
+    """`lr 1e999` is read as a number, and is none that a script could take or a record could hold."""
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Invalid(f"{name} cannot be {value}.", hint="Use a finite number.", field=("goal",))
+
+
+def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What rules take from a person's words on the way: ranges to search from now on, and values to try next."""
+    reading = replace(read_goal(_with_script(text, script), scan), script=script)
+    entry = scan.entry_point(script)
+    if entry is None or not (reading.variations or reading.fixed or _opened(reading)):
+        raise Invalid(
+            "Rules found no flag and no value in that, so it would change nothing.",
+            hint="Name a flag with values, as in: try lr between 0.01 and 0.1; or: lr 0.05.",
+            field=("text",),
+        )
+    _check_finite(reading.fixed)
+    searched = space_of(reading, entry) if reading.variations or _opened(reading) else {}
+    if searched:
+        parse_space(searched)
+    return searched, reading.fixed
+
+
+def _opened(reading: GoalReading) -> bool:
+    return any(question.about == "values" and question.subject for question in reading.questions)

@@ -1,0 +1,170 @@
+"""A wild loop: experiments one after another towards a goal. Its statuses, their moves, and a record of each try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from labwright.domain.errors import IllegalMove
+
+
+class WildStatus(StrEnum):
+    RUNNING = "running"  # the next step is being made
+    WAITING = "waiting"  # for runs; an event wakes it, and no model is asked meanwhile
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+_ENDS = frozenset({WildStatus.COMPLETED, WildStatus.STOPPED, WildStatus.FAILED})
+MOVES: dict[WildStatus, frozenset[WildStatus]] = {
+    WildStatus.RUNNING: _ENDS | {WildStatus.WAITING, WildStatus.PAUSED},
+    WildStatus.WAITING: _ENDS | {WildStatus.RUNNING, WildStatus.PAUSED},
+    WildStatus.PAUSED: _ENDS | {WildStatus.RUNNING},
+    WildStatus.COMPLETED: frozenset(),
+    WildStatus.STOPPED: frozenset(),
+    WildStatus.FAILED: frozenset(),
+}
+ENDED = _ENDS
+AT_WORK = frozenset({WildStatus.RUNNING, WildStatus.WAITING})
+
+
+class Verdict(StrEnum):
+    BASELINE = "baseline"  # what everything else is compared with
+    KEEP = "keep"  # better than the best before it by more than noise
+    DROP = "drop"
+    STOP = "stop"  # its numbers do not count, or nothing is left to try
+
+
+class IterationStatus(StrEnum):
+    PLANNED = "planned"  # recorded; its runs may not be there yet
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """One idea, what was run for it, and what came of it. Ids of runs follow from it, so none is made twice."""
+
+    number: int
+    hypothesis: str
+    change: dict[str, Any]  # what is different from its parent
+    params: dict[str, Any]  # the whole configuration
+    parent: int | None = None  # the iteration that it builds upon
+    seeds: tuple[int, ...] = ()  # of its runs, in order
+    run_ids: tuple[str, ...] = ()
+    made: int = 0  # so many of them are known to be there: one that somebody deletes later is not made again
+    result: dict[str, Any] | None = None  # mean, std, n, text
+    decision: dict[str, Any] | None = None  # verdict, reason
+    status: IterationStatus = IterationStatus.PLANNED
+    started_at: str
+    ended_at: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is not IterationStatus.DONE
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return Verdict(self.decision["verdict"]) if self.decision else None
+
+    @property
+    def was_refused(self) -> bool:
+        """Nothing was run for it."""
+        return not self.is_open and not self.run_ids
+
+    def evolve(self, **facts: Any) -> Iteration:
+        return replace(self, **facts)
+
+    def decided(self, verdict: Verdict, reason: str, at: str, result: dict[str, Any] | None = None) -> Iteration:
+        decision = {"verdict": verdict, "reason": reason}
+        return replace(self, status=IterationStatus.DONE, decision=decision, result=result, ended_at=at)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Iteration:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        for name in ("seeds", "run_ids"):
+            known[name] = tuple(known.get(name, ()))
+        return cls(**{**known, "status": IterationStatus(known["status"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wild:
+    id: str
+    goal: str
+    created_at: str
+    created_by: str
+    session_id: str | None = None
+    status: WildStatus = WildStatus.RUNNING
+    status_reason: str = ""
+    sweep_id: str
+    script: str
+    metric: dict[str, Any]  # key, goal
+    criterion: dict[str, Any]  # text, threshold, percent
+    parameters: dict[str, Any]  # the space that rules search, in the form of a sweep's
+    fixed: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()  # of a configuration that counts
+    gpus: int | None = None
+    parallel: int | None = None
+    search: str = "rules"  # or the name of the model that proposes
+    budget: dict[str, Any] = field(default_factory=dict)
+    first_budget: dict[str, Any] = field(default_factory=dict)  # as it was before anybody raised it
+    used: dict[str, Any] = field(default_factory=dict)  # as counted last
+    best: dict[str, Any] | None = None
+    baseline: dict[str, Any] | None = None
+    iterations: tuple[Iteration, ...] = ()
+    steering: tuple[dict[str, Any], ...] = ()  # text, at, taken_in
+    protected: tuple[dict[str, Any], ...] = ()  # path, sha256, reason
+    notes: tuple[str, ...] = ()  # what was assumed or left out
+    asked: str | None = None  # the alert that a pause waits for
+    report: str | None = None
+    ended_at: str | None = None
+    running_since: str | None = None
+    active_seconds: float = 0.0  # how long it was at work before `running_since`
+
+    def move(self, to: WildStatus, **facts: Any) -> Wild:
+        """The only way to change a status."""
+        if to not in MOVES[self.status]:
+            hint = "Start another one." if self.status in ENDED else "Resume or stop it."
+            raise IllegalMove(f"Wild loop {self.id} is {self.status} and cannot become {to}.", hint=hint)
+        return replace(self, status=to, **{"status_reason": "", **facts})
+
+    def evolve(self, **facts: Any) -> Wild:
+        """Change facts, never the status."""
+        if "status" in facts:
+            raise IllegalMove("A status changes only by a move.")
+        return replace(self, **facts)
+
+    @property
+    def is_ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def open_iterations(self) -> tuple[Iteration, ...]:
+        return tuple(iteration for iteration in self.iterations if iteration.is_open)
+
+    def with_iteration(self, changed: Iteration) -> Wild:
+        """Appended, or in the place of the one by its number."""
+        others = {iteration.number: iteration for iteration in self.iterations}
+        return replace(self, iterations=tuple({**others, changed.number: changed}.values()))
+
+    def iteration(self, number: int) -> Iteration:
+        return next(iteration for iteration in self.iterations if iteration.number == number)
+
+    def to_dict(self) -> dict[str, Any]:
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**data, "iterations": [iteration.to_dict() for iteration in self.iterations]}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Wild:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        for name in ("seeds", "steering", "protected", "notes"):
+            known[name] = tuple(known.get(name, ()))
+        known["status"] = WildStatus(known["status"])
+        known["iterations"] = tuple(Iteration.from_dict(one) for one in known.get("iterations", ()))
+        return cls(**known)

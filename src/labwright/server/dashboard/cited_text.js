@@ -1,0 +1,54 @@
+// What an answer says, ready to be drawn as Markdown: where a number is marked, signs that no text has stand around it, and
+// `decorated` turns them, citations and ids into elements while the words are drawn.
+
+import { sourceOf } from "./evidence.js";
+import { planAddress, runAddress, sweepAddress, wildAddress } from "./router.js";
+import { html } from "./ui.js";
+
+const [OPENS, CLOSES, NUMBERS] = ["\uE000", "\uE001", 0xe100];
+const PRIVATE = /[\uE000-\uF8FF]/g;
+const PART = /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}\b)/;
+const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress, wild: wildAddress };
+
+// Positions of marks count characters, as the server does, not the halves of them that JavaScript counts.
+export function withMarks(text, marks) {
+  const characters = [...text.replace(PRIVATE, "\uFFFD")];
+  marks.forEach(({ start, end }, index) => {
+    if (start >= end || end > characters.length) return;
+    characters[start] = OPENS + String.fromCharCode(NUMBERS + index) + characters[start];
+    characters[end - 1] += CLOSES;
+  });
+  return characters.join("");
+}
+
+export const plain = (text) => text.replace(/\uE000[\uE100-\uF8FF]|\uE001/g, "");
+
+// A piece of words between two signs of Markdown.
+export function decorated(text, { marks = [], evidence }) {
+  let mark = null;
+  return text.split(PART).map((part) => {
+    if (part[0] === OPENS) mark = marks[part.charCodeAt(1) - NUMBERS];
+    else if (part === CLOSES) mark = null;
+    else if (part) return drawn(part, mark, evidence);
+    return null;
+  });
+}
+
+function drawn(part, mark, evidence) {
+  const inner = /^\[E\d/.test(part) ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`) : linked(part);
+  if (!mark) return inner;
+  const why = `${mark.fault.replaceAll("_", " ")}: ${mark.detail}`;
+  return html`<mark class="unsupported" title=${why}>${inner}<span class="hidden"> (${why})</span></mark>`;
+}
+
+function linked(part) {
+  const [, kind] = /^(run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}$/.exec(part) ?? [];
+  return kind ? html`<a href=${ADDRESS[kind](part)}>${part}</a>` : part;
+}
+
+// Where a number comes from: opens what was looked at.
+export function Chip({ name, evidence }) {
+  if (!evidence) return html`<span class="chip-evidence chip-unknown" title="No tool gave this in the conversation">${name}</span>`;
+  const { words, href } = sourceOf(evidence);
+  return href ? html`<a class="chip-evidence" href=${href} title=${words}>${name}</a>` : html`<span class="chip-evidence" title=${words}>${name}</span>`;
+}

@@ -1,0 +1,155 @@
+// Conversations: a list, and the one that is open. Without one, what is typed begins a new one.
+
+import { newKey, patch, post, remove, send } from "../api.js";
+import { stateOf } from "../conversation.js";
+import { sessionPath, useConversation } from "../conversations.js";
+import { useFetched, wakesOn } from "../fetched.js";
+import { number } from "../format.js";
+import { Composer } from "../parts/chat_composer.js";
+import { SessionList } from "../parts/chat_sessions.js";
+import { Turn } from "../parts/chat_turn.js";
+import { ask } from "../parts/confirm.js";
+import { TextDialog } from "../parts/dialog.js";
+import { Icon } from "../parts/icon.js";
+import { Menu } from "../parts/menu.js";
+import { Message, Problem } from "../parts/message.js";
+import { say, sayError } from "../parts/toast.js";
+import { chatAddress, go, route } from "../router.js";
+import { isPerson } from "../session.js";
+import { html, useLayoutEffect, useRef, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const SESSIONS = 200;
+const NEAR_END = 60;
+const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
+const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
+const drafts = new Map(); // what was typed and not sent, while one looks elsewhere
+
+export default function ChatPage({ id = "" }) {
+  const sessions = useFetched("sessions", { limit: SESSIONS }, { wakes: wakesOn("session.") });
+  if (sessions.problem && !sessions.data) return html`<${Problem} error=${sessions.problem} retry=${sessions.refresh} />`;
+  return html`<div class="page chat-page ${id ? "chat-open" : ""}">
+    <aside class="chat-list" aria-label="Conversations"><header class="page-head"><h2>Conversations</h2><a class="button" href="#/chat"><${Icon} name="plus" size="14" />New</a></header>
+      ${sessions.data && (sessions.data.length ? html`<${SessionList} sessions=${sessions.data} current=${id} />` : html`<p class="muted chat-none">None so far.</p>`)}</aside>
+    ${id ? html`<${Open} id=${id} />` : html`<${New} />`}
+  </div>`;
+}
+
+function useDraft(id, first = "") {
+  const [draft, setDraft] = useState(first || drafts.get(id) || "");
+  const keep = (text) => {
+    if (text) drafts.set(id, text);
+    else drafts.delete(id);
+    setDraft(text);
+  };
+  return [draft, keep];
+}
+
+function New() {
+  useTitle("Chat");
+  const { query } = route.value;
+  const about = query.get("about");
+  const [draft, setDraft] = useDraft("", about ? `@${about} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "");
+  const [mode, setMode] = useState("agent");
+  const [busy, setBusy] = useState(false);
+  const key = useRef(newKey());
+  const changed = (set) => (value) => (set(value), (key.current = newKey())); // something else is not said under an old key
+  const begin = async (text = draft) => {
+    setBusy(true);
+    try {
+      const session = await post("sessions", { mode }, key.current);
+      await send("chat", { session_id: session.id, message: text }, `${key.current}-said`);
+      setDraft("");
+      go(chatAddress(session.id));
+    } catch (error) {
+      sayError(error);
+      setBusy(false);
+    }
+  };
+  return html`<div class="chat-main"><header class="page-head"><h1>Chat</h1></header>
+    <div class="chat-scroll"><${Message} icon="message-square" title="What do you want to know, or have done?">
+      <p class="muted">It looks, launches, compares and waits through the same verbs as you. Without a language model it is a set of rules and understands plain requests:</p>
+      ${isPerson() && html`<div class="chips chat-try">${TRY.map((words) => html`<button class="chip" key=${words} disabled=${busy} onClick=${() => begin(words)}>${words}</button>`)}</div>`}</${Message}></div>
+    <${Composer} draft=${draft} setDraft=${changed(setDraft)} mode=${mode} setMode=${changed(setMode)} modes=${MODES} state=${busy ? "working" : "idle"} onSend=${() => begin()} /></div>`;
+}
+
+function Open({ id }) {
+  const { conversation, problem } = useConversation(id);
+  const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id });
+  const [draft, setDraft] = useDraft(id);
+  const [sending, setSending] = useState(null); // what was said and is not in the log yet
+  const key = useRef(newKey());
+  useTitle(session?.title ?? "Chat");
+  if (!conversation && (problem ?? gone)) return html`<div class="chat-main"><h1 class="hidden">Chat</h1><${Problem} error=${problem ?? gone} /></div>`;
+  if (!conversation || !session) return html`<div class="chat-main"><div class="loading" aria-busy="true"></div></div>`;
+
+  const state = stateOf(conversation);
+  const isTaken = sending && conversation.turns.length > sending.after;
+  const speak = async () => {
+    setSending({ text: draft, after: conversation.turns.length });
+    try {
+      await send("chat", { session_id: id, message: draft }, key.current);
+      key.current = newKey();
+      setDraft("");
+    } catch (error) {
+      setSending(null);
+      sayError(error); // the words stay; sent again under the same key they are said once
+    }
+  };
+  const type = (text) => {
+    setDraft(text);
+    setSending(null);
+    key.current = newKey();
+  };
+  const act = (work) => work().then(refresh, sayError);
+  const setMode = (mode) => act(() => patch(sessionPath(id), { mode }));
+  const stop = () => act(() => post(sessionPath(id, "/stop")));
+  return html`<div class="chat-main">
+    <${Head} session=${session} state=${state} refresh=${refresh} />
+    <${Turns} turns=${conversation.turns} evidence=${conversation.evidence} pending=${sending && !isTaken ? sending.text : ""} />
+    <${Composer} draft=${draft} setDraft=${type} mode=${session.mode} setMode=${setMode} modes=${MODES}
+      state=${sending && !isTaken ? "working" : state} onSend=${speak} onStop=${state !== "idle" || session.waits.length ? stop : null} />
+  </div>`;
+}
+
+function Head({ session, state, refresh }) {
+  const [renaming, setRenaming] = useState(false);
+  const rename = (title) => patch(sessionPath(session.id), { title }).then(() => (setRenaming(false), refresh()), sayError);
+  const drop = async () => {
+    const text = "All that was said in it goes. Runs and sweeps that it started stay.";
+    if (!(await ask({ title: `Delete “${session.title}”?`, text, verb: "Delete conversation" }))) return;
+    remove(sessionPath(session.id)).then(() => (say("Deleted."), go("#/chat")), sayError);
+  };
+  return html`<header class="page-head chat-head"><a class="back chat-back" href="#/chat"><${Icon} name="arrow-left" size="14" /><span class="hidden">Conversations</span></a>
+    <h1 title=${session.title}>${session.title}</h1><${Spent} spent=${session.spent} />
+    ${isPerson() && html`<${Menu} label=${html`<span class="hidden">More</span>`} icon="ellipsis">${(close) => html`
+      <button class="menu-item" onClick=${() => (close(), setRenaming(true))}><${Icon} name="pencil" size="14" />Rename…</button>
+      <button class="menu-item danger" disabled=${state === "working"} onClick=${() => (close(), drop())}><${Icon} name="trash" size="14" />Delete conversation…</button>`}</${Menu}>`}
+    ${renaming && html`<${TextDialog} title="Rename the conversation" label="Title" text=${session.title} verb="Rename" short onClose=${() => setRenaming(false)} onSave=${rename} />`}
+  </header>`;
+}
+
+function Spent({ spent }) {
+  if (!spent.calls) return html`<span class="muted small chat-cost" title="Rules answer, and nothing leaves this machine">no model used</span>`;
+  const tokens = spent.tokens_in + spent.tokens_out;
+  const money = spent.calls > spent.unpriced_calls ? `$${spent.cost_usd.toFixed(spent.cost_usd < 1 ? 3 : 2)}` : "";
+  const title = `${spent.calls} calls, ${spent.tokens_in} tokens in, ${spent.tokens_out} out${spent.unpriced_calls ? `; the price of ${spent.unpriced_calls} calls is not known` : ""}`;
+  return html`<span class="muted small num chat-cost" title=${title}>${[money, `${tokens < 10_000 ? tokens : `${number(tokens / 1000)}k`} tokens`].filter(Boolean).join(" · ")}</span>`;
+}
+
+// Follows the end while one is there, and stays put for whoever reads further up.
+function Turns({ turns, evidence, pending }) {
+  const box = useRef(null);
+  const follows = useRef(true);
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(() => follows.current && (box.current.scrollTop = box.current.scrollHeight));
+    watcher.observe(box.current);
+    watcher.observe(box.current.firstChild);
+    return () => watcher.disconnect();
+  }, []);
+  const onScroll = () => (follows.current = box.current.scrollHeight - box.current.scrollTop - box.current.clientHeight < NEAR_END);
+  return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation"><div class="turns">
+    ${turns.map((turn) => html`<${Turn} key=${turn.number} turn=${turn} evidence=${evidence} />`)}
+    ${pending && html`<section class="turn"><div class="said said-pending"><p class="said-text">${pending}</p></div></section>`}
+  </div></div>`;
+}

@@ -1,0 +1,52 @@
+// One skill: as a model gets it, as it is written, and to change.
+
+import { put, remove } from "../api.js";
+import { useFetched } from "../fetched.js";
+import { useKeys } from "../keyboard.js";
+import { Code } from "../parts/code.js";
+import { ask } from "../parts/confirm.js";
+import { Icon } from "../parts/icon.js";
+import { Problem } from "../parts/message.js";
+import { SkillEditor } from "../parts/skill_editor.js";
+import { Rendered } from "../parts/skill_preview.js";
+import { Tabs } from "../parts/tabs.js";
+import { say, sayError } from "../parts/toast.js";
+import { go } from "../router.js";
+import { isPerson, mayWrite } from "../session.js";
+import { html, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+import { Source } from "./skills.js";
+
+export default function SkillPage({ id }) {
+  const path = `prompt-skills/${encodeURIComponent(id)}`;
+  const { data: skill, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.skill_id === id });
+  const [isEditing, setEditing] = useState(false);
+  useKeys({ Escape: () => go("#/skills") });
+  useTitle(skill?.title ?? "Skill");
+  if (problem && !skill) return html`<${Problem} error=${problem} />`;
+  if (!skill) return html`<div class="loading" aria-busy="true"></div>`;
+  const save = async (text) => {
+    await put(path, { text });
+    say(skill.source === "built-in" ? "Saved. The project's own goes before the built-in one." : "Saved.");
+    setEditing(false);
+    refresh();
+  };
+  const undo = () => put(path, { text: skill.text }).then(() => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)), sayError);
+  const drop = async () => {
+    const text = skill.overrides ? "The built-in one is used again." : "Models are no longer given it.";
+    if (!(await ask({ title: `Delete “${skill.title}”?`, text, verb: "Delete skill" }))) return;
+    remove(path).then(() => (say("Deleted.", { action: { label: "Undo", run: undo } }), skill.overrides ? refresh() : go("#/skills")), sayError);
+  };
+  const tabs = [
+    mayWrite() && { name: "preview", label: "As a model gets it", show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />` },
+    { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} language="markdown" label="SKILL.md" />` },
+  ].filter(Boolean);
+  return html`<div class="page run-page"><header class="run-head">
+      <a class="back" href="#/skills"><${Icon} name="arrow-left" size="14" />Skills</a>
+      <div class="run-title"><h1>${skill.title}</h1><${Source} skill=${skill} />
+        ${isPerson() && !isEditing && html`<div class="verbs"><button onClick=${() => setEditing(true)}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
+          ${skill.source === "project" && html`<button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button>`}</div>`}</div>
+      <p class="muted">${skill.description}</p></header>
+    ${isEditing ? html`<${SkillEditor} id=${id} text=${skill.text} before=${skill.text} onSave=${save} onCancel=${() => setEditing(false)} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
+  </div>`;
+}

@@ -1,0 +1,49 @@
+// What models are told: the skills that come with Labwright, and the project's own.
+
+import { post } from "../api.js";
+import { useFetched, wakesOn } from "../fetched.js";
+import { useListKeys } from "../keyboard.js";
+import { Icon } from "../parts/icon.js";
+import { Problem } from "../parts/message.js";
+import { SkillEditor } from "../parts/skill_editor.js";
+import { say } from "../parts/toast.js";
+import { go, skillAddress } from "../router.js";
+import { isPerson } from "../session.js";
+import { html, useRef, useState } from "../ui.js";
+import { useTitle } from "../window_title.js";
+
+const TEMPLATE = `---
+name: my-skill
+description: What it does, and when to use it.
+metadata:
+  variables: experiment_context
+---
+# My skill
+
+{{experiment_context}}
+`;
+
+export default function SkillsPage() {
+  useTitle("Skills");
+  const { data, problem, refresh } = useFetched("prompt-skills", {}, { wakes: wakesOn("skill.") });
+  const [isNew, setNew] = useState(false);
+  const box = useRef(null);
+  useListKeys(box);
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
+  const save = async (text) => {
+    const made = await post("prompt-skills", { text });
+    say("Saved.");
+    go(skillAddress(made.id));
+  };
+  return html`<div class="page list-page"><header class="page-head"><h1>Skills</h1>
+      ${isPerson() && !isNew && html`<button onClick=${() => setNew(true)}><${Icon} name="plus" size="14" />New skill</button>`}</header>
+    ${isNew && html`<div class="page-body"><${SkillEditor} id="draft" text=${TEMPLATE} before="" onSave=${save} onCancel=${() => setNew(false)} /></div>`}
+    ${!data && html`<div class="loading" aria-busy="true"></div>`}
+    ${data && !isNew && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>
+      <ul class="lines" ref=${box}>${data.map((skill) => html`<li class="run-line" key=${skill.id}>
+        <${Source} skill=${skill} /><a href=${skillAddress(skill.id)} title=${skill.title}>${skill.title}</a>
+        <span class="run-line-why skill-about ${skill.fault ? "hint-bad" : "muted"}" title=${skill.fault || skill.description}>${skill.fault || skill.description}</span></li>`)}</ul>`}
+  </div>`;
+}
+
+export const Source = ({ skill }) => html`<span class="tag skill-source">${skill.source === "built-in" ? "built-in" : skill.overrides ? "overrides" : "project"}</span>`;

@@ -1,0 +1,44 @@
+// A skill as a model would get it now: the server fills in its variables, so this is what there is and nothing made up.
+
+import { post } from "../api.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
+import { Icon } from "./icon.js";
+import { Markdown } from "./markdown.js";
+
+const PAUSE_MS = 300;
+
+// A problem is what is wrong with the text; saving would be refused with the same words.
+export function useRendered(id, text, variables) {
+  const [found, setFound] = useState({ text: null, problem: null });
+  const last = useRef(0);
+  const wanted = JSON.stringify(variables);
+  useEffect(() => {
+    const number = ++last.current;
+    const timer = setTimeout(async () => {
+      const body = { text, variables, preview: true, shell: "local" }; // on this machine a text carries no token
+      const answer = await post(`prompt-skills/${encodeURIComponent(id)}/render`, body).then(
+        ({ text: rendered }) => ({ text: rendered, problem: null }),
+        (problem) => ({ text: null, problem }),
+      );
+      if (number === last.current) setFound((before) => ({ ...answer, text: answer.text ?? before.text }));
+    }, PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [id, text, wanted]);
+  return found;
+}
+
+export function Rendered({ id, text, variables = [] }) {
+  const [given, setGiven] = useState({});
+  const filled = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  const { text: rendered, problem } = useRendered(id, text, filled);
+  return html`<section class="stack" aria-label="As a model gets it">
+    ${variables.length > 0 && html`<details class="evidence"><summary>Variables: ${variables.join(", ")}</summary><p class="muted">Left empty, they are filled in with the project as it is now.</p>
+      ${variables.map((name) => html`<label class="field" key=${name}>${name}<input type="text" placeholder="as it is now" value=${given[name] ?? ""} onInput=${(event) => setGiven({ ...given, [name]: event.currentTarget.value })} /></label>`)}</details>`}
+    <${Shown} text=${rendered} problem=${problem} /></section>`;
+}
+
+export function Shown({ text, problem }) {
+  return html`${problem && html`<p class="hint-line hint-bad" role="alert"><${Icon} name="octagon-alert" size="14" /> ${problem.message} <span class="muted">${problem.hint}</span></p>`}
+    ${text === null && !problem && html`<div class="loading" aria-busy="true"></div>`}
+    ${text !== null && html`<article class="card document"><${Markdown} text=${text} /></article>`}`;
+}

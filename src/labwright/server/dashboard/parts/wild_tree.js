@@ -1,0 +1,40 @@
+// The iterations as a tree: each under the one it builds upon, with its idea, what came of it and what was decided.
+
+import { number, text } from "../format.js";
+import { compareAddress, runAddress } from "../router.js";
+import { html } from "../ui.js";
+import { Icon } from "./icon.js";
+import { Ago } from "./time.js";
+
+const DEEPEST = 8; // further in, the words would have no room
+const VERDICTS = { baseline: ["target", "running", "baseline"], keep: ["circle-check", "finished", "kept"], drop: ["circle-slash", "stopped", "dropped"], stop: ["octagon-alert", "failed", "stopped"] };
+const STATES = { planned: ["circle-dashed", "stopped", "planned"], running: ["loader", "running", "running"] };
+
+// Depth first, so that what builds upon an iteration stands below it.
+export function inTreeOrder(iterations) {
+  const childrenOf = (parent) => iterations.filter((one) => one.parent === parent);
+  const known = new Set(iterations.map(({ number: one }) => one));
+  const walk = (one, depth) => [{ ...one, depth }, ...childrenOf(one.number).flatMap((child) => walk(child, depth + 1))];
+  return iterations.filter(({ parent }) => parent === null || !known.has(parent)).flatMap((root) => walk(root, 0));
+}
+
+export function WildTree({ wild }) {
+  if (!wild.iterations.length) return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
+  return html`<ol class="tree" aria-label="Iterations">${inTreeOrder(wild.iterations).map(
+    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} />`)}</ol>`;
+}
+
+function Iteration({ one, metric, isBest }) {
+  const [icon, kind, word] = VERDICTS[one.decision?.verdict] ?? STATES[one.status] ?? STATES.planned;
+  const { result, decision } = one;
+  return html`<li class="tree-node ${isBest ? "tree-best" : ""}" style=${{ marginLeft: `${Math.min(one.depth, DEEPEST) * 20}px` }}>
+    <div class="tree-head"><span class="muted num">${one.number}</span><span class="status status-${kind}"><${Icon} name=${icon} size="14" />${word}</span>
+      ${isBest && html`<span class="status status-finished"><${Icon} name="trophy" size="14" />best</span>`}
+      ${result?.mean !== null && result?.mean !== undefined && html`<span class="num tree-value" title=${result.text}><span class="muted">${metric.key}</span> <strong title=${result.mean}>${number(result.mean)}</strong>${result.n > 1 && html`<span class="muted"> ± ${number(result.std)}, n = ${result.n}</span>`}</span>`}
+      <span class="muted small tree-when"><${Ago} time=${one.ended_at ?? one.started_at} /></span></div>
+    <p>${one.hypothesis}</p>
+    <p class="tree-change">${Object.entries(one.change).map(([name, value]) => html`<code key=${name}>${name}=${text(value)}</code> `)}${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}</p>
+    ${decision && html`<p class="muted">${decision.reason}</p>`}
+    ${one.run_ids.length > 0 && html`<p class="small">${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}</p>`}
+  </li>`;
+}

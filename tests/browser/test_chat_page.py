@@ -1,0 +1,219 @@
+"""Conversations in the browser, with rules and with a model at the wire of a provider."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
+from tests.browser.conftest import FAILED_REQUEST, Visitor
+from tests.browser.sample import Sample
+from tests.browser.test_accessibility import serious_faults
+from tests.browser.test_connection import free_port
+from tests.support.live_server import LiveServer
+from tests.support.model_server import Asked, ModelServer, Turn, model_server
+from tests.support.waiting import wait_until
+
+HOSTILE = (
+    "<img src=x onerror=alert()> [x](javascript:alert()) <script>alert()</script> \ue000\ue101 [y](https://a.b/0.5)"
+)
+
+
+def said(page: Page, text: str) -> None:
+    field = page.get_by_role("textbox", name="Message")
+    field.fill(text)
+    field.press("Enter")
+
+
+def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/chat")
+    said(page, f"metrics of @{sample.failed}")
+    answer = page.locator(".answer").last
+    expect(answer).to_contain_text("train/loss")
+    expect(page.get_by_text("no model used")).to_be_visible()
+    expect(page.locator(".said .mention")).to_have_attribute("href", f"#/runs/{sample.failed}")
+    call = page.locator(".fold").first
+    expect(call).not_to_have_attribute("open", "")
+    call.locator("summary").click()
+    expect(call.get_by_role("region", name="What show_metrics answered")).to_contain_text("train/loss")
+    answer.get_by_role("link", name=re.compile("^E[0-9]+$")).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("resnet18 breaks")
+    expect(page.locator(".chart-big")).to_be_in_viewport()
+
+
+def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")
+    page.get_by_label("Ask about train/loss").click()
+    field = page.get_by_role("textbox", name="Message")
+    expect(field).to_have_value(f"@{sample.failed} `train/loss` ")
+    field.fill("show ")
+    field.press_sequentially("@breaks")
+    option = page.get_by_role("option", name="resnet18 breaks")
+    expect(option).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value(f"show @{sample.failed} ")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text(sample.failed)
+    page.get_by_role("button", name="Attach").click()
+    expect(page.get_by_role("option", name="the newest run")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("option")).to_have_count(0)
+
+
+def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true", "name": "not-yours"})
+    page = visitor.sign_in("#/chat")
+    said(page, "stop not-yours")
+    asked = page.get_by_role("group", name="Approval")
+    expect(asked).to_contain_text("stop_run")
+    expect(page.get_by_role("link", name=re.compile("stop not-yours.*asks you"))).to_be_visible()
+    assert lab.run(run["id"])["status"] == "ready"
+    asked.get_by_label("Reason").fill("not needed")
+    asked.get_by_role("button", name="Approve").click()
+    expect(page.locator(".answer").last).to_contain_text(run["id"])
+    expect(asked).to_contain_text("approved by person")
+    wait_until(lambda: lab.run(run["id"])["status"] == "stopped", "the run to be stopped")
+
+
+def test_a_conversation_is_renamed_switched_to_planning_and_deleted(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/chat")
+    page.get_by_role("button", name="gpus").click()
+    expect(page.locator(".answer")).to_be_visible()
+    more = page.locator(".chat-head").get_by_role("button", name="More")
+    more.click()
+    page.get_by_role("button", name="Rename…").click()
+    page.get_by_label("Title").fill("the machine")
+    page.get_by_role("button", name="Rename", exact=True).click()
+    expect(page.get_by_role("heading", name="the machine", level=1)).to_be_visible()
+    page.get_by_role("button", name="plan", exact=True).click()
+    expect(page.get_by_role("button", name="plan", exact=True)).to_have_attribute("aria-pressed", "true")
+    (session,) = [one for one in lab.get("/sessions") if one["title"] == "the machine"]
+    assert session["mode"] == "plan"
+    more.click()
+    page.get_by_role("button", name="Delete conversation…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete conversation").click()
+    expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
+    expect(page.get_by_role("link", name="the machine")).to_have_count(0)
+
+
+def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    run = lab.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow-one")
+    page = visitor.sign_in("#/chat")
+    said(page, "tell me when slow-one is done")
+    expect(page.locator(".notice-line")).to_contain_text(f"It waits for {run['id']}")
+    expect(page.get_by_role("button", name="Stop waiting")).to_be_visible()
+    gate.touch()
+    expect(page.locator(".answer").last).to_contain_text(f"{run['id']} finished")
+
+
+def test_a_viewer_reads_along_and_cannot_speak(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    page = visitor.page
+    page.goto(f"{lab.url}/#token={mint(lab.token, Scope.VIEWER, 'guest', 600.0)}")
+    page.get_by_role("navigation").wait_for()
+    visitor.open(f"#/chat/{sample.conversation}")
+    expect(page.get_by_role("log")).to_contain_text("Only a person can answer this.")
+    expect(page.get_by_text("Only a person speaks here.")).to_be_visible()
+    for address, heading in (("#/memory", "Memory"), ("#/wild", "Wild"), ("#/settings", "Settings")):
+        visitor.open(address)
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+        expect(page.locator("main").get_by_role("button", name=re.compile("Save|Remember|Start|Delete"))).to_have_count(
+            0
+        )
+
+
+# With a model
+
+
+def script(asked: Asked) -> Turn:
+    told = [message for message in asked.body["messages"] if message["role"] in ("tool", "user")]
+    last = told[-1]
+    words = str(last.get("content"))
+    if "story" in words:
+        return Turn(text=("Once upon", " a time"), hang_after=2)
+    if "hostile" in words:
+        return Turn(text=(HOSTILE,))
+    if last["role"] == "user":
+        return Turn(
+            thinking="Look first.", text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),)
+        )
+    return Turn(text=("The **loss** is 0.25 [E1], ", "not 0.75. 🎲 Nor 0.9."), thinking="Easy.")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[ModelServer]:
+    with model_server("openai", script) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def talker(provider: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("talk") / "project"
+    project.mkdir()
+    wire = {"LABWRIGHT_MODEL": "openai:x", "OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "sk-fake"}
+    server = LiveServer(project, LABWRIGHT_PORT=free_port(), **wire).start()
+    run = server.post("/runs", {"command": "true", "name": "base", "auto_start": True})
+    server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.25}]})
+    server.wait_for_end(run["id"])
+    server.call("POST", "/chat", {"message": "hello"})  # what talks to providers is large and loaded now
+    yield server
+    server.stop()
+
+
+def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
+    talker: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = make_visitor(talker)
+    page = visitor.sign_in("#/chat")
+    said(page, "How good is @base?")
+    answer = page.locator(".answer").last
+    expect(answer).to_contain_text("The loss is 0.25 E1, not 0.75")
+    expect(answer.locator("strong")).to_have_text("loss")
+    marked = answer.locator("mark")
+    expect(marked).to_have_count(2)
+    expect(marked.first).to_contain_text("0.75")
+    expect(marked.last).to_contain_text("0.9")
+    expect(marked.first).to_have_attribute("title", re.compile("mismatch: E1 shows"))
+    page.get_by_text("Thought").first.click()
+    expect(page.get_by_text("Look first.")).to_be_visible()
+    expect(page.locator(".chat-cost")).to_contain_text("240 tokens")
+    assert serious_faults(page) == []
+    visitor.picture("chat-answer")
+    said(page, "hostile")
+    expect(page.locator(".answer").last).to_contain_text("<script>alert()</script>")
+    assert page.locator(".answer").last.locator("img, script, a:not([href='https://a.b/0.5'])").count() == 0
+
+
+def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    visitor = make_visitor(talker)
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in("#/chat")
+    said(page, "Tell me a story")
+    answer = page.locator(".answer")
+    expect(answer).to_have_text("Once upon")
+    page.evaluate("window.here = true")
+    talker.kill()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    talker.start()
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=15_000)
+    expect(page.get_by_text("cut off by a restart")).to_be_visible()
+    expect(answer).to_have_text("Once upon", timeout=20_000)  # asked for again, and shown once
+    expect(page.locator(".said")).to_have_count(1)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".notice-line").last).to_contain_text("Stopped by person")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert page.evaluate("window.here"), "the page was loaded anew"
+    session = page.url.rsplit("/", 1)[-1]
+    kinds = [piece["kind"] for piece in _pieces(talker, session)]
+    assert kinds.count("user") == 1
+
+
+def _pieces(server: LiveServer, session: str) -> Any:
+    return server.get(f"/sessions/{session}/pieces")

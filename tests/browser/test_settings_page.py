@@ -1,0 +1,90 @@
+"""Settings are changed in the browser: in effect at once, kept in the file, and secrets go in and never come out."""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import FAILED_REQUEST, Visitor
+from tests.browser.test_accessibility import serious_faults
+from tests.browser.test_connection import free_port
+from tests.support.live_server import LiveServer
+from tests.support.receiver import receiver
+from tests.support.waiting import wait_until
+
+KEY = "sk-not-to-be-seen-0123456789"
+FILE = "# ours\nkeep_days = 30  # a month\n\n[slurm]\npartition = 'gpu'\n"
+
+
+def test_a_model_limits_a_key_and_a_channel_are_set(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], tmp_path: Path
+) -> None:
+    server = make_server(LABWRIGHT_PORT=free_port(), XDG_CONFIG_HOME=str(tmp_path / "config"))
+    server.environment.pop("ANTHROPIC_API_KEY", None)
+    file = server.project / "labwright.toml"
+    file.write_text(FILE)
+    server.start()
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST)  # what is refused below
+    page = visitor.sign_in("#/settings")
+
+    page.get_by_label("model", exact=True).fill("anthropick:claude-sonnet-5-5")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("alert")).to_contain_text("Did you mean anthropic:claude-sonnet-5-5?")
+    assert file.read_text() == FILE
+    page.get_by_label("model", exact=True).fill("anthropic:claude-sonnet-5-5")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved, and in effect.")
+    row = page.get_by_label("Models in use").get_by_role("row").filter(has_text="default")
+    expect(row).to_contain_text("There is no key for anthropic")
+
+    page.get_by_label("Key of anthropic").fill(KEY)
+    page.get_by_label("Key of anthropic").press("Enter")
+    expect(row).to_contain_text("from /")
+    kept = tmp_path / "config" / "labwright" / "keys" / "anthropic"
+    assert kept.read_text().strip() == KEY
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert serious_faults(page) == []
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove key").click()
+    expect(row).to_contain_text("There is no key for anthropic")
+    assert not kept.exists()
+
+    page.get_by_role("tab", name="Limits").click()
+    page.get_by_label("keep_days").fill("-3")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("alert")).to_contain_text("keep_days must be a whole number from 0")
+    page.get_by_label("keep_days").fill("45")
+    page.get_by_label("grace_seconds").fill("3")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("status")).to_contain_text("grace_seconds holds after the next start")
+    assert file.read_text().startswith("# ours\nkeep_days = 45  # a month\n")
+    assert tomllib.loads(file.read_text())["slurm"] == {"partition": "gpu"}
+    assert serious_faults(page) == []
+
+    page.get_by_role("tab", name="Notifications").click()
+    with receiver() as hook:
+        added = page.get_by_role("form", name="Add a channel")
+        added.get_by_label("Kind").select_option("webhook")
+        added.get_by_label("Address").fill(hook.url("secret-path"))
+        page.get_by_role("button", name="Add channel").click()
+        expect(page.get_by_label("Channels").get_by_role("row").filter(has_text="webhook")).to_be_visible()
+        page.get_by_role("button", name="Send a test").click()
+        expect(page.get_by_label("Deliveries")).to_contain_text("A test from Labwright")
+        wait_until(lambda: hook.got, "the test to arrive")
+    assert serious_faults(page) == []
+    page.get_by_role("button", name="Remove webhook").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove channel").click()
+    expect(page.get_by_text("No channel is set up")).to_be_visible()
+    assert "notify" not in tomllib.loads(file.read_text())
+
+    shown = [server.call("GET", path).body.decode() for path in ("/settings", "/models", "/events?limit=5000")]
+    everywhere = page.content() + "".join(shown) + (server.state / "logs" / "server.log").read_text()
+    assert KEY not in everywhere
+    assert "secret-path" not in everywhere + file.read_text()
+    server.restart()
+    assert {one["name"]: one["value"] for one in server.get("/settings")}["grace_seconds"] == 3

@@ -1,0 +1,122 @@
+"""A loop in the browser: started, steered, paused, read; and one that a conversation started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import FAILED_REQUEST, Visitor
+from tests.browser.test_accessibility import serious_faults
+from tests.browser.test_look import LOOKS, is_inside
+from tests.support.live_server import LiveServer
+
+HOSTILE = "lr 0.1 to 0.2 <img src=x onerror=alert()> <script>alert()</script>"
+SCRIPT = """
+import argparse
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.5)
+parser.add_argument("--seed", type=int, default=0)
+args = parser.parse_args()
+time.sleep(0.4)
+print(f"val_acc={0.6 - abs(args.lr - 0.1) + args.seed * 1e-4:.5f}", flush=True)
+"""
+GOAL = "reach val_acc 0.99 by tuning lr"
+
+
+@pytest.fixture(scope="module")
+def wild_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("wild") / "project"
+    project.mkdir()
+    (project / "train.py").write_text(SCRIPT)
+    (project / "eval.py").write_text("LIMIT = 1\n")
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="2").start()
+    yield server
+    for wild in server.get("/wild"):
+        server.call("POST", f"/wild/{wild['id']}/stop")
+    server.stop()
+
+
+def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    visitor = make_visitor(wild_lab)
+    visitor.allow(FAILED_REQUEST)  # a goal that is refused
+    page = visitor.sign_in("#/wild")
+    expect(page.get_by_role("heading", name="No loop so far")).to_be_visible()
+    page.get_by_label("Goal").fill("hello")
+    page.get_by_role("button", name="Start loop").click()
+    expect(page.get_by_role("alert")).not_to_be_empty()
+    page.get_by_label("Goal").fill(GOAL)
+    page.get_by_text("Budget and limits").click()
+    page.get_by_label("Runs at most").fill("40")
+    page.get_by_label("Files that must not change").fill("eval.py")
+    page.get_by_role("button", name="Start loop").click()
+    expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()
+    tree = page.get_by_role("list", name="Iterations")
+    expect(tree.get_by_role("listitem").first).to_contain_text("baseline", timeout=30_000)
+    page.get_by_label("What to look at next").fill(HOSTILE)
+    page.get_by_role("button", name="Steer").click()
+    expect(page.get_by_label("Steer", exact=True)).to_contain_text(HOSTILE)
+    expect(tree.get_by_role("listitem").nth(1)).to_contain_text("lr=", timeout=30_000)
+    expect(page.get_by_role("region", name="Budget")).to_contain_text("of 40")
+    status = page.locator(".run-head .status").first
+    page.get_by_role("button", name="Pause").click()
+    expect(status).to_have_text("paused")
+    page.get_by_role("button", name="Change budget…").click()
+    page.get_by_role("dialog").get_by_label("Runs at most").fill("41")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("region", name="Budget")).to_contain_text("of 41")
+    visitor.picture("wild-loop")
+    assert serious_faults(page) == []
+    page.get_by_role("button", name="Stop loop").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop loop").click()
+    expect(status).to_have_text("stopped")
+    page.get_by_role("tab", name="Report").click()
+    expect(page.get_by_role("article")).to_contain_text("val_acc")
+    assert page.get_by_role("article").locator("img, script").count() == 0
+    page.get_by_role("tab", name="Details").click()
+    expect(page.get_by_text("eval.py")).to_be_visible()
+    visitor.open("#/wild")
+    expect(page.get_by_role("link", name=GOAL)).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()
+
+
+def test_a_conversation_in_wild_mode_leads_to_its_loop(
+    wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    page = make_visitor(wild_lab).sign_in("#/chat")
+    page.get_by_role("button", name="wild", exact=True).click()
+    field = page.get_by_role("textbox", name="Message")
+    field.fill(GOAL)
+    field.press("Enter")
+    expect(page.locator(".notice-line", has_text="goes on by itself")).to_be_visible(timeout=20_000)
+    field.fill("stop")
+    field.press("Enter")
+    expect(page.locator(".answer").last).to_contain_text("is stopped", timeout=20_000)
+    page.locator(".answer").last.get_by_role("link", name=re.compile("^wild-")).first.click()
+    expect(page.locator(".run-head .status").first).to_have_text("stopped")
+
+
+@pytest.mark.parametrize("look", ["light", "phone-dark"])
+def test_the_pages_fit_and_have_no_serious_fault(
+    wild_lab: LiveServer, make_visitor: Callable[..., Visitor], look: str
+) -> None:
+    visitor = make_visitor(wild_lab, **LOOKS[look])
+    page = visitor.sign_in("#/wild")
+    wild = wild_lab.get("/wild")[-1]["id"]
+    addresses = {
+        "wild": "#/wild",
+        **{f"wild-{tab}": f"#/wild/{wild}?tab={tab}" for tab in ("tree", "report", "details")},
+    }
+    for name, address in addresses.items():
+        visitor.open(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator("[aria-busy=true]")).to_have_count(0)
+        is_inside(visitor, name)
+        assert serious_faults(page) == [], name
+        visitor.picture(f"{name}-{look}")

@@ -1,0 +1,144 @@
+"""What is read from the goal of a wild loop: when it is met, what is searched, and what has to be asked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.agent.wild.criterion import criterion_of, is_met, read_criterion
+from labwright.agent.wild.goal import steered, understand
+from labwright.agent.wild.wanted import NewWild
+from labwright.domain.errors import Invalid
+from labwright.domain.run import RunStatus
+from labwright.domain.sweep_results import Configuration
+from labwright.planning.scan import ProjectScan, scan_project
+from tests.support.wilding import write_project
+
+
+@pytest.fixture(scope="module")
+def scan(tmp_path_factory: pytest.TempPathFactory) -> ProjectScan:
+    return scan_project(write_project(tmp_path_factory.mktemp("goals") / "project"))
+
+
+@pytest.mark.parametrize(
+    ("goal", "threshold", "way"),
+    [
+        ("reach val_acc 0.9", 0.9, ""),
+        ("test_mse below 0.02", 0.02, "min"),
+        ("get val_acc above 0.9 by tuning lr", 0.9, "max"),
+        ("val_acc >= 0.85 with lr between 0.01 and 1", 0.85, "max"),
+        ("reach a validation accuracy of 90% please", 0.9, ""),
+        ("bring the val_loss down to 1.5e-3", 0.0015, ""),
+        ("reach 0.9 val_acc", 0.9, ""),
+        ("loss at most .5", 0.5, "min"),
+    ],
+)
+def test_the_number_that_a_goal_names_is_its_criterion(goal: str, threshold: float, way: str) -> None:
+    found = read_criterion(goal)
+    assert found is not None
+    assert (found.threshold, found.way) == (threshold, way)
+
+
+@pytest.mark.parametrize("goal", ["improve val_acc", "lr 0.1 and 0.2, highest val_acc", "tune lr between 0.1 and 1"])
+def test_values_of_flags_are_no_criterion(goal: str) -> None:
+    assert read_criterion(goal) is None
+
+
+HOSTILE = ("x" * 20_000, "reach " * 4000, "a b " * 5000, "x > 1" * 4000, f"reach a {'1' * 19_000}")
+
+
+@pytest.mark.parametrize("goal", HOSTILE, ids=["word", "reach", "words", "limits", "digits"])
+def test_a_hostile_goal_is_read_quickly(goal: str) -> None:
+    began = time.process_time()
+    read_criterion(goal)
+    assert time.process_time() - began < 1.0
+
+
+def configuration(*values: float) -> Configuration:
+    found = Configuration(label="1", trial=None)
+    for seed, value in enumerate(values):
+        found.add(f"run-{seed}", RunStatus.FINISHED, seed, None, value)
+    found.settle()
+    return found
+
+
+def test_one_lucky_run_meets_no_criterion() -> None:
+    wanted = criterion_of(read_criterion("reach val_acc 0.9"), {"key": "val_acc", "goal": "max"})
+    assert not is_met(wanted, "max", configuration(0.99), seeds=3)
+    assert is_met(wanted, "max", configuration(0.91, 0.9), seeds=3)
+    assert not is_met(wanted, "max", configuration(0.95, 0.8), seeds=3)
+    assert is_met(wanted, "max", configuration(0.99), seeds=1)
+
+
+def test_percent_fits_a_script_that_counts_to_a_hundred() -> None:
+    wanted = criterion_of(read_criterion("reach val_acc 90%"), {"key": "val_acc", "goal": "max"})
+    assert is_met(wanted, "max", configuration(91.0, 92.0), seeds=3)
+    assert not is_met(wanted, "max", configuration(50.0, 52.0), seeds=3)
+    assert is_met(wanted, "max", configuration(0.91, 0.92), seeds=3)
+
+
+@pytest.mark.parametrize(
+    ("goal", "parameters"),
+    [
+        ("reach val_acc 0.9 by tuning lr", {"lr": {"min": 0.01, "max": 1.0, "log": True}}),
+        ("lr 0.1, 0.2 or 0.4, highest val_acc", {"lr": [0.1, 0.2, 0.4]}),
+        (
+            "improve val_acc",
+            {"lr": {"min": 0.01, "max": 1.0, "log": True}, "width": {"min": 2, "max": 32, "log": True, "int": True}},
+        ),
+    ],
+)
+def test_what_is_searched_follows_from_the_goal(scan: ProjectScan, goal: str, parameters: dict[str, Any]) -> None:
+    found = understand(NewWild(goal=goal), scan)
+    assert found.parameters == parameters
+    assert found.metric == {"key": "val_acc", "goal": "max", "use": "last"}
+    assert found.seeds == (0, 1, 2)
+
+
+def test_a_range_in_the_goal_is_searched_between_its_ends(scan: ProjectScan) -> None:
+    found = understand(NewWild(goal="reach val_acc 0.9 with lr between 0.01 and 0.5, width 16, at most 20 runs"), scan)
+    assert found.parameters == {"lr": {"min": 0.01, "max": 0.5, "log": True, "int": False}}
+    assert found.fixed == {"width": 16}
+    assert found.budget == {"runs": 20}
+    assert found.criterion["threshold"] == 0.9
+
+
+def test_what_is_given_beside_the_goal_wins(scan: ProjectScan) -> None:
+    metric = {"key": "val_loss", "goal": "min"}
+    found = understand(NewWild(goal="make it better", metric=metric, parameters={"lr": [1, 2]}, seeds=(7,)), scan)
+    assert (found.metric["key"], found.parameters, found.seeds) == ("val_loss", {"lr": [1, 2]}, (7,))
+
+
+@pytest.mark.parametrize(
+    ("goal", "given", "words"),
+    [
+        ("hello there", {}, "Nothing in that says"),
+        ("reach val_acc 0.9 in other.py", {}, "other.py"),
+        ("reach bleu 0.3 by tuning lr", {}, "names no metric"),
+        ("reach val_acc 0.9", {"parameters": {"nope": [1, 2]}}, "no flag nope"),
+        ("reach val_acc 0.9", {"parameters": {"seed": [1, 2]}}, "no flag seed to search"),
+        ("reach val_acc 0.9 by tuning width, lr 1e400", {}, "cannot be inf"),
+    ],
+)
+def test_what_cannot_be_read_is_asked(scan: ProjectScan, goal: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(Invalid, match=words) as refused:
+        understand(NewWild(goal=goal, **given), scan)
+    assert refused.value.hint
+
+
+def test_a_project_without_a_script_is_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="No script that can be started"):
+        understand(NewWild(goal="reach val_acc 0.9 by tuning lr"), scan_project(tmp_path))
+
+
+def test_steering_takes_ranges_and_values(scan: ProjectScan) -> None:
+    searched, values = steered("try lr between 0.1 and 0.5", scan, "train.py")
+    assert searched["lr"]["min"] == 0.1 and values == {}
+    assert steered("lr 0.25", scan, "train.py") == ({}, {"lr": 0.25})
+    with pytest.raises(Invalid, match="found no flag"):
+        steered("be more careful", scan, "train.py")
+    with pytest.raises(Invalid, match="cannot be inf"):
+        steered("lr 1e400", scan, "train.py")
