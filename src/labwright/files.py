@@ -106,6 +106,17 @@ def all_lines(path: str, offset: int = 0) -> tuple[list[bytes], int]:
         offset = end
 
 
+def append_whole(fd: int, block: bytes) -> None:
+    """All of it or, on a full disk, nothing. A line that a kill had torn ends first, lest it swallow the next one."""
+    before = os.fstat(fd).st_size
+    torn = before and os.pread(fd, 1, before - 1) != b"\n"
+    try:
+        _write_all(fd, b"\n" + block if torn else block)
+    except OSError:
+        os.ftruncate(fd, before)
+        raise
+
+
 def _aside(path: str) -> str:
     """Each writer's own: two threads may write the same file at the same time."""
     return f"{path}.{os.getpid()}.{threading.get_ident()}.new"

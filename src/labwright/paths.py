@@ -96,6 +96,7 @@ class ProjectPaths:
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
+        self.shells = self.state / "shells"  # of conversations: which command each began last
         self.snapshots = self.state / "snapshots"
         self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
         self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run

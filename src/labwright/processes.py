@@ -108,6 +108,12 @@ def start_time(pid: int) -> int | None:
     return None if fields is None or fields[0] in ("Z", "X") else int(fields[19])
 
 
+def state_of(pid: int) -> str | None:
+    """The kernel's letter; none once it is gone."""
+    fields = _stat_fields(pid)
+    return None if fields is None else fields[0]
+
+
 def parent_of(pid: int) -> int | None:
     fields = _stat_fields(pid)
     return None if fields is None else int(fields[1])

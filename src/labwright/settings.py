@@ -53,6 +53,9 @@ class Settings:
     session_usd_limit: float = 10.0  # or so much money, where the prices are known; 0: no limit
     agent_max_rounds: int = 25  # answers of a model in one turn; then it stops and says so
     agent_result_chars: int = 12_000  # no answer of a tool is longer
+    shell_seconds: float = 300.0  # no command in an agent's shell takes longer
+    shell_cpu_seconds: int = 60  # nor more processor time, all its processes together
+    shell_memory_mb: int = 4096  # nor more memory
     agent_history_chars: int = 150_000  # longer conversations reach the model with their older turns summed up
 
 
@@ -83,6 +86,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "agent_max_rounds": (1, 1_000),
     "agent_result_chars": (1_000, 200_000),
     "agent_history_chars": (10_000, 10_000_000),
+    "shell_seconds": (1, 3_600),
+    "shell_cpu_seconds": (1, 3_600),
+    "shell_memory_mb": (64, 1_000_000),
 }
 TABLES = {
     "slurm": "[slurm]",

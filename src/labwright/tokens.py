@@ -13,7 +13,7 @@ from pathlib import Path
 
 from labwright.domain.actor import Actor, Scope
 
-_LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.VIEWER: "v"}
+_LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.PLANNER: "p", Scope.VIEWER: "v"}
 _SCOPE = {letter: scope for scope, letter in _LETTER.items()}
 
 

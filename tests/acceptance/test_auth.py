@@ -50,6 +50,13 @@ PERSON_ONLY = {
     ("DELETE", "/prompt-skills/{skill_id}"),
 }
 CHANGES_NOTHING = {("POST", "/plans/check")}  # the text to look at does not fit into an address
+OF_PLANNING = {
+    ("POST", "/cluster/detect"),
+    ("POST", "/plans"),
+    ("PATCH", "/plans/{plan_id}"),
+    ("POST", "/plans/{plan_id}/compile"),
+    ("POST", "/plans/{plan_id}/validate"),
+}
 OF_A_SOCKET = {"/runs/{run_id}/terminal"}  # looks at the scope itself: a socket is told why it is closed
 OF_A_RUN = {
     ("GET", "/runs/{run_id}"),
@@ -168,6 +175,16 @@ def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer
             continue
         status = call_as(lab, Scope.AGENT, method, path).status
         assert (status == 403) == ((method, path) in PERSON_ONLY), (method, path, status)
+
+
+def test_who_plans_reads_and_saves_plans_and_starts_nothing(lab: LiveServer) -> None:
+    for method, path in routes(lab):
+        if path.endswith("/stream"):
+            continue
+        status = call_as(lab, Scope.PLANNER, method, path).status
+        reads = method == "GET" and (method, path) not in PERSON_ONLY
+        allowed = reads or (method, path) in CHANGES_NOTHING | OF_PLANNING
+        assert (status != 403) == allowed, (method, path, status)
 
 
 def test_an_agent_that_detects_leaves_what_a_person_set_by_hand(lab: LiveServer) -> None:

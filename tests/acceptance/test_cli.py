@@ -241,10 +241,13 @@ def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -
 
 def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
     run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
-    alert = lab.post(f"/runs/{run}/alerts", {"message": "Loss is NaN", "choices": ["ignore", "stop"]})
-    assert "Loss is NaN" in labwright(lab, "alerts").stdout
+    alert = lab.post(
+        f"/runs/{run}/alerts", {"message": f"Loss is NaN.{' Really.' * 500} End.", "choices": ["ignore", "stop"]}
+    )
+    listed = labwright(lab, "alerts").stdout
+    assert "Loss is NaN" in listed and len(listed) < 1000
     shown = labwright(lab, "alerts", "show", alert["id"][:-2]).stdout
-    assert "Loss is NaN" in shown and run in shown and "ignore, stop" in shown
+    assert "Loss is NaN" in shown and "End." in shown and run in shown and "ignore, stop" in shown
     refused = labwright(lab, "alerts", "answer", alert["id"], "maybe")
     assert (refused.returncode, "ignore, stop" in refused.stderr) == (1, True)
     assert answer(lab, "alerts", "answer", alert["id"], "stop", "--json")["status"] == "resolved"

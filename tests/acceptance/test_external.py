@@ -78,6 +78,7 @@ def test_its_end_is_recorded_as_it_was(server: LiveServer, last_words: str, stat
 def test_one_that_is_stopped_on_request_raises_no_alarm(server: LiveServer) -> None:
     process = start(server, "time.sleep(60)")
     run = run_of(server)
+    wait_until(lambda: server.get(f"/runs/{run['id']}")["snapshot"], "its code to be kept")
     server.post(f"/runs/{run['id']}/stop")
     assert process.wait(timeout=20) == -signal.SIGTERM
     assert server.wait_for_end(run["id"])["status"] == "stopped"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -430,6 +431,7 @@ labwright.log({"loss": 0.6})
     assert (path, token) == ("/runs/external", "secret")
     assert (body["name"], body["params"], body["tags"]) == ("lr-0.1", {"lr": 0.1}, ["a", "group:g"])
     assert set(body) >= {"command", "workdir", "pid", "start_time", "boot_id", "host", "notes"}
+    assert body["answer_by"] < time.time() + 5  # after that it logs elsewhere, and a run would be nobody's
     assert [point["m"] for point in scripts.points(fake_server.run_dir)] == [{"loss": 0.5}]
     assert json.loads((fake_server.run_dir / "exit.json").read_text())["status"] == "finished"
     assert "after finish()" in err and not (scripts.workdir.parent / ".labwright-offline").exists()

@@ -11,7 +11,7 @@ from labwright.cli.main import COMMANDS, load
 from labwright.cli.runs import exit_code_of, reason_teller
 from labwright.cli.screen import fitted
 from labwright.cli.submit import caller_environment, gpuwrap_config
-from labwright.cli.words import ago, duration, one_line, parse_duration, parse_value, shorten, size, width
+from labwright.cli.words import ago, duration, number, one_line, parse_duration, parse_value, shorten, size, width
 from labwright.client.sse import frames
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid
@@ -31,6 +31,21 @@ def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
 )
 def test_sizes_have_one_digit_after_the_point(count: float, text: str) -> None:
     assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.000123456, "0.0001235"),
+        (3.0, "3"),
+        (59999.0, "59999"),
+        (1.5e9, "1.5e+09"),
+        (123456, "123456"),
+        (True, "True"),
+    ],
+)
+def test_numbers_have_four_digits_and_whole_ones_all_of_theirs(value: object, text: str) -> None:
+    assert number(value) == text
 
 
 def test_times_are_told_from_now() -> None:

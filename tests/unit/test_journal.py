@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from labwright.compute.journal import Journal
 from labwright.domain.run import Run, RunStatus
+from tests.support.full_disk import files_end_at
 from tests.unit.test_run_moves import a_run
 
 
@@ -76,15 +75,8 @@ def test_a_full_disk_leaves_no_half_line(journal: Journal, tmp_path: Path) -> No
     path = tmp_path / "journal.jsonl"
     journal.note([numbered(1)])
     size = path.stat().st_size
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):
-            journal.note([numbered(2)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    with files_end_at(size + 20), pytest.raises(OSError, match="too large"):
+        journal.note([numbered(2)])
     assert path.stat().st_size == size
     journal.note([numbered(3)])
     assert set(journal.read()[0]) == {numbered(1).id, numbered(3).id}

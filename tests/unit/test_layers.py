@@ -20,7 +20,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "processes": (set(), "what the kernel shows: needs nothing but the system"),
     "settings": ({"domain", "paths"}, "read once at the entry points"),
     "tokens": ({"domain"}, "a secret and what is signed with it"),
-    "sandbox": (set(), "holds back code that nobody vouched for: knows nothing of what that code is"),
+    "sandbox": ({"processes"}, "holds back code that nobody vouched for: knows nothing of what that code is"),
     "sdk": (set(), "runs in the user's own interpreter, where Labwright is not installed"),
     "workflow": (set(), "runs in the project's own interpreter, where Labwright is not installed"),
     "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
         "from a goal to a workspace that may run, which needs no server; its verbs and RunMode call those of runs",
     ),
     "agent": (
-        GROUND | {"workspace", "skills", "llm", "planning", "store", "compute", "services"},
+        GROUND | {"sandbox", "workspace", "skills", "llm", "planning", "store", "compute", "services"},
         "conversations and what happens in them: calls the same verbs as every other way in",
     ),
     "server": (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labwright.compute import metrics as ingest
-from labwright.compute.metrics import MetricIngest, write_http_points
+from labwright.compute.http_points import write_http_points
+from labwright.compute.metrics import MetricIngest
 from labwright.services import metrics, runs
 from labwright.services.export import export
+from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run
 
 
@@ -25,13 +28,17 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
         reader = MetricIngest(lab)
+        sampled = Path(lab.paths.run(run).metrics) / "system.jsonl"
+        sampled.parent.mkdir(parents=True)
+        sampled.write_text(f"{json.dumps(line(1, 'system/cpu_percent', 'system/memory_mb'))}\n")
         for lines in ([line(1, "a", "loss")], [line(2, "b", "new", "other", "a", "loss"), line(3, "new", "loss")]):
             write_http_points(lab, run, lines)
             reader.drain(run)
         found = metrics.read(lab, run, None, 100, "step", None)
         summary = runs.get(lab, run).summary
-    assert {series["key"]: series["steps"] for series in found["series"]} == {"a": [1, 2], "b": [2], "loss": [1, 2, 3]}
-    assert found["keys"] == ["a", "b", "loss"] == sorted(summary)
+    own = {series["key"]: series["steps"] for series in found["series"] if series["source"] == "http"}
+    assert own == {"a": [1, 2], "b": [2], "loss": [1, 2, 3]}
+    assert found["keys"] == ["a", "b", "loss", "system/cpu_percent", "system/memory_mb"] == sorted(summary)
     assert summary["loss"]["last"] == 3.0
     assert found["refused"] == {
         "count": 3,  # values: two of `new`, one of `other`
@@ -56,3 +63,30 @@ def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_n
         assert metrics.read(lab, run, None, 100, "step", None)["unknown"] == []
         exported = "".join(export(lab, run, "csv", ["a,b"], with_run=False)).splitlines()
         assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
+
+
+def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "full").id
+        file = Path(lab.paths.run(run).metrics) / "http.jsonl"
+        write_http_points(lab, run, [line(1, "loss")])
+        room_for_half = file.stat().st_size * 3 // 2
+        with files_end_at(room_for_half), pytest.raises(OSError, match="too large"):
+            write_http_points(lab, run, [line(2, "loss"), line(3, "loss")])
+        write_http_points(lab, run, [line(4, "loss")])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, None, 100, "step", None)
+    assert [series["steps"] for series in found["series"]] == [[1, 4]]
+    assert found["refused"] == {}
+
+
+def test_points_after_a_line_that_a_kill_tore_are_all_there(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "torn").id
+        write_http_points(lab, run, [line(1, "loss"), line(2, "loss")])
+        file = Path(lab.paths.run(run).metrics) / "http.jsonl"
+        file.write_bytes(file.read_bytes()[:-5])
+        write_http_points(lab, run, [line(3, "loss")])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, None, 100, "step", None)
+    assert [series["steps"] for series in found["series"]] == [[1, 3]]

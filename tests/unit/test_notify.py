@@ -86,6 +86,11 @@ def test_an_end_is_news_unless_somebody_brought_it_about(to: str, kind: str | No
     assert (message and message.kind) == kind
 
 
+def test_an_exit_code_is_told_once() -> None:
+    message = message_of(moved(RunStatus.FAILED), run(error="Exit code 1"), "p")
+    assert message is not None and message.text == "exit code 1"
+
+
 def test_an_imported_run_is_no_news() -> None:
     assert message_of(moved(RunStatus.FAILED), run(tags=("imported",)), "p") is None
 

@@ -198,6 +198,17 @@ def test_a_small_term_that_rises_is_no_illness(name: str, key: str, curve: Curve
         assert alarms(curve, seed, key) == [], f"seed {seed}"
 
 
+@pytest.mark.parametrize("key", ["train/value_loss", "losses/ValueLoss", "vf_loss", "actor_loss", "losses/qf1_loss"])
+def test_a_loss_that_grows_with_the_rewards_is_no_illness(key: str) -> None:
+    for seed in range(5):
+        assert alarms(noisy(lambda _c, s: 1 + 30 * min(1.0, s / 800), 0.4), seed, key) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("key", ["train/value_loss", "actor_loss"])
+def test_one_that_explodes_is_told_all_the_same(key: str) -> None:
+    assert len(alarms(after(1000, FALLING, lambda step: 1.05**step), 0, key)) == 1
+
+
 @pytest.mark.parametrize(("name", "key", "curve"), HEALTHY, ids=[name for name, _, _ in HEALTHY])
 def test_a_healthy_curve_raises_no_alarm(name: str, key: str, curve: Curve) -> None:
     for seed in range(5):

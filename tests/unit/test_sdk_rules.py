@@ -19,9 +19,10 @@ from labwright.sdk.held import as_dict
 from labwright.sdk.lines import Refused, number_text
 from labwright.sdk.media import Histogram, Image
 from labwright.sdk.metrics_file import MetricsFile
-from labwright.sdk.places import Place, rank
+from labwright.sdk.places import Place, offline, rank
 from labwright.sdk.png import encode_png
 from labwright.sdk.tracked import Run
+from tests.support.full_disk import files_end_at
 
 
 class Scalar:
@@ -309,3 +310,14 @@ def test_the_server_is_woken_a_few_times_a_second_and_never_waited_for(tmp_path:
     assert set(woken) == {"run_1 metrics"} and len(woken) < 20
     os.close(reader)
     file.close()
+
+
+def test_a_disk_without_room_for_a_folder_is_said_once_and_left_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with files_end_at(0):
+        assert offline(str(tmp_path), {"name": "n"}) is None
+    assert capsys.readouterr().err.count("cannot log into") == 1
+    assert list(tmp_path.iterdir()) == []

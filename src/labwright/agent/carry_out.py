@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,9 @@ class Done:
     evidence: int  # how many pieces the session has now
 
 
-def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece]) -> Done:
+def carry_out(
+    log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece], over: threading.Event
+) -> Done:
     """What goes wrong is an answer too. `NeedsApproval` and `Waits` are the turn's business."""
     session = log.session
     approval = _answered(own, call)
@@ -40,6 +43,7 @@ def carry_out(log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: in
         key=f"{log.session_id}.{_last_message(own).seq}.{place}",
         asked_at=_last_message(own).time,
         known=evidence_in(p.data for p in log.pieces() if p.kind is PieceKind.EVIDENCE),
+        over=over,
     )
     tool = tools.get(call.name)
     try:

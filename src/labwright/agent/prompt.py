@@ -1,6 +1,6 @@
 """What a model is told before the conversation: how it works here, the skill of the mode, and what is remembered.
 
-The skill is written for assistants with a shell; a conversation has tools instead, and is told so first.
+The skill is written for assistants that have a shell alone; a conversation has tools too, and is told so first.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _SKILLS = {Mode.AGENT: "agent-mode", Mode.PLAN: "plan-mode"}
 _HERE = """\
 You are Labwright's research assistant, in a conversation inside of Labwright itself. You act only through your tools.
 
-- **There is no shell.** Where the instructions below show a call with curl, use the tool that does the same
-  (`POST /runs` is start_run, `POST /sweeps` start_sweep, `/logs/digest` log_digest, `/metrics/compare` compare, and so
-  on). Where they show another command, use list_files, read_file or search_files, or leave it.
+- Where the instructions below show a call with curl, use the tool that does the same (`POST /runs` is start_run,
+  `POST /sweeps` start_sweep, `/logs/digest` log_digest, `/metrics/compare` compare, and so on): their numbers can be
+  cited. Other commands are for `shell`, where the server also answers to curl as shown. It has no GPUs, no scheduler
+  and little processor time: whatever trains or evaluates is a run, and is answered with the run to start.
 - Runs take their time: call wait_for instead of looking again, and you are woken when they have ended.
 - Every number in an answer comes from a tool and is followed by its evidence, as in: accuracy 0.931 [E3]. Means,
   differences, percentages and rankings come from `compare` or `sweep_results`, never from your head. The server checks
@@ -30,7 +31,12 @@ You are Labwright's research assistant, in a conversation inside of Labwright it
 
 _PLANNING = "You are planning: change nothing but save a plan, with save_plan. Ask three questions at most."
 _NO_CALLS = "(your tools take their place)"
-_GIVEN = {"server_url": "SERVER", "auth_token": "", "auth_header": "", "api_catalog": _NO_CALLS}
+_GIVEN = {
+    "server_url": "$LABWRIGHT_URL",
+    "auth_token": "",
+    "auth_header": '-H @"$LABWRIGHT_HEADER"',
+    "api_catalog": _NO_CALLS,
+}
 
 
 def system_prompt(lab: Lab, session: Session, goal: str) -> str:

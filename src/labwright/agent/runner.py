@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -120,8 +121,12 @@ class Turn:
     async def _carry_out(self, call: ToolCall, place: int, own: Sequence[Piece]) -> bool:
         if not any(piece.kind is PieceKind.CALL and piece.data["call_id"] == call.id for piece in own):
             self._log.write((PieceKind.CALL, {"call_id": call.id, "name": call.name, "arguments": call.arguments}))
+        over = threading.Event()
         try:
-            done = await asyncio.to_thread(carry_out, self._log, self._mode.tools, call, place, own)
+            done = await asyncio.to_thread(carry_out, self._log, self._mode.tools, call, place, own, over)
+        except asyncio.CancelledError:
+            over.set()  # the thread goes on until it looks
+            raise
         except NeedsApproval as asked:
             self._log.ask(str(asked), call_id=call.id, action=action_of(call))
             return False

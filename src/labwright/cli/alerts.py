@@ -8,7 +8,7 @@ import typer
 
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, one_line
+from labwright.cli.words import ago, clock_time, one_line, shorten
 from labwright.client.lab import LabClient
 from labwright.domain.alert import AlertStatus, Severity
 from labwright.domain.errors import Invalid, NotFound
@@ -18,6 +18,7 @@ Json = dict[str, Any]
 _STYLES = {Severity.INFO: "blue", Severity.WARNING: "amber", Severity.CRITICAL: "red"}
 
 _WIDE = 110
+_MESSAGE = 200  # also in a pipe: the whole of it is in `show`
 
 AlertRef = Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id or its beginning.")]
 
@@ -63,7 +64,11 @@ def _row(alert: Json, with_choices: bool) -> list[Cell]:
     answer = f"answered: {alert['answer']}" if alert["answer"] else " / ".join(alert["choices"])
     about = alert["run_id"] or alert["sweep_id"]
     raised = (ago(alert["created_at"]), "dim")
-    return [alert["id"], severity, about, raised, *([answer] if with_choices else []), alert["message"]]
+    return [alert["id"], severity, about, raised, *([answer] if with_choices else []), _message(alert)]
+
+
+def _message(alert: Json) -> str:
+    return shorten(one_line(alert["message"]), _MESSAGE)
 
 
 @alerts.command("show")
@@ -113,7 +118,10 @@ def answer(
     if as_json:
         screen.json(answered)
     else:
-        screen.say((answered["id"], "bold"), f"  answered: {answered['answer']}  ({one_line(answered['message'])})")
+        screen.say(
+            (answered["id"], "bold"),
+            f"  answered: {answered['answer']}  ({_message(answered)})",
+        )
 
 
 def _id_of(client: LabClient, reference: str) -> str:

@@ -17,7 +17,7 @@ import typer
 from labwright.cli.options import AsJson, LastRun, Project, connect
 from labwright.cli.plot import STYLES, Curve, count_words, draw, spark
 from labwright.cli.screen import Cell, Column, Screen, note
-from labwright.cli.show import refused_line, status_cell
+from labwright.cli.show import number_cell, refused_line, status_cell
 from labwright.cli.words import counted, number, one_line, shorten, width
 from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
@@ -147,15 +147,9 @@ def _table(screen: Screen, listed: list[Json]) -> None:
 
 
 def _row(series: Json, names: tuple[str, ...], trend: int) -> list[Cell]:
-    numbers = [_number_cell(series[name]) for name in names]
+    numbers = [number_cell(series[name]) for name in names]
     blocks: list[Cell] = [(spark(values_of(series["values"]), trend), "blue")] if trend >= len("trend") else []
     return [series["key"], *numbers, count_words(series["last_step"] or 0), (series["source"], "dim"), *blocks]
-
-
-def _number_cell(value: object) -> Cell:
-    if value is None:
-        return ("–", "dim")
-    return (str(value), "red") if isinstance(value, str) else number(value)
 
 
 def _plot(screen: Screen, series: Json, view: View, rows: int) -> None:

@@ -219,4 +219,11 @@ def _metrics(screen: Screen, summary: Json) -> None:
     names = ("last", "min", "max", "mean", "step")
     columns = [Column(title="metric", shrinks=True), *(Column(title=name, right=True) for name in names)]
     screen.heading("Metrics")
-    screen.table(columns, [[key, *(number(values.get(name, "")) for name in names)] for key, values in summary.items()])
+    rows = [[key, *(number_cell(values.get(name)) for name in names)] for key, values in summary.items()]
+    screen.table(columns, rows)
+
+
+def number_cell(value: object) -> Cell:
+    if value is None:
+        return ("–", "dim")
+    return (value, "red") if isinstance(value, str) else number(value)

@@ -60,9 +60,14 @@ def gigabytes(megabytes: float) -> str:
     return f"{megabytes / 1024:.1f} GB"
 
 
+_LONG, _VERY_LONG = 1e4, 1e7
+
+
 def number(value: object) -> str:
-    """Four digits that count."""
-    return f"{value:.4g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    """Four digits that count, but a whole part of up to seven is not cut; a whole number as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if _LONG <= abs(value) < _VERY_LONG else f"{value:.4g}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.domain.run import Run
-from labwright.files import complete_lines, write_whole
+from labwright.files import append_whole, complete_lines, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,10 @@ class Journal:
         self._append(f'{{"deleted":"{run_id}"}}\n')
 
     def _append(self, lines: str) -> None:
-        block = lines.encode()
         with self._lock:
             if self._fd is None:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-                _end_torn_line(self._fd)
-            _write_whole_or_nothing(self._fd, block)
+            append_whole(self._fd, lines.encode())
 
     def read(self) -> tuple[dict[str, Run], set[str]]:
         """The last word on each run, and the ids that were deleted."""
@@ -93,21 +91,3 @@ def _run_in(entry: dict[str, Any]) -> Run | None:
     except (ValueError, KeyError, TypeError) as error:
         log.warning("a line of the journal is no run: %s", error)
         return None
-
-
-def _end_torn_line(fd: int) -> None:
-    """A kill in the middle of a line must not swallow the next one."""
-    size = os.fstat(fd).st_size
-    if size and os.pread(fd, 1, size - 1) != b"\n":
-        os.write(fd, b"\n")
-
-
-def _write_whole_or_nothing(fd: int, block: bytes) -> None:
-    """On a full disk the file is left as it was."""
-    before = os.fstat(fd).st_size
-    try:
-        while block:
-            block = block[os.write(fd, block) :]
-    except OSError:
-        os.ftruncate(fd, before)
-        raise

@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
+_LARGE_BATCH_BYTES = 16 << 20  # of a run with so many series each batch touches most of them: the fewer, the better
+_MANY_SERIES = 10_000
+_SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
 _MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
@@ -144,7 +147,9 @@ class MetricIngest:
                 )
                 runs.notice(tx, run, "system", words)
                 position = 0
-            lines, end = complete_lines(path, position, _BATCH_BYTES)
+            size = _BATCH_BYTES if _count_series(tx, run_id) < _MANY_SERIES else _LARGE_BATCH_BYTES
+            with self._lab.unread.settled():
+                lines, end = complete_lines(path, position, size)
             if position == 0 and lines:
                 attempt = _attempt_in(lines[0], attempt)
             Batch(tx, run, source, attempt).take(lines)
@@ -152,6 +157,10 @@ class MetricIngest:
             tx.execute(METRICS["set_file"], **facts, mark=_mark_before(path, end))
             metrics.save_summary(tx, run_id)
         return end > position and os.path.getsize(path) > end
+
+
+def _count_series(tx: Transaction, run_id: str) -> int:
+    return int(tx.execute(METRICS["count_own_series"], run_id=run_id).fetchone()[0])
 
 
 def _source_of(name: str) -> str:
@@ -202,11 +211,11 @@ class Batch:
 
     def _append_points(self) -> None:
         """A run that is full begins no new series; those it has go on."""
-        room = MAX_KEYS - int(self._tx.execute(METRICS["count_series"], run_id=self._run.id).fetchone()[0])
+        room = MAX_KEYS - _count_series(self._tx, self._run.id)
         for key, points in self._points.items():
             identity = (self._run.id, key, self._source, self._attempt)
             series = metrics.find_series(self._tx, *identity)
-            if series is None and room <= 0:
+            if series is None and room <= 0 and self._source != _SYSTEM:
                 self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
                 continue
             if series is None:
@@ -317,16 +326,3 @@ def _plain(config: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(config, default=str)
     found: dict[str, Any] = json.loads(text, parse_constant=str)
     return found
-
-
-def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:
-    """Points sent over HTTP go through a file like all others, so that the folder stays the truth."""
-    folder = lab.paths.run(run_id).metrics
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    block = b"".join(to_json(line) + b"\n" for line in lines)
-    with lab.unread.growing(run_id):
-        fd = os.open(f"{folder}/http.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(fd, block)
-        finally:
-            os.close(fd)

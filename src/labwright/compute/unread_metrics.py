@@ -31,6 +31,12 @@ class UnreadMetrics:
             self.note(run_id)
             yield
 
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """Nothing is half appended meanwhile: what a full disk did not take is taken back before anybody reads it."""
+        with self._lock:
+            yield
+
     def note(self, run_id: str) -> None:
         if run_id not in self._noted:
             self._folder.mkdir(mode=0o700, exist_ok=True)

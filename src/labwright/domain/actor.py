@@ -10,6 +10,7 @@ class Scope(StrEnum):
     PERSON = "person"
     VIEWER = "viewer"
     AGENT = "agent"
+    PLANNER = "planner"  # an agent that plans: reads, detects, saves plans
     RUN = "run"
     SYSTEM = "system"
 

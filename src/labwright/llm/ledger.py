@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
-from labwright.files import all_lines
+from labwright.files import all_lines, append_whole
 from labwright.llm.model import Tier, Usage
 from labwright.settings import Settings
 
@@ -106,7 +106,7 @@ class Book:
         with self._lock:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                os.write(fd, f"{_gap(fd)}{text}\n".encode())
+                append_whole(fd, f"{text}\n".encode())
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -122,12 +122,6 @@ class Book:
         self._total.take(line)
         if "model" in line:
             self._models[line["model"]].take(line)
-
-
-def _gap(fd: int) -> str:
-    """A line that a kill cut short ends here, so that the next one is whole."""
-    size = os.fstat(fd).st_size
-    return "\n" if size and os.pread(fd, 1, size - 1) != b"\n" else ""
 
 
 class Ledger:

@@ -6,21 +6,16 @@ the kernel's limits alone where it does not, which holds back far less and says 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import selectors
-import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from labwright.sandbox.child import TIME, Kept, run_child
 from labwright.sandbox.fences import SCRATCH, Fence, Limits, bubblewrap_command, limits_command
 
 __all__ = ["SCRATCH", "Containment", "Fence", "Limits", "Outcome", "containment", "run_contained"]
 _PROBE_SECONDS = 10.0
-_OUTPUT_BLOCK = 1 << 16
 _LIMITED = ("processor time", "memory", "number of processes", "size of files", "time")
 
 
@@ -78,72 +73,20 @@ def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: b
     """Answers when it and everything it started has ended. `given`, a few bytes, is what it reads on its input."""
     how = containment()
     build = bubblewrap_command if how.kind == "bubblewrap" else limits_command
-    began = time.monotonic()
-    process = subprocess.Popen(
+    kept = Kept(limits.output_bytes)
+    ended = run_child(
         build(command, fence, limits),
-        stdin=subprocess.PIPE if given else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**fence.environment, "HOME": SCRATCH if how.kind == "bubblewrap" else "/nonexistent"},
-        cwd="/" if how.kind == "bubblewrap" else fence.workdir,
-        start_new_session=True,
+        {**fence.environment, "HOME": SCRATCH if how.kind == "bubblewrap" else "/nonexistent"},
+        "/" if how.kind == "bubblewrap" else fence.workdir,
+        limits.wall_seconds,
+        kept,
+        given,
     )
-    try:
-        _give(process, given)
-        output, size, timed_out = _listen(process, began + limits.wall_seconds, limits.output_bytes)
-    finally:
-        _end(process)
-    code = process.returncode
     return Outcome(
-        exit_code=128 - code if code < 0 else code,
-        output=output,
-        output_bytes=size,
-        timed_out=timed_out,
-        wall_seconds=time.monotonic() - began,
+        exit_code=ended.exit_code,
+        output=bytes(kept.head),
+        output_bytes=kept.size,
+        timed_out=ended.cut_short == TIME,
+        wall_seconds=ended.wall_seconds,
         containment=how,
     )
-
-
-def _give(process: subprocess.Popen[bytes], given: bytes) -> None:
-    """Fits into a pipe, so nobody waits. One that ended before it read says so by its exit."""
-    if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(given)
-            process.stdin.close()
-
-
-def _listen(process: subprocess.Popen[bytes], deadline: float, keep: int) -> tuple[bytes, int, bool]:
-    """Until it closes its output, or its time is up. What is said beyond `keep` is counted and dropped."""
-    assert process.stdout is not None
-    kept, size = bytearray(), 0
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
-                break
-            block = os.read(process.stdout.fileno(), _OUTPUT_BLOCK)
-            if not block:
-                return bytes(kept), size, not _ended_by(process, deadline)
-            size += len(block)
-            kept += block[: keep - len(kept)]
-    return bytes(kept), size, True
-
-
-def _ended_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Closing its output is not ending."""
-    try:
-        process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Its session goes; with bubblewrap, so does everything in its process namespace."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

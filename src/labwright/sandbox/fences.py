@@ -106,7 +106,7 @@ def within(limits: Limits) -> list[str]:
     """Memory counts as what it allocates, not as what it maps: libraries map gigabytes that they never touch."""
     return [
         "prlimit",
-        f"--cpu={limits.cpu_seconds}",
+        f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",  # told first, and killed if that is not heeded
         f"--data={limits.memory_mb << 20}",
         f"--nproc={limits.processes}",
         f"--fsize={limits.scratch_mb << 20}",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN_ID, RUN_DIR, ATTEMPT = "LABWRIGHT_RUN_ID", "LABWRIGHT_RUN_DIR", "LABWRIGHT_ATTEMPT"
 OFFLINE_DIR = ".labwright-offline"
 _STATE_DIR = ".labwright"
-_TIMEOUT_SECONDS = 2.0
+_TIMEOUT_SECONDS = 5.0  # once, and only where a server is up that does not answer
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
 
 
@@ -92,7 +92,7 @@ def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
         if not _is_up(server):
             return None
         with open(f"{state}/token", encoding="utf-8") as token:
-            answer = _post(server["url"], token.read().strip(), about, key)
+            answer = _post(server["url"], token.read().strip(), {**about, **_patience(server)}, key)
         place = Place(answer["run_dir"], answer["id"], answer.get("name") or "", owned=True)
         place.url = _page(server["url"], place.run_id)
         if not os.access(place.run_dir, os.W_OK):
@@ -111,6 +111,12 @@ def _is_up(server: dict[str, Any]) -> bool:
     if server["host"] != os.uname().nodename:
         return not server["url"].split("://")[-1].startswith(("127.", "localhost", "[::1]"))
     return bool(server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"])
+
+
+def _patience(server: dict[str, Any]) -> dict[str, Any]:
+    """A server that comes to it later, when we log elsewhere, makes no run of it. Only where the clock is the same."""
+    here = server["host"] == os.uname().nodename
+    return {"answer_by": time.time() + 0.8 * _TIMEOUT_SECONDS} if here else {}
 
 
 def _read_json(path: str) -> Any:
@@ -149,7 +155,7 @@ def offline(project: str, about: dict[str, Any]) -> Place | None:
     from tempfile import gettempdir
 
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-    for parent in (project, os.getcwd(), gettempdir()):
+    for parent in dict.fromkeys((project, os.getcwd(), gettempdir())):
         try:
             return _make_offline(os.path.join(parent, OFFLINE_DIR), name, about)
         except OSError as error:
@@ -160,14 +166,33 @@ def offline(project: str, about: dict[str, Any]) -> Place | None:
 def _make_offline(parent: str, name: str, about: dict[str, Any]) -> Place:
     run_dir = os.path.join(parent, name)
     os.makedirs(f"{run_dir}/metrics", mode=0o700)
+    try:
+        with open(f"{run_dir}/run.json.new", "wb") as file:
+            file.write(fact_line(about))
+        os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
+        _keep_from_git(parent)
+    except OSError:
+        _unmake(parent, run_dir)
+        raise
+    return Place(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
+
+
+def _keep_from_git(parent: str) -> None:
     ignore = os.path.join(parent, ".gitignore")
     if not os.path.exists(ignore):
         with open(ignore, "w", encoding="utf-8") as file:
             file.write("*\n")
-    with open(f"{run_dir}/run.json.new", "wb") as file:
-        file.write(fact_line(about))
-    os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
-    return Place(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
+
+
+def _unmake(parent: str, run_dir: str) -> None:
+    """A folder that does not say whose it is would only puzzle people; nobody can import it."""
+    from shutil import rmtree
+
+    rmtree(run_dir, ignore_errors=True)
+    try:
+        os.rmdir(parent)
+    except OSError:
+        pass  # other runs are in it
 
 
 def about_process() -> dict[str, Any]:

@@ -206,6 +206,7 @@ def allow(*scopes: TokenScope) -> Any:
     return Depends(check)
 
 
-READERS: Callable[[], Any] = lambda: allow(TokenScope.VIEWER, TokenScope.AGENT)  # noqa: E731
+READERS: Callable[[], Any] = lambda: allow(TokenScope.VIEWER, TokenScope.PLANNER, TokenScope.AGENT)  # noqa: E731
+PLANNERS: Callable[[], Any] = lambda: allow(TokenScope.PLANNER, TokenScope.AGENT)  # noqa: E731
 WRITERS: Callable[[], Any] = lambda: allow(TokenScope.AGENT)  # noqa: E731
 PERSON: Callable[[], Any] = allow

@@ -126,6 +126,7 @@ class ExternalRunIn(In):
     start_time: int = Field(ge=0, le=BIG, description="clock ticks since boot, field 22 of /proc/PID/stat")
     boot_id: Annotated[Text, Field(max_length=100)]
     host: Annotated[Text, Field(max_length=300)]
+    answer_by: float | None = Field(None, description="Unix time after which nobody waits: then no run is made")
 
 
 class ImportIn(In):

@@ -29,7 +29,7 @@ def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, A
     An agent looks again as well, but what a person set by hand stays.
     """
     before = lab.cluster.current
-    if before.source is ClusterSource.MANUAL and actor.scope is Scope.AGENT:
+    if before.source is ClusterSource.MANUAL and actor.scope in (Scope.AGENT, Scope.PLANNER):
         found = lab.cluster.set_by_hand(
             before.type, before.max_parallel, before.shared_machine, must_answer=before.type is not ClusterType.SLURM
         )

@@ -18,6 +18,7 @@ from labwright.store.metrics import Series
 
 COLUMNS = ("key", "step", "time", "value", "source", "attempt")
 Row = tuple[Any, ...]
+_BLOCK_ROWS = 2000
 
 
 def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with_run: bool) -> Iterator[str]:
@@ -32,15 +33,27 @@ def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with
     wanted = [series for series in found if series.key in meant]
     first = (run_id,) if with_run else ()
     names = ("run_id", *COLUMNS) if with_run else COLUMNS
-    return _WRITERS[form](names, (block for series in wanted for block in _rows(lab, series, first)))
+    blocks = (block for series in wanted for block in _rows(lab, series, first))
+    return _WRITERS[form](names, _joined(blocks))
 
 
 def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
     """Found again by count after each part: a chunk may be merged with others while somebody downloads."""
     done = 0
-    while points := metrics.points_from(lab.db.reader(), series, done):
+    while done < series.statistics.count and (points := metrics.points_from(lab.db.reader(), series, done)):
         done += len(points)
         yield [(*first, *row) for row in _columns(series, points)]
+
+
+def _joined(blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
+    """Each block is handed from thread to thread, which costs more than a short series does."""
+    rows: list[Row] = []
+    for block in blocks:
+        rows += block
+        if len(rows) >= _BLOCK_ROWS:
+            yield rows
+            rows = []
+    yield rows
 
 
 def _columns(series: Series, points: Points) -> Iterator[Row]:

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
+import time
+from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.run_folder import make_run_folder
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
+from labwright.domain.errors import Conflict, LabwrightError
 from labwright.domain.run import Run, RunStatus
-from labwright.files import create_exclusive
+from labwright.files import create_exclusive, read_json, write_json
 from labwright.processes import ProcessIdentity
-from labwright.services.new_run import NewRun, plan_run
+from labwright.services.new_run import NewRun, plan_run, take_snapshot
 from labwright.store import runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 
+log = logging.getLogger(__name__)
 
-def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor, key: IdempotencyKey | None) -> Run:
-    """Tracked from here on: the process holds the claim, a sidecar watches it as it does any other."""
-    run = plan_run(lab, wanted, actor).run.evolve(gpus=0, named_gpus=(), gpuwrap_config=None)
+
+def create(
+    lab: Lab,
+    wanted: NewRun,
+    process: ProcessIdentity,
+    actor: Actor,
+    key: IdempotencyKey | None,
+    answer_by: float | None,
+) -> Run:
+    """Tracked from here on: the process holds the claim, a sidecar watches it as it does any other.
+
+    Its code is kept afterwards (`keep_code`): a script waits for this answer, and a large project takes a while.
+    """
+    planned = plan_run(lab, wanted, actor, with_code=False)
+    run = planned.run.evolve(gpus=0, named_gpus=(), gpuwrap_config=None)
     folder = lab.paths.run(run.id).dir
     run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
     run = run.move(RunStatus.LAUNCHING, launched_at=run.created_at, launcher=EXTERNAL, run_dir=folder)
@@ -34,8 +51,26 @@ def create(lab: Lab, wanted: NewRun, process: ProcessIdentity, actor: Actor, key
         if answer := recall(tx, key):
             shutil.rmtree(folder)
             return Run.from_dict(json.loads(answer))
+        if answer_by is not None and time.time() > answer_by:
+            shutil.rmtree(folder)
+            raise Conflict("The script no longer waits for this run.", hint="It logs into a folder: labwright import.")
         runs.insert(tx, run, str(actor))
         remember(tx, key, run.to_dict())
     if process.is_here:
         lab.local.watch_external(run)
     return run
+
+
+def keep_code(lab: Lab, run: Run) -> None:
+    """The snapshot that other runs have from the beginning; in the folder too, for whoever makes the database anew."""
+    try:
+        snapshot = take_snapshot(lab, Path(run.workdir))
+        with lab.db.transaction() as tx:
+            current = runs.get(tx.connection, run.id)
+            paths = lab.paths.run(run.id)
+            spec = read_json(paths.spec)
+            spec["run"]["snapshot"] = snapshot
+            write_json(paths.spec, spec, sync=False)
+            runs.change(tx, current, current.evolve(snapshot=snapshot), "system")
+    except (LabwrightError, OSError) as error:  # a full disk, or the run was deleted: it does without
+        log.warning("the code of %s is not kept: %s", run.id, error)

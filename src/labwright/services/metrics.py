@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from labwright.compute.http_points import write_http_points
 from labwright.compute.lab import Lab
-from labwright.compute.metrics import write_http_points
 from labwright.domain.metric import as_json
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import epochs_at

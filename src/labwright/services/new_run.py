@@ -83,7 +83,7 @@ class GpuPlan:
     warnings: tuple[str, ...]
 
 
-def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
+def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) -> PlannedRun:
     if not wanted.command.strip():
         raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
     workdir = _check_workdir(lab, wanted.workdir)
@@ -124,7 +124,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor) -> PlannedRun:
         priority=wanted.priority,
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
-        snapshot=wanted.snapshot or take_snapshot(lab, workdir),
+        snapshot=wanted.snapshot or (take_snapshot(lab, workdir) if with_code else None),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
     return PlannedRun(run=run, secrets={**caller_secrets, **secrets})

@@ -86,12 +86,13 @@ def append(tx: Transaction, series: Series, points: Points) -> None:
 
 
 def _store(tx: Transaction, series_id: int, points: Points) -> None:
-    tail = tx.execute(METRICS["last_counts"], series_id=series_id, limit=1).fetchone()
+    tail = tx.execute(METRICS["last_chunk"], series_id=series_id, small=SMALL_POINTS).fetchone()
     if tail and tail[1] < SMALL_POINTS:
-        row = tx.execute(METRICS["last_chunks"], series_id=series_id, limit=1).fetchone()
-        points, added = unpack(Chunk(*row[1:])), points
+        points, added = unpack(Chunk(*tail[1:])), points
         points.extend(added)
-        _write(tx, series_id, points.part(0, CHUNK_POINTS), replace=row[0])
+        _write(tx, series_id, points.part(0, CHUNK_POINTS), replace=tail[0])
+        if len(points) < SMALL_POINTS:
+            return  # there is nothing to merge before it has filled up
         points = points.part(CHUNK_POINTS, len(points))
     _write_chunks(tx, series_id, points)
     _merge_small(tx, series_id)
@@ -164,9 +165,11 @@ def read_whole(connection: sqlite3.Connection, series: Series) -> WholeSeries:
 def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> Points:
     """Some of the points after the first `offset`, in order of arrival; none at the end."""
     points = Points.empty()
-    rows = connection.execute(
-        METRICS["chunks_from"], {"series_id": series.id, "offset": offset, "limit": _EXPORT_CHUNKS}
-    )
+    wanted = {"series_id": series.id, "limit": _EXPORT_CHUNKS}
+    if offset:
+        rows = connection.execute(METRICS["chunks_from"], {**wanted, "offset": offset})
+    else:  # most series are short, and a run may have a hundred thousand of them
+        rows = connection.execute(METRICS["first_chunks"], wanted)
     for start, *chunk in rows:
         part = unpack(Chunk(*chunk))
         points.extend(part.part(max(0, offset - start), len(part)))

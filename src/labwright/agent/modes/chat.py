@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labwright.agent.tools import TOOLS
+from labwright.agent.tools.shell import shell_tool
 from labwright.agent.tools.tool import Tool
 from labwright.domain.session import Mode
 
@@ -16,7 +17,14 @@ class ChatMode:
     tools: dict[str, Tool]
 
 
+def _with_shell(mode: Mode, tools: dict[str, Tool]) -> ChatMode:
+    shell = shell_tool(mode)
+    return ChatMode({**tools, shell.name: shell})
+
+
 CHAT_MODES = {
-    Mode.AGENT: ChatMode(TOOLS),
-    Mode.PLAN: ChatMode({name: tool for name, tool in TOOLS.items() if not tool.writes or name == _KEEPS_A_PLAN}),
+    Mode.AGENT: _with_shell(Mode.AGENT, TOOLS),
+    Mode.PLAN: _with_shell(
+        Mode.PLAN, {name: tool for name, tool in TOOLS.items() if not tool.writes or name == _KEEPS_A_PLAN}
+    ),
 }

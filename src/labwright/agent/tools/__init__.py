@@ -1,6 +1,6 @@
 """What an agent can do: the verbs that everybody uses, acting as an agent, with bounded answers.
 
-There is no tool that approves, changes settings or reads another conversation, and none that runs a shell.
+There is no tool that approves, changes settings or reads another conversation. The shell is made for each mode.
 """
 
 from labwright.agent.tools import alerts, files, machine, memory, metrics, output, plans, runs, sweeps, wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class Deed:
     key: str  # the same if the call is carried out again after a kill
     asked_at: str  # likewise
     known: dict[str, Evidence]  # minted earlier in the conversation
+    over: threading.Event = field(default_factory=threading.Event)  # set when somebody has stopped the turn
     minted: list[Evidence] = field(default_factory=list)
 
     def cite(self, kind: str, **source: Any) -> str:

@@ -109,7 +109,10 @@ def _of_end(event: Event, run: Run | None, project: str) -> Message:
 def _why(event: Event, run: Run | None) -> str:
     reason = (run.error if run else None) or event.data.get("reason") or ""
     code = event.data.get("exit_code")
-    words = [f"exit code {code}" if code else "", reason.replace("_", " ") if reason.isidentifier() else reason]
+    told = f"exit code {code}" if code else ""
+    words = [told, reason.replace("_", " ") if reason.isidentifier() else reason]
+    if words[1].lower() == told:
+        words = [told]
     if run and run.started_at and run.ended_at:
         words.append(f"after {_duration(epoch_seconds(run.ended_at) - epoch_seconds(run.started_at))}")
     return ", ".join(filter(None, words))

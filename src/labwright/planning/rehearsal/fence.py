@@ -13,9 +13,8 @@ from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.planning.rehearsal.project_copy import DATA
+from labwright.sandbox.machine import secret_places
 
-_SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".config/gcloud", ".config/gh")
-_SECRET_FILES = (".netrc", ".git-credentials", ".pypirc", ".pgpass", ".bash_history", ".zsh_history")
 _MEMORY_MB = 16384
 _PROCESSES = 512
 # Nothing answers there, and waiting for it would look like a script that hangs.
@@ -45,12 +44,7 @@ def fenced(lab: Lab, project: Path, copy: Path, command: str, *, gpus: bool) -> 
 
 
 def _without_secrets() -> list[str]:
-    home = os.path.expanduser("~")
     words: list[str] = []
-    for name in _SECRET_FOLDERS:
-        if os.path.isdir(f"{home}/{name}"):
-            words += ["--tmpfs", f"{home}/{name}"]
-    for name in _SECRET_FILES:
-        if os.path.isfile(f"{home}/{name}"):
-            words += ["--ro-bind", "/dev/null", f"{home}/{name}"]
+    for place in secret_places(os.path.expanduser("~")):
+        words += ["--tmpfs", place] if os.path.isdir(place) else ["--ro-bind", "/dev/null", place]
     return words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
+from labwright.server.auth import PERSON, PLANNERS, READERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models import ClusterIn, ClusterOut, DetectIn
 from labwright.server.strict_json import StrictJsonRoute
@@ -19,7 +19,7 @@ def get_cluster(request: Request) -> ClusterOut:
     return ClusterOut(**cluster.show(lab_of(request)))
 
 
-@router.post("/detect", dependencies=[WRITERS()])
+@router.post("/detect", dependencies=[PLANNERS()])
 def detect_cluster(request: Request, body: DetectIn | None = None) -> ClusterOut:
     """Look again."""
     preferred = body.preferred_type if body else None

@@ -100,7 +100,7 @@ EXPRESS = Express(
 )
 
 
-@router.get("/runs/{run_id}/metrics", dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
+@router.get("/runs/{run_id}/metrics", dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)])
 def get_metrics(
     run_id: str,
     request: Request,

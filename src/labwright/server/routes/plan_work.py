@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from labwright.domain.errors import Invalid
 from labwright.planning import verbs
-from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
+from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.plan_models import (
     ApproveIn,
@@ -24,7 +24,7 @@ from labwright.server.strict_json import StrictJsonRoute
 router = APIRouter(prefix="/plans/{plan_id}", route_class=StrictJsonRoute, tags=["plans"])
 
 
-@router.post("/compile", status_code=202, dependencies=[WRITERS()])
+@router.post("/compile", status_code=202, dependencies=[PLANNERS()])
 def compile_plan(plan_id: str, request: Request, body: CompileIn | None = None) -> PlanOut:
     """Make the workspace, in the background: `planning` of the plan and `plan.node` events tell how far it is.
 
@@ -54,7 +54,7 @@ def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> 
     return FileOut(**made)
 
 
-@router.post("/validate", status_code=202, dependencies=[WRITERS()])
+@router.post("/validate", status_code=202, dependencies=[PLANNERS()])
 def validate_plan(plan_id: str, request: Request, body: ValidateIn | None = None) -> PlanOut:
     """Every check again on the files as they are, in the background."""
     rehearsal = body.rehearsal if body else None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
 from labwright.planning import verbs
-from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
+from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
@@ -20,7 +20,7 @@ Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_le
 Cursor = Annotated[int | None, Query(ge=0, le=2**62)]
 
 
-@router.post("", status_code=201, dependencies=[WRITERS()])
+@router.post("", status_code=201, dependencies=[PLANNERS()])
 def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
     """Keep a plan, whatever its form; `format` says what is wrong with it, line by line.
 
@@ -79,7 +79,7 @@ def get_plan(plan_id: str, request: Request) -> PlanOut:
     return PlanOut(**verbs.get(lab_of(request), plan_id))
 
 
-@router.patch("/{plan_id}", dependencies=[WRITERS()])
+@router.patch("/{plan_id}", dependencies=[PLANNERS()])
 def change_plan(plan_id: str, body: PlanPatch, request: Request) -> PlanOut:
     """Another text, title or goal is a new version, and takes an approval back."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True, exclude={"version"})

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.background import BackgroundTask
 
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
@@ -68,7 +69,10 @@ def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) 
         notes=body.notes,
     )
     once = idempotency_key(key, request, body)
-    return _run(external.create(lab_of(request), wanted, process, actor_of(request), once), 201)
+    run = external.create(lab_of(request), wanted, process, actor_of(request), once, body.answer_by)
+    answer = _run(run, 201)
+    answer.background = BackgroundTask(external.keep_code, lab_of(request), run)
+    return answer
 
 
 @router.post("/import", status_code=201, response_model=Run, dependencies=[PERSON()])
@@ -121,7 +125,7 @@ def _sort(text: str) -> str:
     return text
 
 
-@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.AGENT, Scope.RUN)])
+@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)])
 def get_run(run_id: str, request: Request) -> Response:
     """By id; the beginning of an id, a name or `last` work too."""
     lab = lab_of(request)

@@ -1,7 +1,8 @@
 """A loss, an error or a gradient norm that runs away, creeps up past where it began, or falls back and stays there.
 
 All are judged against the curve's own history; of fixed numbers there is only a floor for what is small. A spike of
-one or two points, a noisy or cyclical curve and networks that play against each other are healthy.
+one or two points, a noisy or cyclical curve, networks that play against each other and losses of reinforcement learning
+that grow with the rewards are healthy.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 
 from labwright.sidecar.rules.levels import Levels, median
-from labwright.sidecar.rules.names import is_adversarial, is_gradient_norm, is_held_out, is_loss
+from labwright.sidecar.rules.names import is_gradient_norm, is_held_out, is_loss, rises_in_health
 from labwright.sidecar.rules.seen import Alarm, Point
 
 _WARM_UP = 8  # levels before anything is judged
@@ -41,7 +42,7 @@ class Divergence:
 
 class _Curve:
     def __init__(self, key: str) -> None:
-        norm, game = is_gradient_norm(key), is_adversarial(key)
+        norm, game = is_gradient_norm(key), rises_in_health(key)
         self._factor = 9.0 if norm else 4.0 if game else 2.0
         self._creep = 30.0 if norm else 40.0 if game else 8.0  # times its first level, however slowly it got there
         self._above_start = 2.0 if is_held_out(key) else 1.25  # after all progress is lost; overfitting may do that

@@ -14,6 +14,8 @@ _FACTORS = frozenset({"scale", "weight", "coef", "count"})  # of a loss, not a l
 _HELD_OUT = frozenset({"val", "valid", "validation", "eval", "test", "dev"})
 _GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
 _ADVERSARIAL = frozenset({"g", "d", "gen", "disc", "adv", "gan", "critic", "generator", "discriminator", "adversarial"})
+_REINFORCED = frozenset({"actor", "policy", "vf", "qf", "td"})
+_VALUE_LOSS = re.compile(r"value_?loss", re.IGNORECASE)  # and not `loss_value`, which is any
 
 
 @lru_cache(4096)
@@ -42,9 +44,9 @@ def is_gradient_norm(key: str) -> bool:
     return "gradnorm" in words or ("norm" in words and bool(words & {"grad", "gradient", "grads", "gradients"}))
 
 
-def is_adversarial(key: str) -> bool:
-    """Two networks against each other: their losses swing, and a rise is no illness."""
-    return bool(words_in(key) & _ADVERSARIAL)
+def rises_in_health(key: str) -> bool:
+    """Two networks against each other, or one that foresees rewards which grow: a rise alone is no illness."""
+    return bool(words_in(key) & (_ADVERSARIAL | _REINFORCED)) or _VALUE_LOSS.search(key) is not None
 
 
 def is_better_higher(key: str) -> bool:

@@ -25,8 +25,13 @@ WHERE id = :id;
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id ORDER BY key, attempt DESC, source;
 
--- name: count_series
-SELECT count(*) FROM series WHERE run_id = :run_id;
+-- name: count_own_series
+SELECT count(*) FROM series WHERE run_id = :run_id AND source != 'system';
+
+-- name: last_chunk
+SELECT id, count, CASE WHEN count < :small THEN steps END, CASE WHEN count < :small THEN times END,
+    CASE WHEN count < :small THEN levels END, CASE WHEN count < :small THEN points END
+FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT 1;
 
 -- name: last_chunks
 SELECT id, count, steps, times, levels, points FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT :limit;
@@ -39,6 +44,9 @@ SELECT count, steps, times, levels, points FROM chunks WHERE series_id = :series
 
 -- name: levels
 SELECT count, steps, times, levels FROM chunks WHERE series_id = :series_id ORDER BY id;
+
+-- name: first_chunks
+SELECT 0, count, steps, times, levels, points FROM chunks WHERE series_id = :series_id ORDER BY id LIMIT :limit;
 
 -- name: chunks_from
 WITH starts AS (

@@ -1,0 +1,115 @@
+"""Programs by what they do with the words behind them: start other programs, start runs, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labwright.agent.policy.names import word_set
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """Starts the command behind its own options and so many further words."""
+
+    with_value: frozenset[str] = frozenset()
+    words: int = 0
+    verbs: tuple[str, ...] = ()  # only with one of these as its first word, as in `uv run`
+
+
+SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
+WRAPPERS: dict[str, Wrapper] = {
+    **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "chronic", "unbuffer", "entr"), Wrapper()),
+    **dict.fromkeys(("coproc", "busybox", "toybox", "dbus-run-session", "catchsegv", "proot", "fakeroot"), Wrapper()),
+    **dict.fromkeys(("sudo", "doas"), Wrapper(word_set("-u -g -C -h -p -D --user --group"))),
+    "exec": Wrapper(word_set("-a")),
+    "nice": Wrapper(word_set("-n --adjustment")),
+    "ionice": Wrapper(word_set("-c -n -p --class --classdata")),
+    "chrt": Wrapper(words=1),
+    "taskset": Wrapper(words=1),
+    "numactl": Wrapper(word_set("-N -m -C -i -p --cpunodebind --membind --physcpubind")),
+    "timeout": Wrapper(word_set("-s -k --signal --kill-after"), words=1),
+    "stdbuf": Wrapper(word_set("-i -o -e --input --output --error")),
+    "prlimit": Wrapper(),
+    "strace": Wrapper(word_set("-o -e -p -s -E")),
+    "ltrace": Wrapper(word_set("-o -e -p -s")),
+    "perf": Wrapper(word_set("-o -e -F -g"), verbs=("record", "stat")),
+    "valgrind": Wrapper(),
+    "gdb": Wrapper(word_set("-ex -x")),
+    "watch": Wrapper(word_set("-n --interval -d")),
+    "flock": Wrapper(word_set("-w -E --timeout"), words=1),
+    "unshare": Wrapper(),
+    "chroot": Wrapper(words=1),
+    "systemd-run": Wrapper(word_set("-p -u --unit --property -E --setenv")),
+    "nvprof": Wrapper(),
+    "nsys": Wrapper(word_set("-o -t --trace --output"), verbs=("profile", "launch")),
+    "ncu": Wrapper(word_set("-o")),
+    "kernprof": Wrapper(word_set("-o")),
+    "py-spy": Wrapper(word_set("-o -r -d -f"), verbs=("record", "top")),
+    "scalene": Wrapper(),
+    "viztracer": Wrapper(word_set("-o")),
+    "uv": Wrapper(word_set("--with --python -p --extra --group --env-file --project --directory"), verbs=("run",)),
+    "uvx": Wrapper(word_set("--with --from --python -p")),
+    "pipx": Wrapper(word_set("--spec --python"), verbs=("run",)),
+    "dotenv": Wrapper(word_set("-f --file"), verbs=("run",)),
+    **dict.fromkeys(("poetry", "pipenv", "pdm", "hatch", "rye", "pixi"), Wrapper(word_set("-e -C"), verbs=("run",))),
+    **dict.fromkeys(("conda", "mamba", "micromamba"), Wrapper(word_set("-n -p --name --prefix --cwd"), verbs=("run",))),
+    **dict.fromkeys(
+        ("apptainer", "singularity"), Wrapper(word_set("-B --bind --env --pwd"), words=1, verbs=("exec", "run"))
+    ),
+    **dict.fromkeys(
+        ("docker", "podman"),
+        Wrapper(word_set("-v -e -w --volume --env --workdir --name --gpus -u --mount"), words=1, verbs=("run", "exec")),
+    ),
+    "kubectl": Wrapper(word_set("-n --namespace -c --container"), words=1, verbs=("exec", "run")),
+    "ssh": Wrapper(word_set("-i -p -o -l -L -R -J -F -D"), words=1),
+}
+# What starts a training, an evaluation or a job, whatever comes behind it; with verbs, only those do.
+LAUNCHERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("torchrun", "deepspeed", "horovodrun", "mpirun", "mpiexec", "orterun", "composer"), ()),
+    **dict.fromkeys(("srun", "sbatch", "salloc", "qsub", "bsub", "condor_submit", "flux", "papermill", "runipy"), ()),
+    **dict.fromkeys(("lm_eval", "lm-eval", "axolotl", "llamafactory-cli", "evalplus", "opencompass", "torchx"), ()),
+    **dict.fromkeys(("snakemake", "xvfb-run", "torch-model-archiver"), ()),
+    "accelerate": ("launch", "test"),
+    "colossalai": ("run",),
+    "lightning": ("run", "fit", "test", "validate"),
+    "fabric": ("run",),
+    "tune": ("run",),
+    "trl": ("sft", "dpo", "kto", "grpo", "rloo", "env", "reward"),
+    "ray": ("job", "submit", "exec"),
+    "wandb": ("agent", "launch"),
+    "mlflow": ("run",),
+    "guild": ("run",),
+    "dvc": ("repro", "exp"),
+    "nextflow": ("run",),
+    "yolo": ("train", "val", "detect", "segment", "classify", "mode=train", "mode=val"),
+    "spacy": ("train", "evaluate"),
+    "rasa": ("train", "test"),
+    "allennlp": ("train", "evaluate"),
+    "autotrain": ("llm", "dreambooth", "text-classification"),
+    "jupyter": ("execute", "run"),
+    "kaggle": ("kernels",),
+    "modal": ("run",),
+    "sky": ("launch", "exec", "jobs"),
+}
+LAUNCHER_MODULES = word_set(
+    "torch.distributed.run torch.distributed.launch accelerate.commands.launch deepspeed.launcher.runner lm_eval "
+    "papermill horovod.runner ray.scripts.scripts llamafactory.cli axolotl.cli.train"
+)
+# `python -m` these and the words behind them are a script again.
+WRAPPER_MODULES = word_set(
+    "cProfile profile pdb trace runpy line_profiler memory_profiler kernprof scalene ipdb debugpy viztracer "
+    "pyinstrument coverage IPython ipython bdb torch.utils.bottleneck"
+)
+HARMLESS_MODULES = word_set(
+    "pip pytest unittest venv virtualenv json http py_compile compileall timeit site ensurepip black ruff mypy "
+    "flake8 isort pylint build twine sphinx zipfile ast tarfile calendar platform sysconfig tokenize dis inspect "
+    "doctest this pydoc uv labwright tox nox pre_commit base64 gzip sqlite3 tabnanny pyclbr pip_audit cmd"
+)
+INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
+LATER = frozenset({"at", "batch", "tmux", "screen", "byobu", "zellij", "crontab", "script", "expect", "su", "runuser"})
+ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "--helpfull", "-help"})
+
+
+def only_asks(arguments: list[str]) -> bool:
+    """For help, or for a version."""
+    return bool(ASKS & set(arguments))

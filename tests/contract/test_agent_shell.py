@@ -1,0 +1,321 @@
+"""In an agent's shell training cannot work, whatever is typed: tried with real processes and a real server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.agent.shell import Told, execute, why_not
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.errors import Conflict, Forbidden
+from labwright.gpu.probe import find_pynvml_dir
+from labwright.processes import all_pids
+from labwright.sandbox.fences import Limits
+from labwright.sandbox.machine import View, machine_command
+from labwright.sim.gpus import SimulatedGpus
+from tests.support.lab import lab_in
+from tests.support.live_server import LiveServer
+from tests.support.other_user import TestUser
+from tests.support.waiting import wait_until
+
+AGENT = Actor(Scope.AGENT, "session-of-the-test")
+CURL = 'curl -sS -o /dev/stdout -w " %{http_code}" -H @"$LABWRIGHT_HEADER" -H "Content-Type: application/json"'
+_keys = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    project = tmp_path_factory.mktemp("server") / "project"
+    project.mkdir()
+    started = LiveServer(project).start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def lab(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A project whose agents are told of that server, and get tokens of it."""
+    with lab_in(tmp_path_factory.mktemp("shell") / "project") as opened:
+        opened.url, opened.token = server.url, server.token
+        (opened.paths.project / "notes.txt").write_text("before\n")
+        yield opened
+
+
+def run(lab: Lab, command: str, *, writes: bool = True, **more: Any) -> Told:
+    return execute(lab, AGENT, command, writes=writes, key=f"call {next(_keys)}", **more)
+
+
+def limited(lab: Lab, **settings: Any) -> Lab:
+    return replace(lab, settings=replace(lab.settings, **settings))
+
+
+def test_this_machine_can_have_a_shell() -> None:
+    assert why_not() == ""
+
+
+# What it keeps
+
+
+def test_it_reads_and_changes_the_project_and_tells_its_exit(lab: Lab) -> None:
+    told = run(lab, "cat notes.txt; echo after > new.txt; mkdir -p a/b; echo wrong >&2; exit 3")
+    assert (told.exit_code, told.output) == (3, "before\nwrong\n")
+    made = lab.paths.project / "new.txt"
+    assert made.read_text() == "after\n" and made.stat().st_uid == os.geteuid()
+
+
+def test_it_lists_the_processes_of_the_machine_and_harms_none(lab: Lab) -> None:
+    with subprocess.Popen(["sleep", "612.5"]) as bystander:
+        told = run(lab, f"ps ax | grep -c '[s]leep 612.5'; kill -9 {bystander.pid}; cat /proc/{bystander.pid}/environ")
+        assert bystander.poll() is None
+        bystander.kill()
+    assert told.output.startswith("1\n") and "Permission denied" in told.output
+
+
+def test_it_calls_the_server_with_the_header_file(lab: Lab) -> None:
+    told = run(lab, f"{CURL} $LABWRIGHT_URL/whoami")
+    assert '"scope":"agent"' in told.output and AGENT.name in told.output and told.output.endswith(" 200")
+    made = run(lab, CURL + """ "$LABWRIGHT_URL/runs" -d '{"command": "true", "name": "by-curl"}'""")
+    assert made.output.endswith(" 201") and f"agent:{AGENT.name}" in made.output
+
+
+def test_what_is_a_persons_is_refused(lab: Lab) -> None:
+    for method, path in (("DELETE", "/runs/x"), ("POST", "/cluster"), ("GET", "/sessions"), ("GET", "/approvals")):
+        assert run(lab, f"{CURL} -X {method} $LABWRIGHT_URL{path}").output.endswith(" 403"), path
+
+
+# What it does not have
+
+
+def test_nothing_outside_of_the_project_can_be_written(lab: Lab) -> None:
+    home = Path.home()
+    places = f"/x /usr/x /etc/x /dev/x /dev/shm/../x {home}/x {lab.paths.project.parent}/x {lab.paths.state}/x"
+    told = run(lab, f"for place in {places}; do touch $place 2>/dev/null && echo WROTE $place; done; touch /tmp/mine")
+    assert "WROTE" not in told.output.replace(f"WROTE {lab.paths.project.parent}/x\n", "")  # an empty folder of its own
+    assert not (lab.paths.project.parent / "x").exists() and not Path("/tmp/mine").exists()
+
+
+def test_there_are_no_devices_but_the_harmless_ones(lab: Lab) -> None:
+    told = run(lab, "ls /dev; echo [$CUDA_VISIBLE_DEVICES] $NVIDIA_VISIBLE_DEVICES")
+    *devices, variables = told.output.splitlines()
+    harmless = "core fd full null ptmx pts random shm stderr stdin stdout tty urandom zero console"
+    assert set(devices) <= set(harmless.split()) and variables == "[] void"
+
+
+def test_the_driver_does_not_answer(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = SimulatedGpus.create(tmp_path / "gpus", 2)
+    environment = gpus.environment(os.environ)
+    count = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())"
+    code = f"import sys; sys.path.insert(0, {find_pynvml_dir()!r}); {count}"
+    seen = subprocess.run(["/usr/bin/python3", "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert seen.stdout == "2\n"
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    told = run(lab, f'/usr/bin/python3 -c "{code}"; nvidia-smi')
+    assert "NVMLError" in told.output and "\n2\n" not in told.output
+    assert told.exit_code in (126, 127)
+
+
+@pytest.mark.skipif(not shutil.which("sbatch") or not shutil.which("munge"), reason="needs Slurm's commands")
+def test_slurm_and_munge_are_not_reachable(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(lab.paths.project / "slurm.conf"))
+    (lab.paths.project / "slurm.conf").write_text("ClusterName=test\n")
+    told = run(lab, "sbatch --wrap true; munge -n; ls /run /etc/munge /etc/slurm; cat slurm.conf; echo $SLURM_CONF")
+    assert told.output.count("no scheduler in this shell") == 2
+    assert "munge.key" not in told.output and "ClusterName" not in told.output and "socket" not in told.output
+
+
+def test_no_door_among_the_files_can_be_opened(lab: Lab) -> None:
+    """tmux, Docker, munge and others listen on files; a read-only mount alone would let anybody connect."""
+    door = lab.paths.project / "door.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(door))
+        listening.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('{door}')"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert "refused" in run(lab, f'/usr/bin/python3 -c "{code}"').output
+    door.unlink()
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
+def test_tmux_cannot_be_told_to_start_anything(lab: Lab, tmp_path: Path) -> None:
+    place = tmp_path / "tmux.sock"
+    subprocess.run(["tmux", "-S", str(place), "new-session", "-d", "sleep 600"], check=True)
+    try:
+        told = run(lab, f"tmux -S {place} new-window 'touch {tmp_path}/started'; tmux ls")
+        assert told.exit_code == 1 and not (tmp_path / "started").exists()
+    finally:
+        subprocess.run(["tmux", "-S", str(place), "kill-server"], check=True)
+
+
+def test_neither_state_nor_tokens_are_there(lab: Lab, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-a-person")
+    (lab.paths.project / ".env").write_text("KEY=sk-secret-of-a-person\n")
+    looked = run(
+        lab,
+        f"ls -A .labwright; cat .labwright/token {server.state}/token .env; env;"
+        " cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a SECRET; cat /etc/shadow",
+    )
+    assert "sk-secret" not in looked.output and server.token not in looked.output and "root:" not in looked.output
+    assert looked.output.startswith("headers\n")
+
+
+def test_another_project_of_the_same_user_is_closed_while_its_server_runs(lab: Lab, server: LiveServer) -> None:
+    """Shown with the other project inside of this one, where nothing but its own mask hides it."""
+    outer = replace(lab, paths=type(lab.paths)(server.project.parent))
+    outer.paths.state.mkdir(exist_ok=True)
+    told = run(outer, "ls -A project project/.labwright; cat project/.labwright/token")
+    assert "No such file" in told.output and server.token not in told.output
+
+
+def test_the_token_is_in_no_list_no_variable_and_no_answer(lab: Lab) -> None:
+    told = run(
+        lab, 'cat "$LABWRIGHT_HEADER"; stat -c %a "$LABWRIGHT_HEADER"; tr "\\0" "\\n" < /proc/self/environ; ps axww'
+    )
+    kept = next(lab.paths.headers.glob("shell-*.header")).read_text().split()[-1]
+    assert kept.startswith("lwa.") and kept not in told.output
+    assert "X-Auth-Token: [the agent's token]" in told.output and "600" in told.output
+
+
+def test_settings_are_not_its_to_make_or_change(lab: Lab) -> None:
+    config = lab.paths.config
+    told = run(lab, f"echo 'host = \"0.0.0.0\"' > {config.name}")
+    assert not config.exists() and "a person's" in told.note
+    config.write_text("port = 1\n")
+    assert run(lab, f"echo x >> {config.name}; rm -f {config.name}").exit_code != 0
+    assert config.read_text() == "port = 1\n"
+    config.unlink()
+
+
+# Limits
+
+
+def test_processor_time_ends_also_where_several_share_it(lab: Lab) -> None:
+    short = limited(lab, shell_cpu_seconds=1)
+    alone = run(short, "while :; do :; done")
+    assert "processor time" in alone.ended_by and alone.seconds < 10
+    together = run(short, "for i in 1 2 3; do (for ((n=0; n<10**8; n++)); do :; done) & done; wait")
+    assert "more than 1 s of processor time" in together.ended_by and together.seconds < 10
+
+
+def test_time_is_up_for_all_that_it_started(lab: Lab) -> None:
+    told = run(lab, "setsid nohup sleep 613.5 & disown; sleep 613.5", seconds=1)
+    assert "longer than 1 s" in told.ended_by and told.seconds < 5
+    assert not sleeping("613.5")
+
+
+def test_what_is_left_in_the_background_ends_with_the_command(lab: Lab) -> None:
+    assert run(lab, "nohup setsid sleep 614.5 >/dev/null 2>&1 & echo $?").output == "0\n"
+    assert not sleeping("614.5")
+
+
+def sleeping(seconds: str) -> list[int]:
+    def command_of(pid: int) -> bytes:
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return b""
+
+    return [pid for pid in all_pids() if command_of(pid) == f"sleep\0{seconds}\0".encode()]
+
+
+def test_memory_and_processes_are_bounded_in_sum(lab: Lab) -> None:
+    small = limited(lab, shell_memory_mb=300)
+    eater = "x = bytearray(200 << 20); import time; time.sleep(20)"
+    assert "memory" in run(small, f"for i in 1 2 3; do python3 -c '{eater}' & done; wait").ended_by
+    told = run(lab, "for ((i=0; i<700; i++)); do sleep 60 & done; wait", seconds=20)
+    assert "processes" in told.ended_by or "fork" in told.output
+
+
+def test_long_output_keeps_its_head_and_its_tail_and_says_what_is_missing(lab: Lab) -> None:
+    told = run(lab, "seq 100000")
+    assert told.output.startswith("1\n2\n") and told.output.endswith("99999\n100000\n")
+    assert len(told.output) < 4000 and "of 588895 bytes" in told.cut
+
+
+def test_a_stopped_turn_ends_it_at_once(lab: Lab) -> None:
+    over = threading.Event()
+    threading.Timer(0.3, over.set).start()
+    began = time.monotonic()
+    told = run(lab, "sleep 615.5", over=over)
+    assert "stopped" in told.ended_by and time.monotonic() - began < 3
+    assert not sleeping("615.5")
+
+
+def test_a_killed_server_leaves_no_command_behind(lab: Lab) -> None:
+    command = machine_command(["sleep", "616.5"], View(), Limits())
+    owner = subprocess.Popen([sys.executable, "-c", f"import subprocess; subprocess.run({command!r})"])
+    wait_until(lambda: sleeping("616.5"), "the command to run")
+    owner.kill()
+    owner.wait()
+    wait_until(lambda: not sleeping("616.5"), "it to end")
+
+
+def test_a_command_is_not_begun_a_second_time_after_a_kill(lab: Lab) -> None:
+    execute(lab, AGENT, "echo once >> count.txt", writes=True, key="the same call")
+    with pytest.raises(Conflict, match="not begun again"):
+        execute(lab, AGENT, "echo once >> count.txt", writes=True, key="the same call")
+    assert (lab.paths.project / "count.txt").read_text() == "once\n"
+
+
+# Plan mode
+
+
+def test_while_planning_it_reads_detects_and_saves_plans(lab: Lab, server: LiveServer) -> None:
+    assert run(lab, "cat notes.txt; git --version; ls", writes=False).output.startswith("before\n")
+    detected = run(lab, f"{CURL} -X POST $LABWRIGHT_URL/cluster/detect", writes=False)
+    assert detected.output.endswith(" 200")
+    body = """{"title": "t", "goal": "g", "raw_markdown": "## 📋 Plan: t"}"""
+    saved = run(lab, f"{CURL} -X POST $LABWRIGHT_URL/plans -d @- <<'END'\n{body}\nEND", writes=False)
+    assert saved.output.endswith(" 201")
+    assert server.get("/plans")[0]["title"] == "t"
+
+
+def test_while_planning_it_changes_and_starts_nothing(lab: Lab) -> None:
+    told = run(lab, "echo x > notes.txt; rm notes.txt; touch new; mkdir new", writes=False)
+    assert told.output.count("Read-only file system") == 4
+    assert (lab.paths.project / "notes.txt").read_text() == "before\n"
+    for path in ("/runs", "/sweeps/wild", "/plans/x/execute", "/prompt-skills/agent-mode/render"):
+        refused = run(lab, f"{CURL} $LABWRIGHT_URL{path} -d '{{}}'", writes=False)
+        assert refused.output.endswith(" 403"), path
+
+
+# Other machines
+
+
+def test_without_bubblewrap_there_is_no_shell_and_it_is_said_how_to_get_one(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert why_not.__wrapped__() == "bwrap is not installed"
+    monkeypatch.setattr("labwright.agent.shell.command.why_not", lambda: "bwrap is not installed")
+    with pytest.raises(Forbidden, match="bwrap is not installed") as refused:
+        run(lab, "true")
+    assert "apt install bubblewrap" in refused.value.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_a_user_without_rights_has_the_same_view(stage: Path) -> None:
+    somebody = TestUser(f"lw-view-{os.getpid() % 100000}", stage)
+    project = somebody.make_folder(stage / "project")
+    script = f"echo made > {project}/file; cat /proc/{os.getpid()}/environ; touch /tmp/x /etc/x; ls /dev; id -u"
+    command = machine_command(["bash", "-c", script], View(writable=(str(project),)), Limits())
+    try:
+        done = subprocess.run(somebody.command(*command), capture_output=True, text=True, check=False)
+    finally:
+        somebody.remove()
+    assert done.stdout.endswith(f"{somebody.uid}\n"), done.stderr
+    assert (project / "file").stat().st_uid == somebody.uid
+    assert "Permission denied" in done.stderr and "/etc/x" in done.stderr

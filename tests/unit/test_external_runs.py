@@ -1,0 +1,44 @@
+"""A script that was started by hand asks for a run, and waits only so long for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import PERSON
+from labwright.domain.errors import Conflict
+from labwright.domain.run import Run
+from labwright.files import read_json
+from labwright.processes import identity
+from labwright.services import external, runs
+from labwright.services.new_run import NewRun
+from tests.support.lab import lab_in
+
+
+def ask(lab: Lab, answer_by: float | None) -> Run:
+    elsewhere = replace(identity(os.getpid()), host="another")  # so that nobody is sent to watch it
+    return external.create(lab, NewRun(command="python train.py"), elsewhere, PERSON, None, answer_by)
+
+
+def test_a_server_that_answers_too_late_makes_no_run(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        with pytest.raises(Conflict, match="no longer waits"):
+            ask(lab, time.time() - 0.1)
+        assert os.listdir(lab.paths.runs) == []
+        made = ask(lab, time.time() + 60)
+        assert os.listdir(lab.paths.runs) == [made.id]
+
+
+def test_the_code_is_kept_once_the_script_was_answered(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        (lab.paths.project / "train.py").write_text("print('hello')\n")
+        made = ask(lab, None)
+        assert made.snapshot is None
+        external.keep_code(lab, made)
+        kept = runs.get(lab, made.id).snapshot
+        assert kept is not None and read_json(lab.paths.run(made.id).spec)["run"]["snapshot"] == kept
