@@ -51,31 +51,29 @@ def plans(lab: LiveServer) -> list[str]:
 # -- one byte after the approval
 
 
-@pytest.mark.parametrize("what", ["workspace", "script", "environment"])
-def test_a_change_after_the_approval_is_refused_and_named(lab: LiveServer, what: str) -> None:
+def test_a_change_after_the_approval_is_refused_and_named_until_it_is_undone(lab: LiveServer) -> None:
     plan_id = approved(lab, compiled(lab)["id"])["id"]
     (lab.state / "plans" / plan_id / "src" / "__pycache__").mkdir()  # no change
-    script, environment = lab.project / "fit.py", lab.project / ".venv"
-    before = script.read_text()
-    if what == "workspace":
-        code = lab.state / "plans" / plan_id / CODE
-        code.write_text(code.read_text() + "\n")
-    elif what == "script":
-        script.write_text(before + "\n")
-    else:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    script, code, environment = lab.project / "fit.py", lab.state / "plans" / plan_id / CODE, lab.project / ".venv"
+    for file, named in ((code, f"{CODE} was changed"), (script, "project's fit.py changed")):
+        before = file.read_text()
+        file.write_text(before + "\n")
+        assert named in _refused(lab, plan_id)
+        file.write_text(before)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     try:
-        answer = lab.call("POST", f"/plans/{plan_id}/execute")
+        assert "the environment changed" in _refused(lab, plan_id)
     finally:
-        script.write_text(before)
         subprocess.run(["rm", "-rf", environment], check=True)
-    named = {"workspace": f"{CODE} was changed", "script": "project's fit.py changed", "environment": "environment"}
-    assert (answer.status, answer.json["error"]["code"]) == (409, "conflict")
-    assert named[what] in answer.json["error"]["message"] and "validate" in answer.json["error"]["hint"]
-    plan = lab.get(f"/plans/{plan_id}")
-    assert (plan["status"], plan["planning"]["approved"], plan["planning"]["ready_for_run"]) == ("draft", False, False)
-    assert lab.call("POST", f"/plans/{plan_id}/execute").status == 409  # also once it is as it was
     assert not [run for run in lab.all_runs() if run["plan_id"] == plan_id]
+    assert lab.call("POST", f"/plans/{plan_id}/execute").status == 202  # these are the approved bytes again
+    lab.post(f"/plans/{plan_id}/stop")
+
+
+def _refused(lab: LiveServer, plan_id: str) -> str:
+    error = lab.call("POST", f"/plans/{plan_id}/execute").json["error"]
+    assert error["code"] == "conflict" and "Undo that" in error["hint"] and "validate" in error["hint"]
+    return str(error["message"])
 
 
 def test_an_edit_takes_the_approval_back_and_a_repair_is_validated(lab: LiveServer) -> None:
@@ -92,8 +90,9 @@ def test_an_edit_takes_the_approval_back_and_a_repair_is_validated(lab: LiveServ
     assert "forbidden_import" in {f["code"] for f in lab.get(f"/plans/{plan_id}/workspace")["validation"]["findings"]}
     plan = approved(lab, plan_id)  # recorded, and still not runnable
     assert (plan["planning"]["approved"], plan["planning"]["ready_for_run"], plan["status"]) == (True, False, "draft")
-    assert lab.call("POST", f"/plans/{plan_id}/execute").status == 409
+    assert "Mend what" in lab.call("POST", f"/plans/{plan_id}/execute").json["error"]["hint"]
     assert put(lab, plan_id, CODE, good + "\n# mended\n") == 200
+    assert "was changed after" in lab.call("POST", f"/plans/{plan_id}/execute").json["error"]["hint"]
     assert validated(lab, plan_id)["planning"]["validated"]
     assert approved(lab, plan_id)["planning"]["ready_for_run"]
     assert content(lab, plan_id, CODE).endswith("# mended\n")

@@ -1,20 +1,15 @@
-"""Plans over HTTP: kept whatever their form, versioned, safe from kills, and restored from their folders."""
+"""Plans over HTTP: kept whatever their form, and versioned. What kills do to them is in `test_plans_killed`."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException
 from typing import Any
 
 import pytest
 
-from labwright.compute.rebuild import rebuild
 from labwright.domain.actor import Scope
-from labwright.paths import ProjectPaths
 from labwright.tokens import mint
 from labwright.workspace import Workspace
 from tests.support.live_server import LiveServer
@@ -232,169 +227,7 @@ def test_agents_write_viewers_read_and_only_a_person_deletes(lab: LiveServer) ->
     assert not (lab.state / "plans" / made.json["id"]).exists()
 
 
-# -- kills
-
-KILL = "os.kill(os.getpid(), 9)"
-BEFORE_COMMIT = f"""
-real = PlanWorkspaceHandle.stage
-def stage(self, *given):
-    real(self, *given)
-    {KILL}
-PlanWorkspaceHandle.stage = stage
-"""
-AFTER_COMMIT = f"""
-def publish(self):
-    if self._staged:
-        {KILL}
-plans._Saving.publish = publish
-"""
-BETWEEN_RENAMES = f"""
-real = os.replace
-def replace(source, target):
-    if str(target).endswith("/manifest.yaml") and "/staged/" not in str(target):
-        {KILL}
-    real(source, target)
-plan_workspace.os = type("Os", (), {{"replace": staticmethod(replace)}})
-"""
-BEFORE_DELETE_COMMIT = f"""
-real = plans.plans.delete
-def delete(*given):
-    real(*given)
-    {KILL}
-plans.plans.delete = delete
-"""
-AFTER_DELETE_COMMIT = f"""
-def remove(self):
-    {KILL}
-PlanWorkspaceHandle.remove = remove
-"""
-PREPARE = """
-import os, sys
-from labwright.services import plans
-from labwright.workspace import PlanWorkspaceHandle, plan_workspace
-from labwright.server.__main__ import main
-"""
-
-
-def killed_at(server: LiveServer, point: str, method: str, path: str, body: Any = None) -> None:
-    """The same server, but it is killed at this point of this call."""
-    server.stop()
-    usual = server.command
-    server.command = [sys.executable, "-c", f"{PREPARE}{point}\nmain()", *usual[3:]]
-    server.start()
-    headers = {"Idempotency-Key": "k"} if method == "POST" else None
-    with pytest.raises((ConnectionError, HTTPException)):
-        server.call(method, path, body, headers=headers)
-    assert server.process is not None and server.process.wait(10) == -9
-    server.kill()
-    server.command = usual
-
-
-def lose_database(server: LiveServer) -> None:
-    for path in server.state.glob("labwright.db*"):
-        path.unlink()
-
-
-def test_a_kill_before_the_commit_leaves_no_plan(make_server: Callable[..., LiveServer]) -> None:
-    server = make_server().start()
-    killed_at(server, BEFORE_COMMIT, "POST", "/plans", BODY)
-    server.start()
-    assert server.get("/plans") == []
-    again = server.call("POST", "/plans", BODY, headers={"Idempotency-Key": "k"}).json
-    server.stop()
-    lose_database(server)
-    server.start()
-    assert [plan["id"] for plan in server.get("/plans")] == [again["id"]]
-    left = [path for path in (server.state / "plans").iterdir() if path.name != again["id"]]
-    assert len(left) == 1
-    os.utime(left[0], (0, 0))
-    assert server.post("/gc")["orphan_folders"] == 1
-    assert not left[0].exists()
-
-
-@pytest.mark.parametrize("point", [AFTER_COMMIT, BETWEEN_RENAMES], ids=["after commit", "between renames"])
-def test_a_kill_after_the_commit_loses_nothing(make_server: Callable[..., LiveServer], point: str) -> None:
-    server = make_server().start()
-    old = server.post("/plans", BODY)["id"]
-    killed_at(server, point, "PATCH", f"/plans/{old}", {"raw_markdown": "second"})
-    server.start()
-    assert server.get(f"/plans/{old}")["raw_markdown"] == "second"
-    killed_at(server, point, "POST", "/plans", {**BODY, "title": "new"})
-    server.start()
-    new = server.call("POST", "/plans", {**BODY, "title": "new"}, headers={"Idempotency-Key": "k"}).json
-    assert [plan["id"] for plan in server.get("/plans")] == [new["id"], old]
-    server.stop()
-    lose_database(server)
-    server.start()
-    assert [plan["id"] for plan in server.get("/plans")] == [new["id"], old]
-    assert server.get(f"/plans/{old}")["raw_markdown"] == "second"
-    assert [version["raw_markdown"] for version in server.get(f"/plans/{old}/versions")] == ["second", GOOD]
-
-
-@pytest.mark.parametrize("point", [BEFORE_COMMIT, BETWEEN_RENAMES], ids=["before commit", "between renames"])
-def test_a_kill_and_a_lost_database_leave_a_whole_version(make_server: Callable[..., LiveServer], point: str) -> None:
-    server = make_server().start()
-    plan_id = server.post("/plans", BODY)["id"]
-    killed_at(server, point, "PATCH", f"/plans/{plan_id}", {"raw_markdown": "second"})
-    lose_database(server)
-    server.start()
-    plan = server.get(f"/plans/{plan_id}")
-    assert (plan["version"], plan["raw_markdown"], plan["valid"]) == (1, GOOD, True)
-    assert patch(server, plan_id, raw_markdown="third")["version"] == 2
-    assert [version["raw_markdown"] for version in server.get(f"/plans/{plan_id}/versions")] == ["third", GOOD]
-
-
-def test_a_kill_in_a_delete_brings_nothing_back_that_is_gone(make_server: Callable[..., LiveServer]) -> None:
-    server = make_server().start()
-    plan_id = server.post("/plans", BODY)["id"]
-    killed_at(server, BEFORE_DELETE_COMMIT, "DELETE", f"/plans/{plan_id}")
-    server.start()
-    assert server.get(f"/plans/{plan_id}")["raw_markdown"] == GOOD
-    killed_at(server, AFTER_DELETE_COMMIT, "DELETE", f"/plans/{plan_id}")
-    server.start()
-    assert server.get("/plans") == []
-    assert server.post("/gc")["orphan_folders"] == 1
-    server.stop()
-    lose_database(server)
-    server.start()
-    assert server.get("/plans") == []
-
-
-# -- rebuild
-
-
-def test_a_rebuild_restores_plans_from_their_folders(make_server: Callable[..., LiveServer]) -> None:
-    server = make_server().start()
-    made = [server.post("/plans", {**BODY, "title": f"plan {i}", "session_id": "s"})["id"] for i in range(4)]
-    patch(server, made[0], raw_markdown="\0 second \u202e", goal="other")
-    server.post(f"/plans/{made[1]}/archive")
-    server.call("DELETE", f"/plans/{made[2]}")
-    before = [server.get(f"/plans/{plan_id}") for plan_id in (made[0], made[1], made[3])]
-    history = server.get(f"/plans/{made[0]}/versions")
-    server.stop()
-    lose_database(server)
-    (server.state / "plans" / "plan-1111111111").mkdir()
-    (server.state / "plans" / "plan-1111111111" / "manifest.yaml").write_text("a: [")
-    (server.state / "plans" / "stranger").mkdir()
-    result = rebuild(ProjectPaths(server.project))
-    assert (result.plans, result.unreadable) == (3, 1)
-    server.start()
-    assert [server.get(f"/plans/{plan['id']}") for plan in before] == before
-    assert server.get(f"/plans/{made[0]}/versions") == history
-    assert [plan["id"] for plan in server.get("/plans")] == [made[3], made[0]]
-
-
-def test_a_folder_that_was_removed_is_written_again(make_server: Callable[..., LiveServer]) -> None:
-    server = make_server().start()
-    plan = server.post("/plans", BODY)
-    patch(server, plan["id"], raw_markdown="second")
-    server.stop()
-    Workspace(server.state).plan(plan["id"]).remove()
-    server.start()
-    server.stop()
-    lose_database(server)
-    server.start()
-    assert [v["raw_markdown"] for v in server.get(f"/plans/{plan['id']}/versions")] == ["second", GOOD]
+# -- as the seeds have it
 
 
 def test_the_seeds_own_call_saves_a_plan(lab: LiveServer) -> None:

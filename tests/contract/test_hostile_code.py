@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from labwright.planning.checks.registry import RUNNING
+from labwright.planning.checks.registry import LOADING, TESTING
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
 from labwright.planning.contained import child_for
 from labwright.planning.ir import read_ir
@@ -165,7 +165,7 @@ from labwright.planning.contained import child_for
 from labwright.workspace import digest_of
 folder = Path(sys.argv[1])
 with child_for(folder, digest_of(folder), sys.argv[2]) as child:
-    print(json.dumps(child.run_tests()))
+    print(json.dumps(child.run_tests({})))
 """
 
 
@@ -198,7 +198,7 @@ def module_stage() -> Iterator[Path]:
 
 def from_child(plan: Path) -> dict[str, Any]:
     with child_for(plan, digest_of(plan), sys.executable) as child:
-        return dict(child.run_tests() or {})
+        return dict(child.run_tests({}) or {})
 
 
 def from_another(plan: Path, stage: Path) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _cmdline(pid: int) -> bytes:
 def test_one_that_kills_its_parent_gets_no_answer_through(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan", {"kills": KILLS})
     with child_for(plan, digest_of(plan), sys.executable) as child:
-        assert child.run_tests() is None
+        assert child.run_tests({}) is None
 
 
 GOOD_LINE = '{"ok": true, "workflow": {"steps": []}, "contract": {"findings": []}, "effects": []}'
@@ -336,4 +336,4 @@ def running_checks(good: Planned, folder: Path) -> list[Found]:
     with child_for(folder, digest_of(folder), sys.executable) as child:
         ir = read_ir(PlanWorkspaceHandle(child.workspace))
         subject = Subject(folder=child.workspace, ir=ir, scan=scan_project(good.project), child=child)
-        return [found for check in RUNNING for found in check(subject)]
+        return [found for check in (*LOADING, *TESTING) for found in check(subject)]

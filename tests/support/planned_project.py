@@ -11,8 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -36,20 +34,7 @@ from labwright.settings import Settings
 from labwright.store import runs
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 PERSON = Actor(Scope.PERSON, "ada")
-
-
-def example(folder: Path, name: str) -> Path:
-    """A copy of one of the example projects, whose packages come from where the tests run."""
-    project = folder / "project"
-    shutil.copytree(EXAMPLES / name, project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
-    (project / "requirements.txt").unlink(missing_ok=True)
-    return project
-
-
-def goal_of(project: Path) -> str:
-    return re.findall(r"^> (.+)$", (project / "README.md").read_text(), re.MULTILINE)[0]
 
 
 def approved_plan(project: Path, goal: str) -> PlanWorkspaceHandle:

@@ -38,7 +38,9 @@ def fill(lab: Lab) -> None:
         runs.insert(tx, run("run-2", tags=("rehearsal",)), "ada")
         runs.insert(tx, run("run-3", status=RunStatus.FAILED), "ada")
         command, parameters = "python train.py optimizer.lr={optimizer_lr}", {"optimizer_lr": [1]}
-        sweeps.insert(tx, Sweep(id="sw-1", name="s", base_command=command, parameters=parameters, **MADE), "ada")
+        for sweep_id, status in (("sw-1", RunStatus.FINISHED), ("sw-2", RunStatus.STOPPED)):
+            sweeps.insert(tx, Sweep(id=sweep_id, name="s", base_command=command, parameters=parameters, **MADE), "ada")
+            runs.insert(tx, run(f"run-of-{sweep_id}", sweep_id=sweep_id, status=status), "ada")
 
 
 def test_what_was_done_is_told_without_rehearsals_and_without_the_plan_itself(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_what_was_done_is_told_without_rehearsals_and_without_the_plan_itself(tm
     assert [plan.id for plan in found.plans] == ["plan-old"] and found.plans[0].parameters
     assert [earlier.id for earlier in found.runs] == ["run-1"]
     cited = found.cited(DRAFT)
-    assert cited.builds_on == ("sweep @sw-1 (optimizer.lr; 0 runs)", "run @run-1 (loss 0.5)")
+    assert cited.builds_on == ("sweep @sw-1 (optimizer.lr; 1 finished runs)", "run @run-1 (loss 0.5)")
     own = DRAFT.model_copy(update={"parameters": (DRAFT.parameters[0].model_copy(update={"flag": "lr"}),)})
     overlaps = found.cited(own).overlaps
     assert overlaps == ("plan @plan-old (Old Mitigation : rm; draft) varies lr too",)

@@ -26,9 +26,10 @@ TRAIN, SUMMARISE, CHOOSE = (f"src/experiment/tasks/{name}.py" for name in ("trai
 COMPARE, TABLE = (f"src/experiment/tasks/{name}.py" for name in ("compare_with_baseline", "write_table"))
 TEST_CHOOSE, TEST_TABLE, TEST_TRAIN = (f"tests/test_{name}.py" for name in ("choose_best", "write_table", "train"))
 FIRST = "    usable ="  # the first line of a body
+ROW = "{'params': {'lr': 0.1}, 'mean': 1.0, 'std': 0.0, 'finished': 1, 'failed': 0}"
 HOSTILE_TEST = "    rows = [row(0.1, 1.0), row(0.2, 2.0)]"
 REMOVED = None
-Edit = tuple[str, str | None, str]  # file, what is replaced ("" appends, None removes the file), by what
+Edit = tuple[str, str | None, str]  # file, what is replaced ("" appends, None is the whole file), by what
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Broken:
     file: str
     old: str | None
     new: str = ""
+    also: tuple[str, str] | None = None  # a second change of the file
 
 
 def body(code: str, names: str, statement: str) -> Broken:
@@ -50,6 +52,20 @@ def module(code: str, names: str, statement: str) -> Broken:
 
 def test_body(code: str, names: str, statement: str) -> Broken:
     return Broken(code, names, TEST_CHOOSE, HOSTILE_TEST, f"    {statement}\n{HOSTILE_TEST}")
+
+
+def helper(code: str, names: str, function: str, call: str) -> Broken:
+    """The task gives what a helper of it gives."""
+    return Broken(
+        code, names, CHOOSE, "\n\n@task\n", f"\n\n{function}\n\n\n@task\n", (FIRST, f"    return {call}\n{FIRST}")
+    )
+
+
+def weak_test(code: str, *lines: str) -> Broken:
+    """In the place of all that the task's tests say."""
+    text = "\n".join(f"    {line}" for line in lines)
+    start = "from experiment.tasks.choose_best import choose_best\n\n\ndef test_weak():\n"
+    return Broken(code, "choose_best", TEST_CHOOSE, None, f"{start}{text}\n")
 
 
 test_body.__test__ = False  # type: ignore[attr-defined]
@@ -172,6 +188,20 @@ READ = [
         "    if not rows:",
         "    pass\n\n\ndef rest(rows, metric, direction):\n    if not rows:",
     ),
+    helper(
+        "stub",
+        "choose_best",
+        "def pick_one():\n    return {'params': {}, 'mean': 0.9, 'std': 0.0, 'finished': 3}",
+        "pick_one()",
+    ),
+    helper("stub", "pick_one", "def pick_one(rows):\n    return {'params': {}, 'mean': 9.9}", "pick_one(rows)"),
+    helper("stub", "0.93", "def pick_one(rows):\n    return {'params': rows[0], 'mean': 0.93}", "pick_one(rows)"),
+    helper(
+        "stub",
+        "0.93",
+        "GOOD = float('0.93')\n\n\ndef pick_one(rows):\n    return {'params': rows[0], 'mean': GOOD}",
+        "pick_one(rows)",
+    ),
     # tests
     Broken("no_tests", TEST_TRAIN, TEST_TRAIN, "def test_", "def check_"),
     Broken("asserts_nothing", "test_the_best", TEST_TABLE, "    assert ", "    lines and "),
@@ -194,6 +224,26 @@ READ = [
         TEST_TRAIN,
         "    assert len(train.configurations())",
         "    if False:\n        assert len(train.configurations())",
+    ),
+    *(
+        weak_test("asserts_nothing", "best = choose_best([ROW], 'maximize')".replace("ROW", ROW), *lines)
+        for lines in (
+            ("assert best is not None",),
+            ("assert isinstance(best, dict)",),
+            ("assert best is not None and isinstance(best, dict)",),
+            ("assert len(best) >= 0",),
+            ("assert -1 < len(best)",),
+            ("assert type(best) == dict",),
+            ("assert best['mean'] == 9 or True",),
+            ("for row in []:", "    assert row['mean'] == 9"),
+            ("rows = []", "for row in rows:", "    assert row['mean'] == 9"),
+            ("for number in range(0):", "    assert best['mean'] == 9"),
+            ("while False:", "    assert best['mean'] == 9"),
+            ("try:", "    assert best['mean'] == 9", "except AssertionError:", "    pass"),
+            ("try:", "    assert best['mean'] == 9", "except (ValueError, Exception) as error:", "    print(error)"),
+            ("try:", "    assert best['mean'] == 9", "except:", "    best = None"),
+            ("import contextlib", "with contextlib.suppress(AssertionError):", "    assert best['mean'] == 9"),
+        )
     ),
     Broken("unusable_test", "test_later", TEST_TRAIN, "", "\nasync def test_later():\n    assert train\n"),
     Broken("unusable_test", "test_given", TEST_TRAIN, "", "\ndef test_given(tmp_path):\n    assert tmp_path\n"),
@@ -250,6 +300,9 @@ RUN = [
     ),
     Broken("test_failed", "test_the_direction_decides", CHOOSE, "pick = max if", "pick = min if"),
     Broken("tests_no_answer", TEST_CHOOSE, TEST_CHOOSE, "", "raise SystemExit(0)\n"),
+    weak_test("tests_notice_nothing", f"assert choose_best([{ROW}], 'maximize')"),
+    weak_test("tests_notice_nothing", f"assert 'mean' in choose_best([{ROW}], 'maximize')"),
+    weak_test("tests_notice_nothing", f"best = choose_best([{ROW}], 'maximize')", "assert best['mean'] < 1000"),
 ]
 
 
@@ -271,8 +324,11 @@ def checked(good: Planned, scan: ProjectScan, folder: Path, edits: list[Edit]) -
     shutil.copytree(good.folder, target)
     for path, old, new in edits:
         file = target / path
-        if old is REMOVED:
+        if old is REMOVED and not new:
             file.unlink()
+            continue
+        if old is REMOVED:
+            file.write_text(new)
             continue
         text = file.read_text() if file.exists() else ""
         assert old in text
@@ -290,7 +346,9 @@ def named(broken: list[Broken]) -> list[str]:
 def test_what_is_broken_is_refused_in_words_that_name_it(
     good: Planned, scan: ProjectScan, tmp_path: Path, broken: Broken
 ) -> None:
-    found = checked(good, scan, tmp_path, [(broken.file, broken.old, broken.new)])
+    edits: list[Edit] = [(broken.file, broken.old, broken.new)]
+    edits += [(broken.file, *broken.also)] if broken.also else []
+    found = checked(good, scan, tmp_path, edits)
     said = [f"{finding.place} {finding.message}" for finding in found if finding.code == broken.code]
     assert any(broken.names in words for words in said), [finding.to_dict() for finding in found]
     assert all(finding.message.strip() and finding.place for finding in found)

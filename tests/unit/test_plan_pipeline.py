@@ -200,7 +200,7 @@ def test_earlier_work_is_cited_and_overlapping_plans_are_named(tmp_path: Path) -
     plan = planned(tmp_path, "bare-script", GOAL, provider=model, history=history)
     assert plan.run()["validated"]
     text = plan.mode.handle.paths.text.read_text()
-    assert "sweep @sw-1 (degree; 9 runs); run @run-1 (test_mse 0.25)" in text
+    assert "sweep @sw-1 (degree; 9 finished runs); run @run-1 (test_mse 0.25)" in text
     assert "plan @plan-1 (Degrees; completed) varies degree too" in text
     assert not any(word in text for word in ("plan-2", "plan-3", "run-2"))
     assert all(request.given["history"] is history for request in model.asked)

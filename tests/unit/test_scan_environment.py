@@ -53,7 +53,7 @@ def test_a_venv_in_the_project_is_activated(project: Path, name: str) -> None:
     assert found.chosen and (found.chosen.kind, found.chosen.version) == ("venv", "3.12.1")
     quoted = f"'{name}'" if " " in name else name
     assert found.activation == f"source {quoted}/bin/activate && "
-    assert (found.create, found.notes, found.word) == ((), (), "venv")
+    assert (found.create, found.notes, found.word) == ("", (), "venv")
 
 
 def test_what_a_venv_lacks_is_said(project: Path) -> None:
@@ -88,6 +88,20 @@ def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) ->
     assert found.activation == f"source {project.parent}/third/bin/activate && "
 
 
+def whole(create: str) -> str:
+    """With what makes it safe from kills around it."""
+    begin = "umask 022 && { [ ! -e .venv.unfinished ] || rm -rf .venv; } && touch .venv.unfinished"
+    return f"{begin} && {create} && mv .venv.unfinished .venv/labwright.new"
+
+
+def test_one_that_a_kill_left_half_made_is_none(project: Path) -> None:
+    make_venv(project / ".venv", "numpy")
+    write(project, {".venv/lib/tool.py": "", ".venv.unfinished": ""})
+    found = scan_project(project, environ={"PATH": tools(project, "uv")})
+    assert found.environment.chosen is None and "uv venv .venv" in found.environment.create
+    assert ".venv/lib/tool.py" not in [entry.path for entry in found.entry_points]
+
+
 @pytest.mark.parametrize(
     ("files", "there", "create"),
     [
@@ -102,8 +116,8 @@ def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) ->
          "uv venv .venv && source .venv/bin/activate && uv pip install -r requirements.txt"),
         ({"setup.py": "from setuptools import setup\nsetup(install_requires=['numpy'])\n"}, ["python3"],
          "python3 -m venv .venv && source .venv/bin/activate && python -m pip install -e ."),
-        ({"environment.yml": "name: nets\n"}, ["uv", "micromamba", "conda"], "micromamba create -y -n nets -f environment.yml"),
-        ({"environment.yml": "name: nets\n"}, ["uv", "conda"], "conda env create -n nets -f environment.yml"),
+        ({"environment.yml": "name: nets\n"}, ["uv", "micromamba", "conda"], "micromamba create -y -p ./.venv -f environment.yml"),
+        ({"environment.yml": "name: nets\n"}, ["uv", "conda"], "conda env create -p ./.venv -f environment.yml"),
         ({}, ["uv"], "uv venv .venv && source .venv/bin/activate && uv pip install numpy"),
     ],
 )  # fmt: skip
@@ -113,15 +127,20 @@ def test_without_an_environment_the_commands_to_make_one(
     write(project, files)
     found = environment(project, *there)
     assert found.chosen is None
-    assert found.create == (create,)
-    assert found.activation == ("source .venv/bin/activate && " if "nets" not in create else found.activation)
+    assert found.create == whole(create)
+    tool = create.split()[0]
+    held = " --no-capture-output" if tool == "conda" else ""
+    by_conda = f"{tool} run{held} -p ./.venv "
+    assert found.activation == (by_conda if "environment.yml" in files else "source .venv/bin/activate && ")
 
 
 def test_without_uv_conda_goes_before_pip(project: Path) -> None:
     write(project, {"requirements.txt": "numpy\n"})
     found = environment(project, "conda", "python3")
     run = "conda run --no-capture-output -p ./.venv "
-    assert found.create == ("conda create -y -p ./.venv python pip", f"{run}python -m pip install -r requirements.txt")
+    assert found.create == whole(
+        f"conda create -y -p ./.venv python pip && {run}python -m pip install -r requirements.txt"
+    )
     assert (found.activation, found.word) == (run, "conda")
 
 

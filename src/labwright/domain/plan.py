@@ -112,6 +112,12 @@ class Plan:
         plan = self.move(PlanStatus.APPROVED, at=at) if self.status is PlanStatus.FAILED else self
         return replace(plan.move(PlanStatus.EXECUTING, at=at), executed_by=by)
 
+    def waiting(self, why: str, *, at: str) -> Plan:
+        """For what an execution waits just now; nothing if it goes on, or has ended meanwhile."""
+        if self.status is not PlanStatus.EXECUTING or self.status_reason == why:
+            return self
+        return replace(self, status_reason=why, updated_at=at)
+
     def edited(self, saved: PlanVersion, *, valid: bool) -> Plan:
         """With a new version as its words; an approval does not carry over to them."""
         self.check_editable()

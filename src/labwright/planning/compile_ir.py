@@ -24,6 +24,7 @@ EXPERIMENT = "train"
 _TYPES = {
     "Row": {"params": "dict[str, Any]", "mean": "float", "std": "float", "finished": "int", "failed": "int"},
     "Best": {"params": "dict[str, Any]", "mean": "float", "std": "float", "finished": "int"},
+    "Effect": {"parameter": "str", "best_value": "Any", "spread": "float"},
     "Comparison": {"baseline": "float", "best": "float", "gain": "float", "noise": "float", "exceeds_noise": "bool"},
 }
 _PLACE = re.compile(r"@(\w+)@")
@@ -48,15 +49,26 @@ def grid_of(draft: ExperimentDraft) -> GridIR:
     )
 
 
-def workflow_of(draft: ExperimentDraft) -> WorkflowIR:
+def workflow_of(draft: ExperimentDraft, environment: Environment) -> WorkflowIR:
     steps = [_experiment_step(), _summarise_step(), _choose_step(), _table_step()]
     results = {"best": "choose_best.result", "table": "write_table.result"}
     if draft.baseline is not None:
         steps.insert(3, _compare_step())
         results["comparison"] = "compare_with_baseline.result"
-    used = {name: fields for name, fields in _TYPES.items() if name != "Comparison" or draft.baseline is not None}
+    if len(draft.parameters) > 1:
+        steps.insert(-1, _effects_step())
+        results["effects"] = "parameter_effects.result"
+    given = " ".join(kind for step in steps for kind in step.outputs.values())
+    used = {name: fields for name, fields in _TYPES.items() if re.search(rf"\b{name}\b", given)}
     name = "_".join(name_of(p.flag) for p in draft.parameters)[:40]
-    return WorkflowIR(name=f"{name}_experiment", types=used, steps=tuple(steps), grid=grid_of(draft), results=results)
+    return WorkflowIR(
+        name=f"{name}_experiment",
+        types=used,
+        steps=tuple(steps),
+        grid=grid_of(draft),
+        results=results,
+        environment=environment.create,
+    )
 
 
 def _experiment_step() -> StepIR:
@@ -91,6 +103,11 @@ def _compare_step() -> StepIR:
     return StepIR(id="compare_with_baseline", kind="python", inputs=takes, outputs={"result": "Comparison"})
 
 
+def _effects_step() -> StepIR:
+    takes = {"rows": _rows(), "direction": _direction()}
+    return StepIR(id="parameter_effects", kind="python", inputs=takes, outputs={"result": "list[Effect]"})
+
+
 def _table_step() -> StepIR:
     metric = InputIR(type="str", source=f"{EXPERIMENT}.metric")
     takes = {"rows": _rows(), "metric": metric, "direction": _direction()}
@@ -107,10 +124,12 @@ def tasks_of(draft: ExperimentDraft, entry: EntryPoint, environment: Environment
                      "a configuration of the grid or the baseline", "no configuration with a finished run"),
         _python_task("compare_with_baseline", f"Whether the best {metric} exceeds the baseline's by more than noise.",
                      "gain and noise are numbers", "the baseline has no finished run"),
+        _python_task("parameter_effects", f"How much each parameter matters: the mean {metric} of each of its values.",
+                     "one effect a parameter, largest first", "no configuration with a finished run"),
         _python_task("write_table", "The results as a Markdown table, best first.",
                      "one line a configuration", "no rows"),
     ]  # fmt: skip
-    wanted = {step.id for step in workflow_of(draft).steps}
+    wanted = {step.id for step in workflow_of(draft, environment).steps}
     return [task for task in found if task.id in wanted]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 from labwright.planning.ir import BadIR, read_ir
+from labwright.planning.made_environment import installed_hash, made_by
 from labwright.planning.scan import Limits, ProjectScan
 from labwright.planning.scan.walk import walk
 from labwright.workspace import Digest, PlanWorkspaceHandle
@@ -36,27 +36,14 @@ def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, 
 
 
 def _environment(scan: ProjectScan) -> str:
-    chosen = scan.environment.chosen
-    facts: list[object] = [
-        scan.environment.activation,
-        chosen.python if chosen else "",
-        chosen.version if chosen else "",
-    ]
-    if chosen and chosen.kind != "system":
-        facts.append(_installed(Path(chosen.path)))
+    """One that a plan makes is known by the command, from before it is made until somebody changes it."""
+    chosen, activation = scan.environment.chosen, scan.environment.activation
+    command = scan.environment.create if chosen is None else made_by(chosen)
+    facts: list[str] = [activation, command]
+    if chosen and not command:
+        facts = [activation, chosen.python, chosen.version]
+        facts += [] if chosen.kind == "system" else [installed_hash(Path(chosen.path))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _installed(environment: Path) -> list[tuple[str, int, int]]:
-    """What lies there, file by file, by size and time: to read it all would take minutes. Caches do not count."""
-    found: list[tuple[str, int, int]] = []
-    for root in (environment / "bin", *environment.glob("lib/python*/site-packages")):
-        for folder, folders, names in os.walk(root):
-            folders[:] = [name for name in folders if name != "__pycache__"]
-            for path in (os.path.join(folder, name) for name in names):
-                known = os.lstat(path)
-                found.append((os.path.relpath(path, environment), known.st_size, known.st_mtime_ns))
-    return sorted(found)
 
 
 def _command(handle: PlanWorkspaceHandle) -> str:

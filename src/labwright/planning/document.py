@@ -58,14 +58,16 @@ def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[Step]:
     found: list[Step] = []
     if draft.builds_on:
         found.append(Step(title=BUILD_ON, description="; ".join(draft.builds_on)))
-    if scan.environment.chosen is None and scan.environment.create:
-        found.append(Step(title="Make the environment", description=f"`{'; '.join(scan.environment.create)}`"))
+    if scan.environment.create:
+        found.append(Step(title="Make the environment", description=f"`{scan.environment.create}`"))
     fixed = "".join(f", {name} {write_value(value)}" for name, value in draft.fixed.items())
     found.append(Step(title="Run the grid", description=f"`{draft.script}` for each combination of {names}{fixed}"))
     found.append(Step(title="Summarise", description=f"mean and spread of {draft.metric} for each configuration"))
     found.append(Step(title="Choose", description=f"the best configuration by {draft.metric}"))
     if draft.baseline is not None:
         found.append(Step(title="Compare", description="the best configuration with the script as it is"))
+    if len(draft.parameters) > 1:
+        found.append(Step(title="Weigh", description=f"how much each of {names} matters, by the mean of its values"))
     return found
 
 
@@ -91,8 +93,9 @@ def _risks(draft: ExperimentDraft, scan: ProjectScan) -> list[Risk]:
         found.append(Risk(risk="one run a configuration cannot tell luck from effect", mitigation="add seeds"))
     else:
         found.append(Risk(risk="the noise hides the effect", mitigation="compare the spread over the seeds"))
-    if scan.environment.chosen is None:
-        found.append(Risk(risk="the environment is not made yet", mitigation="make it before the first run"))
+    if scan.environment.create:
+        words = "the environment is not made yet, so nothing was rehearsed in it"
+        found.append(Risk(risk=words, mitigation="the first step makes it; if that fails, no run is started"))
     return found
 
 

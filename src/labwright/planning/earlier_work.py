@@ -38,7 +38,7 @@ def earlier_work(lab: Lab, scan: ProjectScan, plan_id: str) -> History:
                 command=sweep.base_command,
                 status=sweep.status,
                 parameters=tuple(sweep.parameters),
-                runs=sum(counts.get(sweep.id, {}).values()),
+                runs=counts.get(sweep.id, {}).get(RunStatus.FINISHED, 0),
             )
             for sweep in tried
             if sweep.plan_id != plan_id

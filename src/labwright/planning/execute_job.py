@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM, Actor
@@ -25,13 +26,26 @@ def execute_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
         finish(lab, plan.id, "its handoff is gone")
         return
     tell = step_news(lab, plan.id, actor, lambda: _stop_if_unwanted(lab, plan.id))
+
+    def hear(fact: dict[str, Any]) -> None:
+        tell(fact)
+        if fact["fact"] == "paused":
+            _say_why(lab, plan.id, f"{fact['step']} waits, as {fact['sweep_id']} is paused: {fact['reason']}")
+        elif fact["fact"] == "resumed":
+            _say_why(lab, plan.id, "")
+
+    _say_why(lab, plan.id, "")  # a kill may have come before it was taken back
     try:
-        outcome = run_plan(lab, handle, handoff, scan_project(lab.paths.project), actor, tell, stopping)
+        outcome = run_plan(lab, handle, handoff, scan_project(lab.paths.project), actor, hear, stopping)
     except LabwrightError as error:
         finish(lab, plan.id, f"{error.message} {error.hint}".strip())
         return
     if not outcome.suspended:
         finish(lab, plan.id, "" if outcome.completed else outcome.reason)
+
+
+def _say_why(lab: Lab, plan_id: str, words: str) -> None:
+    plans.change(lab, plan_id, lambda plan: plan.waiting(words, at=now()), SYSTEM)
 
 
 def _stop_if_unwanted(lab: Lab, plan_id: str) -> None:

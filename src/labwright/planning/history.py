@@ -33,7 +33,7 @@ class EarlierSweep(Strict):
     command: str = ""
     status: str = "completed"
     parameters: tuple[str, ...] = ()
-    runs: int = 0
+    runs: int = 0  # finished ones: others have nothing to build upon
 
 
 class History(Strict):
@@ -49,9 +49,9 @@ class History(Strict):
 
     def _builds_on(self, draft: ExperimentDraft) -> tuple[str, ...]:
         sweeps = [
-            f"sweep @{sweep.id} ({_shared(draft, sweep.parameters)}; {sweep.runs} runs)"
+            f"sweep @{sweep.id} ({_shared(draft, sweep.parameters)}; {sweep.runs} finished runs)"
             for sweep in self.sweeps
-            if draft.script in sweep.command.split() and _shared(draft, sweep.parameters)
+            if sweep.runs and draft.script in sweep.command.split() and _shared(draft, sweep.parameters)
         ]
         runs = [
             f"run @{run.id} ({draft.metric} {run.metrics[draft.metric]:.6g})"

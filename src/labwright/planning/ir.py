@@ -18,6 +18,7 @@ from labwright.workspace import PlanWorkspaceHandle
 
 WORKFLOW_FILE = "ir/workflow.yaml"
 SEED = "seed"
+MAKE_ENVIRONMENT = "make_environment"  # the step for `WorkflowIR.environment`; no task has its name
 
 
 def task_file(task_id: str) -> str:
@@ -87,6 +88,7 @@ class WorkflowIR(Strict):
     steps: tuple[StepIR, ...] = Field(min_length=1)
     grid: GridIR
     results: dict[Id, str]  # name: task.output
+    environment: str = ""  # the command that makes it before the first experiment, where the project has none
 
     def step(self, task_id: str) -> StepIR:
         return next(step for step in self.steps if step.id == task_id)
@@ -158,6 +160,8 @@ def _check_whole(workflow: WorkflowIR, tasks: dict[str, TaskIR]) -> None:
         raise BadIR(f"{task_file(wrong[0])} tells of {tasks[wrong[0]].id}.", hint="File name and id are the same.")
     if workflow.grid.task not in ids:
         raise BadIR(f"{WORKFLOW_FILE}: the grid belongs to {workflow.grid.task}, which is no task.")
+    if MAKE_ENVIRONMENT in ids:
+        raise BadIR(f"{WORKFLOW_FILE}: {MAKE_ENVIRONMENT} is a step of every plan that needs it.", hint="Rename it.")
     _check_sources(workflow)
 
 

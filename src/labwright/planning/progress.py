@@ -20,7 +20,7 @@ STATUSES = {
 }
 
 
-STEP_STATUSES = {**STATUSES, "launched": "launched", "paused": "paused", "skipped": "skipped"}
+STEP_STATUSES = {**STATUSES, "launched": "launched", "paused": "paused", "resumed": "resumed", "skipped": "skipped"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

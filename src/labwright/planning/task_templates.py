@@ -63,6 +63,37 @@ def compare_with_baseline(rows: list[Row], best: Best, direction: str) -> Compar
     beyond = noise > 0 and gain > 2 * noise
     return {"baseline": base["mean"], "best": best["mean"], "gain": gain, "noise": noise, "exceeds_noise": beyond}
 ''',
+    "parameter_effects": '"""How much each parameter matters."""\n\n' + _IMPORTS + '''\
+import statistics
+
+from experiment.records import Effect, Row
+from labwright.workflow import task
+
+GRID = @GRID@
+
+
+@task
+def parameter_effects(rows: list[Row], direction: str) -> list[Effect]:
+    usable = [row for row in rows if row["finished"] and in_grid(row["params"])]
+    if not usable:
+        raise ValueError("no configuration of the grid has a finished run")
+    return sorted((effect_of(name, usable, direction) for name in GRID), key=lambda effect: -effect["spread"])
+
+
+def in_grid(params):
+    """A baseline beside the grid has values that were tried with nothing else."""
+    return all(params.get(name) in values for name, values in GRID.items())
+
+
+def effect_of(name, rows, direction):
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["params"][name], []).append(row["mean"])
+    means = {value: statistics.fmean(found) for value, found in groups.items()}
+    pick = max if direction == "maximize" else min
+    spread = max(means.values()) - min(means.values())
+    return {"parameter": name, "best_value": pick(means, key=lambda value: means[value]), "spread": spread}
+''',
     "write_table": '"""The results as a Markdown table, best first."""\n\n' + _IMPORTS + '''\
 from experiment.records import Row
 from labwright.workflow import task
@@ -137,6 +168,39 @@ def test_a_clear_gain_exceeds_the_noise():
 
 def test_a_gain_within_the_noise_does_not():
     assert compared(1.05, "maximize")["exceeds_noise"] is False
+''',
+    "parameter_effects": '"""Weighing parameters."""\n\n' + _IMPORTS + '''\
+import itertools
+
+from experiment.tasks.parameter_effects import GRID, parameter_effects
+
+MOST = max(GRID, key=lambda name: len(GRID[name]))
+
+
+def rows():
+    """The parameter with the most values adds ten for each of them, the others add nothing."""
+    found = [dict(zip(GRID, values)) for values in itertools.product(*GRID.values())]
+    return [row(params, 10.0 * GRID[MOST].index(params[MOST])) for params in found]
+
+
+def row(params, mean):
+    return {"params": params, "mean": mean, "std": 0.0, "finished": 1, "failed": 0}
+
+
+def test_the_one_that_matters_comes_first():
+    first, *others = parameter_effects(rows(), "maximize")
+    assert (first["parameter"], first["spread"]) == (MOST, 10.0 * (len(GRID[MOST]) - 1))
+    assert [effect["spread"] for effect in others] == [0.0] * (len(GRID) - 1)
+
+
+def test_the_direction_says_which_value_is_best():
+    assert parameter_effects(rows(), "maximize")[0]["best_value"] == GRID[MOST][-1]
+    assert parameter_effects(rows(), "minimize")[0]["best_value"] == GRID[MOST][0]
+
+
+def test_what_is_not_of_the_grid_does_not_count():
+    beside = row({name: "other" for name in GRID}, 99.0)
+    assert parameter_effects([*rows(), beside], "maximize") == parameter_effects(rows(), "maximize")
 ''',
     "write_table": '"""The table."""\n\n' + _IMPORTS + '''\
 from experiment.tasks.write_table import write_table

@@ -64,7 +64,8 @@ def _structure_test(workflow: WorkflowIR) -> str:
 def task_module(ir: PlanIR, task_id: str) -> str:
     if task_id == ir.workflow.grid.task:
         return _experiment(ir)
-    return BODIES[task_id].replace("@BASELINE@", repr(ir.workflow.grid.baseline))
+    grid = {parameter.name: list(parameter.values) for parameter in ir.workflow.grid.parameters}
+    return BODIES[task_id].replace("@BASELINE@", repr(ir.workflow.grid.baseline)).replace("@GRID@", repr(grid))
 
 
 def task_test(ir: PlanIR, task_id: str) -> str:

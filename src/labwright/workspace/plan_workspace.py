@@ -51,18 +51,21 @@ class PlanWorkspaceHandle:
     def stage(self, plan: Plan, saved: PlanVersion) -> Staged:
         """All that needs room is written here, under names that nobody reads until `publish`.
 
-        The caller holds `CHANGING` until then.
+        The caller holds `CHANGING` until then. While a plan is compiled, the text that lies there may be the next
+        version already: only a new version is put in its place.
         """
         for folder in (self.paths.dir, self.paths.text.parent, self.paths.versions, self.paths.staged):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         text, manifest = self.paths.staged / self.paths.text.name, self.paths.staged / self.paths.manifest.name
+        is_drafted = bool(plan.compiling_by) and self.paths.version(saved.version).exists() and self.paths.text.exists()
         self.keep_version(saved)
         write_whole(text, saved.raw_markdown.encode())
         write_manifest(manifest, {**self.manifest(), _PLAN: _plain(plan.to_dict())})
 
         def publish() -> None:
             """The manifest last: it says that the rest is there."""
-            os.replace(text, self.paths.text)
+            if not is_drafted:
+                os.replace(text, self.paths.text)
             os.replace(manifest, self.paths.manifest)
 
         return Staged(publish)

@@ -8,7 +8,7 @@ from typing import Any
 
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
 from labwright.planning.ir import PlanIR
-from labwright.planning.mirror import IRTypes, mirror_of
+from labwright.planning.ir_workflow import IRTypes, workflow_from
 from labwright.workflow import describe
 
 _HINT = "Generate the code again, or change the IR."
@@ -41,7 +41,7 @@ def _told(answer: dict[str, Any]) -> Iterator[Found]:
 
 def as_planned(ir: PlanIR, loaded: Any) -> Iterator[Found]:
     """Hold the description that code gave of itself against the one that the IR gives: steps, edges, declared runs."""
-    wanted = _plain(describe(mirror_of(ir, IRTypes(ir.workflow))))
+    wanted = _plain(describe(workflow_from(ir, IRTypes(ir.workflow))))
     try:
         pairs = {"results": (loaded["results"], wanted["results"]), "name": (loaded["name"], wanted["name"])}
         have, want = _facts(loaded), _facts(wanted)

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 from labwright.planning.checks.subject import Found, Subject
 from labwright.planning.ir import WORKFLOW_FILE
-from labwright.planning.mirror import mirror_of
+from labwright.planning.ir_workflow import workflow_from
 from labwright.workflow import Experiment, validate_contract
 
 
 def check_ir_contract(subject: Subject) -> Iterator[Found]:
     workflow = subject.ir.workflow
-    mirror = mirror_of(subject.ir, subject.types)
-    for finding in validate_contract(mirror).findings:
+    meant = workflow_from(subject.ir, subject.types)
+    for finding in validate_contract(meant).findings:
         place = f"{WORKFLOW_FILE}: {finding.place}"
         words = f"{finding.place}: {finding.message}."
         yield Found(code=finding.code, place=place, message=words, hint=finding.hint)
-    for step, made in zip(workflow.steps, mirror.steps, strict=True):
+    for step, made in zip(workflow.steps, meant.steps, strict=True):
         if isinstance(made.work, Experiment):
             for name, text in step.outputs.items():
                 given = made.work.outputs.get(name)

@@ -56,7 +56,8 @@ READING: tuple[Check, ...] = (
     check_assertions,
 )
 # The first two read, but of code that does not load they say less than the loader does.
-RUNNING: tuple[Check, ...] = (check_skeleton, check_signatures, check_entrypoint, check_tests)
+LOADING: tuple[Check, ...] = (check_skeleton, check_signatures, check_entrypoint)
+TESTING: tuple[Check, ...] = (check_tests,)  # the dearest, and of code that is wired wrongly it says nothing new
 
 
 def check_workspace(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: Digest) -> list[Found]:
@@ -67,7 +68,7 @@ def check_workspace(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: Dige
         except BadIR as error:
             return [Found(code="bad_ir", place="ir", message=error.message, hint=error.hint)]
         subject = Subject(folder=child.workspace, ir=ir, scan=scan, child=child)
-        for stage in (GROUND, READING, RUNNING):
+        for stage in (GROUND, READING, LOADING, TESTING):
             found = [finding for check in stage for finding in check(subject)]
             if found:
                 return found

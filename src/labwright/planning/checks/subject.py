@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labwright.planning.contained import Child
 from labwright.planning.ir import PlanIR
-from labwright.planning.mirror import IRTypes
+from labwright.planning.ir_workflow import IRTypes
 from labwright.planning.scan import ProjectScan
 
 SOURCE_ROOT, MODULE, SYMBOL = "src", "experiment.workflow", "create_workflow"

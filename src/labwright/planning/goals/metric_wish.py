@@ -45,6 +45,26 @@ _NAMING = {
     "report",
     "for",
 }
+_METRIC = {"metric", "criterion"}
+_BEFORE, _AFTER = {":", "=", "is", "the", "a"}, {"as", "is", "the", "our"}
+_GLUE = {
+    "is",
+    "as",
+    "the",
+    "a",
+    "primary",
+    "main",
+    "our",
+    "which",
+    "and",
+    "or",
+    "it",
+    "that",
+    "this",
+    "should",
+    "be",
+    "metric",
+}
 _HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
 
 
@@ -74,7 +94,7 @@ def read_metric(words: Words, entry: EntryPoint) -> Wanted:
         elif wanted.goal is None and not wanted.ambiguous:
             _choose(mention, near, wanted)
     if wanted.goal is None and not wanted.ambiguous:
-        wanted.absent = _absent(words)
+        wanted.absent = _absent(words, entry)
     return wanted
 
 
@@ -145,17 +165,34 @@ def _one_word(word: str) -> str:
     return next((min(group) for group in _SAME if word in group), word)
 
 
-def _absent(words: Words) -> list[str]:
+def _absent(words: Words, entry: EntryPoint) -> list[str]:
     """Words that are metrics elsewhere: `best f1` of a script that prints no f1."""
+    flags = {word for flag in entry.flags for word in (flag.name.lower(), flag.option.lower(), *flag.aliases)}
     found = []
     for index, token in enumerate(words.tokens):
-        named = {words.at(place) for place in range(max(0, index - 3), index)} & (_NAMING | _UP | _DOWN)
-        if (
-            token.is_word
-            and words.is_free(index)
-            and named
-            and (direction_of(token.text) or words.at(index - 1) == "metric")
-        ):
+        if token.is_word and words.is_free(index) and token.text not in flags and _means_metric(words, index):
             words.take(index, index + 1)
             found.append(token.shown)
     return found
+
+
+def _past(words: Words, place: int, step: int, skipped: set[str]) -> int:
+    """Where the next word stands that is none of these; not far away."""
+    for _ in range(4):
+        if words.at(place) in skipped:
+            place += step
+    return place
+
+
+def _means_metric(words: Words, index: int) -> bool:
+    """By its place (`metric: x`, `x as the metric`), or by its name: spelled as programs do, or after `best`."""
+    before, after = _past(words, index - 1, -1, _BEFORE), _past(words, index + 1, 1, _AFTER)
+    if words.at(index) in _GLUE:
+        return False
+    if words.at(before) in _METRIC or (after > index + 1 and words.at(after) in _METRIC):
+        return True
+    if not direction_of(words.at(index)):
+        return False
+    named = {words.at(place) for place in range(max(0, index - 3), index)} & (_NAMING | _UP | _DOWN)
+    as_in_programs = any(not letter.isalpha() for letter in words.at(index))
+    return bool(named) or as_in_programs or words.at(index + 1) in ("decides", "matters", "counts")

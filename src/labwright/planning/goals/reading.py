@@ -90,6 +90,7 @@ def _warnings_of_text(words: Words) -> list[str]:
 def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     found = [f"{flag.name} is fixed at {flag.where}: not settable from outside." for flag in parts.varied.unsettable]
     found += [f"{entry.path} has no flag for {name}." for name in parts.varied.absent]
+    found += [f"{v.flag}: {v.note}." for v in parts.varied.variations if v.note and v.scale == "linear"]
     settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
     settled |= {flag.name for flag, _count in parts.varied.open}
     bare = dict.fromkeys(flag.name for flag in parts.varied.named_only if flag.name not in settled)

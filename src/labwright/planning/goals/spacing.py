@@ -18,6 +18,16 @@ class Wish:
     scale: str = ""  # log, linear
 
 
+def asked_for(low: float, high: float, wish: Wish) -> int:
+    """How many values the words ask for, where they say so; 0 where the rules are free to choose."""
+    low, high = min(low, high), max(low, high)
+    if wish.step:
+        return int((high - low) / abs(wish.step) + 1e-9) + 1
+    if wish.factor and wish.factor > 1 and low > 0:
+        return int(math.log(high / low, wish.factor) + 1e-9) + 1
+    return wish.count or 0
+
+
 def spaced(low: float, high: float, *, whole: bool, by_nature_log: bool, wish: Wish) -> tuple[list[float], str]:
     """The values from low to high, and "log" or "linear"."""
     if low > high:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from labwright.planning.goals.spacing import Wish, spaced
+from labwright.planning.goals.spacing import MOST_VALUES, Wish, asked_for, spaced
 from labwright.planning.goals.synonyms import choices_of, is_log_by_nature
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import Flag
@@ -15,8 +15,13 @@ _JOINERS = {
     "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
     "the", "for", "<", ">", "somewhere",
 }  # fmt: skip
-_SEPARATORS = {",", "/", "and", "or", "vs", "versus", "&", "|", "then"}
+_SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
+_LOG = {
+    "log", "log-spaced", "logarithmic", "logarithmically", "log-uniform", "geometric", "log-scale", "logspace",
+}  # fmt: skip
+_SPACING = {"spaced", "scale", "scaled", "space", "a", "steps", "values"}
+_COMPARED = {"compare", "comparing", "compared"}
 _CLOSERS = {")", "}", "]"}
 _SWITCH_WORDS = {
     "true": True,
@@ -41,25 +46,43 @@ class Found:
     values: tuple[Any, ...]
     scale: str
     end: int  # the token after the last one read
+    note: str = ""  # what was done otherwise than the words say
+    too_many: int = 0  # so many values are asked for; then none are given
 
 
 def values_after(words: Words, start: int, stop: int, flag: Flag, count: int | None = None) -> Found | None:
     """What stands behind a parameter's name, before the next one."""
-    index, interval = start, False
-    while index < stop and (words.at(index) in _JOINERS or not words.is_free(index)):
+    index, interval, log = start, False, False
+    while index < stop and (
+        words.at(index) in _JOINERS | _LOG or not words.is_free(index) or (log and _spaces(words, index))
+    ):
         interval = interval or words.at(index) in ("range", "ranging", "anywhere")
+        log = log or words.at(index) in _LOG
         index += 1
+    wish = Wish(count=count, scale="log" if log else "")
     if words.at(index) in ("between", "from"):
-        return _range(words, index + 1, stop, flag, count)
+        return _range(words, index + 1, stop, flag, wish)
     items, end = _items(words, index, stop, flag)
     if not items:
         return None
-    if len(items) == 1 and words.at(end) in _RANGES | {"."} and isinstance(items[0], int | float):
-        return _range(words, index, stop, flag, count)
+    if len(items) == 1 and isinstance(items[0], int | float) and words.at(end) in _RANGES | {"."}:
+        if words.at(end) == "to" and _is_compared(words, start):
+            more, end = _items(words, end + 1, stop, flag)
+            return Found((*items, *more), "listed", end)
+        return _range(words, index, stop, flag, wish)
     closed = end + (words.at(end) in _CLOSERS)
     if len(items) == 2 and words.at(index - 1) in ("[", "(") and _is_interval(items, flag, told=interval):
-        return _divided(words, items[0], items[1], closed, stop, flag, count)
+        return _divided(words, items[0], items[1], closed, stop, flag, wish)
     return Found(tuple(items), "listed", closed)
+
+
+def _spaces(words: Words, index: int) -> bool:
+    return words.at(index) in _SPACING
+
+
+def _is_compared(words: Words, start: int) -> bool:
+    """`compare lr 0.1 to 0.01` names two values, and no range."""
+    return bool({words.at(index) for index in range(max(0, start - 5), start)} & _COMPARED)
 
 
 def values_before(words: Words, end: int, flag: Flag) -> tuple[tuple[Any, ...], int] | None:
@@ -93,9 +116,16 @@ def _items(words: Words, index: int, stop: int, flag: Flag, *, counted: bool = T
             break
         items.append(item)
         end = index = index + 1
-        while index < stop and words.at(index) in _SEPARATORS:
+        while index < stop and (words.at(index) in _SEPARATORS or _sets_beside(words, index)):
             index += 1
     return list(dict.fromkeys(items)), end
+
+
+def _sets_beside(words: Words, index: int) -> bool:
+    """`0.1 with 0.01`: a second value, and not what something else has."""
+    following = words.at(index + 2)
+    alone = not following or following in _SEPARATORS or not following[0].isalpha()
+    return words.at(index) == "with" and words.number(index + 1) is not None and alone
 
 
 def _item(words: Words, index: int, flag: Flag, *, counted: bool) -> Any:
@@ -108,7 +138,7 @@ def _item(words: Words, index: int, flag: Flag, *, counted: bool) -> Any:
     return next((choice for choice in choices_of(flag) if choice.lower() == text), None)
 
 
-def _range(words: Words, index: int, stop: int, flag: Flag, count: int | None) -> Found | None:
+def _range(words: Words, index: int, stop: int, flag: Flag, wish: Wish) -> Found | None:
     """`A and B`, `A to B`, `A - B`, `A..B`."""
     low = words.number(index)
     middle = index + 1
@@ -117,20 +147,24 @@ def _range(words: Words, index: int, stop: int, flag: Flag, count: int | None) -
     high = words.number(middle)
     if low is None or high is None or middle == index + 1 or middle >= len(words.tokens):
         return None
-    return _divided(words, low, high, middle + 1, stop, flag, count)
+    return _divided(words, low, high, middle + 1, stop, flag, wish)
 
 
-def _divided(words: Words, low: float, high: float, end: int, stop: int, flag: Flag, count: int | None) -> Found:
-    wish, end = _wish(words, end, stop, count)
+def _divided(words: Words, low: float, high: float, end: int, stop: int, flag: Flag, before: Wish) -> Found:
+    wish, end = _wish(words, end, stop, before)
+    if (count := asked_for(low, high, wish)) > MOST_VALUES:
+        return Found((), "", end, too_many=count)
     whole = flag.type == "int" and low == int(low) and high == int(high)
     values, scale = spaced(low, high, whole=whole, by_nature_log=is_log_by_nature(flag), wish=wish)
-    return Found(tuple(values), scale, end)
+    in_vain = scale == "linear" and (wish.scale == "log" or wish.factor)
+    note = f"no log scale begins at {min(low, high):g}, so the values are evenly spaced" if in_vain else ""
+    return Found(tuple(values), scale, end, note)
 
 
-def _wish(words: Words, index: int, stop: int, count: int | None) -> tuple[Wish, int]:
+def _wish(words: Words, index: int, stop: int, before: Wish) -> tuple[Wish, int]:
     """`in steps of 2`, `in 5 steps`, `by factors of 10`, `powers of two`, `log-spaced`, `5 values`."""
     step = factor = None
-    scale = ""
+    count, scale = before.count, before.scale
     end, last = index, min(stop, index + 10)
     while index < last:
         text, number = words.at(index), words.number(index)
@@ -140,16 +174,7 @@ def _wish(words: Words, index: int, stop: int, count: int | None) -> tuple[Wish,
             step, index = found
         elif text in ("factors", "factor", "powers", "multiples") and (found := _number_near(words, index + 1, last)):
             factor, index = found
-        elif text in (
-            "log",
-            "log-spaced",
-            "logarithmic",
-            "logarithmically",
-            "log-uniform",
-            "geometric",
-            "log-scale",
-            "logspace",
-        ):
+        elif text in _LOG:
             scale = "log"
         elif text in ("linear", "linearly", "linspace", "evenly"):
             scale = "linear"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
+from labwright.planning.goals.spacing import MOST_VALUES
 from labwright.planning.goals.synonyms import Phrase, choices_of, family_of, known_elsewhere, phrases_of
 from labwright.planning.goals.values import Found, values_after, values_before
 from labwright.planning.goals.words import Words
@@ -36,6 +37,7 @@ _COUNTING = (
     "batches",
     "strengths",
 )
+_BESIDE = {"against", "vs", "versus", "or", "and", "to", "with"}
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
 
@@ -67,7 +69,20 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
         _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
     _read_choices(words, entry, found)
     found.absent = _absent(words)
+    _compare_with_default(entry, found)
     return found
+
+
+def _compare_with_default(entry: EntryPoint, found: Varied) -> None:
+    """`degree 9` and nothing else to vary: the one value beside the script's own. Not lengths, devices and the like."""
+    subjects = [flag for flag in entry.flags if flag.name in found.fixed and flag.role is None]
+    if found.variations or found.open or found.unclear or found.absent or len(subjects) != 1:
+        return
+    flag, value = subjects[0], found.fixed[subjects[0].name]
+    if flag.default is not None and flag.default != value:
+        del found.fixed[flag.name]
+        note = f"the goal names {value}; {entry.path} itself has {flag.default}"
+        found.variations.append(Variation(flag=flag.name, values=(flag.default, value), note=note))
 
 
 def _mentions(words: Words, phrases: list[Phrase]) -> list[Mention]:
@@ -167,7 +182,18 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         words.take(mention.start, mention.end)
         return
     words.take(mention.start, after.end)
-    _keep(flag, after.values, after.scale, text, found)
+    if after.too_many:
+        words_ = (
+            f"“{text[:80]}” asks for {after.too_many:,} values of {flag.name}, and a plan tries {MOST_VALUES} at most"
+        )
+        found.unclear.append((flag, f"{words_}: which are they to be?"))
+        return
+    _keep(flag, after.values, after.scale, text, found, note=after.note, beside=_stands_beside(words, mention))
+
+
+def _stands_beside(words: Words, mention: Mention) -> bool:
+    """`lr=0.1 against lr=0.01`: a second value of the same."""
+    return words.at(mention.start - 1) in _BESIDE and words.number(mention.start - 2) is not None
 
 
 def _is_loose_number(words: Words, index: int) -> bool:
@@ -215,18 +241,21 @@ def _held(words: Words, mention: Mention, found: Varied) -> bool:
     return True
 
 
-def _keep(flag: Flag, values: tuple[Any, ...], scale: str, text: str, found: Varied) -> None:
+def _keep(
+    flag: Flag, values: tuple[Any, ...], scale: str, text: str, found: Varied, *, note: str = "", beside: bool = False
+) -> None:
     if not flag.is_settable:
         found.unsettable.append(flag)
         return
     wrong = [value for value in values if not _fits(flag, value)]
     if wrong:
         found.unclear.append((flag, f"{flag.name} does not take {', '.join(map(str, wrong[:3]))}: which values?"))
-    elif len(values) == 1:
+    elif len(values) == 1 and not (beside and flag.name in found.fixed):
         found.fixed[flag.name] = _as_type(flag, values[0])
     else:
-        typed = tuple(dict.fromkeys(_as_type(flag, value) for value in values))
-        found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text))
+        before = (found.fixed.pop(flag.name),) if beside and flag.name in found.fixed else ()
+        typed = tuple(dict.fromkeys(_as_type(flag, value) for value in (*before, *values)))
+        found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
 
 
 def _fits(flag: Flag, value: Any) -> bool:

@@ -8,6 +8,6 @@ from labwright.planning.nodes.planning import Planning, hash_of
 
 
 def compile_workflow_ir(planning: Planning) -> str:
-    workflow = workflow_of(planning.draft())
+    workflow = workflow_of(planning.draft(), planning.scan.environment)
     write_workflow(planning.handle, workflow)
     return hash_of(workflow.model_dump_json())

@@ -20,8 +20,7 @@ def generate(planning: Planning, node: str, path: str, declared: Callable[[PlanI
     experiment = ir.workflow.grid.task
     tasks = [step.id for step in ir.workflow.steps if step.id != experiment]
     texts = {experiment: declared(ir, experiment), **_answers(planning, node, ir, tasks)}
-    kept = [planning.keep_generated(path.format(task), texts[task]) for task in [experiment, *tasks]]
-    return hash_of(*kept)
+    return hash_of(*planning.keep_generated({path.format(task): texts[task] for task in [experiment, *tasks]}))
 
 
 def _answers(planning: Planning, node: str, ir: PlanIR, tasks: list[str]) -> dict[str, str]:

@@ -72,11 +72,12 @@ class Planning:
         self.handle.write(path, text.encode())
         return hash_of(text)
 
-    def keep_generated(self, path: str, text: str) -> str:
-        """The same of a text that a model wrote: what a person makes of it later can be told from it."""
+    def keep_generated(self, texts: Mapping[str, str]) -> list[str]:
+        """The same of texts that a model wrote, by path: what a person makes of them later can be told from it."""
         generated = read_state(self.handle).generated
-        change_state(self.handle, generated={**generated, path: hash_of(text)})
-        return self.keep(path, text)
+        hashes = {path: hash_of(text) for path, text in texts.items()}
+        change_state(self.handle, generated={**generated, **hashes})
+        return [self.keep(path, text) for path, text in texts.items()]
 
     def keep_draft(self, draft: ExperimentDraft) -> None:
         self.keep(_DRAFT, as_yaml(draft.model_dump(mode="json")))

@@ -75,5 +75,5 @@ def _apply(planning: Planning, task: str, answer: Repair) -> tuple[str, ...]:
     meant = offered if answer.fault == "both" else {answer.fault: offered[answer.fault]}
     changes = {path: text for path, text in meant.values() if text.strip()}
     for path, text in changes.items():
-        planning.keep_generated(path, text)
+        planning.keep_generated({path: text})
     return tuple(changes)

@@ -56,8 +56,8 @@ def _why_not(lab: Lab, scan: ProjectScan, ir: PlanIR, entry: EntryPoint | None) 
         return f"there is no sandbox: {containment().reason}"
     if entry.cuda_only and not cluster.gpu_count:
         return f"the code takes a GPU for granted, and this machine has none: {'; '.join(entry.cuda_only[:3])}"
-    if scan.environment.chosen is None and scan.environment.create:
-        return f"the environment is not made yet: {'; '.join(scan.environment.create)}"
+    if scan.environment.create:
+        return f"the environment is made when the plan is executed: {scan.environment.create}"
     if ir.workflow.step(ir.workflow.grid.task).inputs:
         return f"{ir.workflow.grid.task} takes what another step gives, and no step has run yet"
     return ""

@@ -11,9 +11,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.configurations import config_hash
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration, ranked
-from labwright.planning.counted_runs import counted_runs
+from labwright.planning.counted_runs import counted_runs, decisive_values
 from labwright.planning.last_words import last_words
-from labwright.store import sweeps
 from labwright.workflow import Experiment, Metric, RunResult
 
 _WORDS = 3  # lines of a failed run that are shown
@@ -64,17 +63,17 @@ def last_value(run: Run, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def findings_of(lab: Lab, carriers: Mapping[str, str], result: RunResult) -> list[Findings]:
-    """One for each experiment of which a sweep was made, in the order of the workflow."""
+def findings_of(lab: Lab, carriers: Mapping[str, list[str]], result: RunResult) -> list[Findings]:
+    """One for each experiment of which a sweep was made, in the order of the workflow. By step: its sweeps."""
     steps = [step for step in result.workflow.steps if isinstance(step.work, Experiment)]
     return [_findings(lab, step.id, carriers[step.id], step.work) for step in steps if step.id in carriers]
 
 
-def _findings(lab: Lab, step: str, sweep_id: str, experiment: Experiment) -> Findings:
+def _findings(lab: Lab, step: str, sweep_ids: list[str], experiment: Experiment) -> Findings:
     metric = experiment.metric
     assert metric is not None, "validation refuses an experiment without a metric"
-    counted = counted_runs(lab, sweep_id)
-    logged = sweeps.metric_values(lab.db.reader(), sweep_id, {"key": metric.name, "goal": "min"})
+    counted = counted_runs(lab, sweep_ids)
+    logged = decisive_values(lab, sweep_ids, metric.name)
     values = {
         run.id: logged[run.id]
         for run in counted
@@ -84,7 +83,7 @@ def _findings(lab: Lab, step: str, sweep_id: str, experiment: Experiment) -> Fin
     label = None if experiment.baseline is None else config_hash(experiment.baseline)
     return Findings(
         step=step,
-        sweep_id=sweep_id,
+        sweep_id=sweep_ids[-1],
         metric=metric,
         grid={name: list(given) for name, given in experiment.grid.items()},
         runs=counted,

@@ -8,7 +8,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.plan_reader import read
-from labwright.planning.carriers import carriers_of
+from labwright.planning.carriers import carriers_of, counted_carriers
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import Findings, findings_of
@@ -28,7 +28,7 @@ def write_results(lab: Lab, handle: PlanWorkspaceHandle, handoff: PlanRunHandoff
     text = (handle.open_copy(handoff.digest) / "plan" / handle.paths.text.name).read_text()
     sections = read(text).sections
     carriers = carriers_of(handle)
-    parts = [_part(lab, findings) for findings in findings_of(lab, carriers, result)]
+    parts = [_part(lab, findings) for findings in findings_of(lab, counted_carriers(handle), result)]
     deciding = _deciding(parts, sections.metrics.primary.name if sections.metrics.primary else "")
     report = Report(
         plan_id=handle.id,

@@ -25,12 +25,12 @@ class StepFailed(Exception):
     """What a step started came to nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Execution:
     lab: Lab
     handle: PlanWorkspaceHandle
     handoff: PlanRunHandoff
-    scan: ProjectScan
+    scan: ProjectScan  # another one as soon as the environment is made
     actor: Actor
     stopping: threading.Event
     tell: Callable[..., None]  # fact, and what there is to say about it
@@ -42,8 +42,15 @@ class Execution:
 
     def id_for(self, kind: str, step: str, inputs: Mapping[str, Sealed], attempt: int = 0) -> str:
         """The same after a kill, so nothing is started twice; another one when a failed step is tried anew."""
+        return self._id(kind, step, inputs, self.failed_before.get(step, 0), attempt)
+
+    def earlier_ids(self, kind: str, step: str, inputs: Mapping[str, Sealed]) -> list[str]:
+        """What the step was tried with before, oldest first: of the same approved bytes, or it would be no such id."""
+        return [self._id(kind, step, inputs, number, 0) for number in range(self.failed_before.get(step, 0))]
+
+    def _id(self, kind: str, step: str, inputs: Mapping[str, Sealed], failed: int, attempt: int) -> str:
         given = {name: value.encoded for name, value in inputs.items()}
-        about = [self.handle.id, self.handoff.digest, step, given, self.failed_before.get(step, 0), attempt]
+        about = [self.handle.id, self.handoff.digest, step, given, failed, attempt]
         return id_of(kind, json.dumps(about, sort_keys=True).encode())
 
     def wait_for(self, look: Callable[[], Found | None]) -> Found:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.domain.configurations import config_hash
+from labwright.domain.errors import NotFound
 from labwright.domain.ids import SWEEP
-from labwright.domain.run import Run
+from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.planning.carriers import note_carrier
-from labwright.planning.counted_runs import counted_runs
+from labwright.planning.counted_runs import counted_runs, decisive_values
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.new_run import NewRun
@@ -27,18 +29,38 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     experiment = step.work
     assert isinstance(experiment, Experiment)
     execution.check_approved()
-    sweep_id = execution.id_for(SWEEP, step.id, inputs)
     values = {name: plain(value.encoded) for name, value in inputs.items()}
-    made = sweep_verbs.create(execution.lab, _wanted(execution, step, sweep_id, values), execution.actor)
-    note_carrier(execution.handle, step.id, made.id)
+    earlier = [id for id in execution.earlier_ids(SWEEP, step.id, inputs) if _is_there(execution.lab, id)]
+    listed = _not_done(execution.lab, earlier, listed_runs(experiment, values))
+    if not listed:
+        note_carrier(execution.handle, step.id, earlier[-1], beside=earlier[:-1])
+        return result_of(execution.lab, earlier, experiment)
+    wanted = _wanted(execution, step, execution.id_for(SWEEP, step.id, inputs), listed)
+    made = sweep_verbs.create(execution.lab, wanted, execution.actor)
+    note_carrier(execution.handle, step.id, made.id, beside=earlier)
     execution.tell("launched", step=step.id, sweep_id=made.id)
     ended = execution.wait_for(_Watch(execution, step.id, made.id).ended)
     if ended.status is SweepStatus.STOPPED:
         raise StepFailed(f"{ended.id} was stopped before all of its runs had ended")
-    return result_of(execution.lab, ended, experiment)
+    return result_of(execution.lab, [*earlier, made.id], experiment)
 
 
-def _wanted(execution: Execution, step: Step, sweep_id: str, values: Mapping[str, Any]) -> NewSweep:
+def _is_there(lab: Lab, sweep_id: str) -> bool:
+    try:
+        sweeps.get(lab.db.reader(), sweep_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _not_done(lab: Lab, earlier: Sequence[str], listed: tuple[ListedRun, ...]) -> tuple[ListedRun, ...]:
+    """Without what finished in a sweep that was stopped: it has the same code and the same command."""
+    finished = [run for run in counted_runs(lab, earlier) if run.status is RunStatus.FINISHED]
+    done = {(run.config_hash, run.seed) for run in finished}
+    return tuple(run for run in listed if (config_hash(run.params), run.seed) not in done)
+
+
+def _wanted(execution: Execution, step: Step, sweep_id: str, listed: tuple[ListedRun, ...]) -> NewSweep:
     experiment: Experiment = step.work
     resources = experiment.resources
     return NewSweep(
@@ -51,7 +73,7 @@ def _wanted(execution: Execution, step: Step, sweep_id: str, values: Mapping[str
         metric=metric_of(experiment),
         seeds=tuple(experiment.seeds),
         max_runs=experiment.max_runs,
-        listed=listed_runs(experiment, values),
+        listed=listed,
         auto_start=True,
         common=NewRun(
             command=experiment.command,
@@ -92,16 +114,18 @@ class _Watch:
         found = sweeps.get(self._execution.lab.db.reader(), self._sweep_id)
         if found.status is SweepStatus.PAUSED and found.status_reason != self._told:
             self._execution.tell("paused", step=self._step_id, sweep_id=found.id, reason=found.status_reason)
+        if found.status is not SweepStatus.PAUSED and self._told:
+            self._execution.tell("resumed", step=self._step_id, sweep_id=found.id)
         self._told = found.status_reason if found.status is SweepStatus.PAUSED else ""
         return found if found.status in ENDED else None
 
 
-def result_of(lab: Lab, sweep: Sweep, experiment: Experiment) -> ExperimentResult:
+def result_of(lab: Lab, sweep_ids: Sequence[str], experiment: Experiment) -> ExperimentResult:
     """Runs that failed are in it with their status: one of them spoils its own configuration only."""
     metric = experiment.metric
     assert metric is not None, "validation refuses an experiment without a metric"
-    decisive = sweeps.metric_values(lab.db.reader(), sweep.id, {"key": metric.name, "goal": "min"})
-    found = [_as_result(run, metric.name, decisive.get(run.id)) for run in counted_runs(lab, sweep.id)]
+    decisive = decisive_values(lab, sweep_ids, metric.name)
+    found = [_as_result(run, metric.name, decisive.get(run.id)) for run in counted_runs(lab, sweep_ids)]
     return {"runs": found, "metric": metric.name, "direction": metric.direction}
 
 

@@ -19,9 +19,10 @@ from labwright.planning.contained import child_for, project_python
 from labwright.planning.ir import read_ir
 from labwright.planning.results import write_results
 from labwright.planning.run_mode.approved import check_approved
+from labwright.planning.run_mode.codeless import without_code
+from labwright.planning.run_mode.environment_step import forget_lost_environment, settle_environment, with_environment
 from labwright.planning.run_mode.execution import Execution
 from labwright.planning.run_mode.experiment_step import run_experiment
-from labwright.planning.run_mode.mirror import mirror
 from labwright.planning.run_mode.python_step import run_task
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import PlanRunHandoff
@@ -56,6 +57,7 @@ def run_plan(
     """
     store = Store(handle.paths.execution, sync="each")
     facts = list(store.facts())
+    settle_environment(lab, handle, handoff, scan)
     approved = check_approved(handle, handoff, scan, begun=bool(facts))
     execution = Execution(
         lab=lab,
@@ -68,6 +70,7 @@ def run_plan(
         title=read((handle.open_copy(handoff.digest) / "plan" / handle.paths.text.name).read_text()).sections.title,
         failed_before=Counter(fact["step"] for fact in facts if fact["fact"] == "failed"),
     )
+    forget_lost_environment(execution, store)
     result = _run(execution, _workflow(execution, approved), store, approved)
     if any(outcome.status == "suspended" for outcome in result.steps.values()) and stopping.is_set():
         return PlanOutcome(False, "it was told to stop, and goes on when it is executed again", "", suspended=True)
@@ -106,7 +109,8 @@ def _workflow(execution: Execution, approved: Digest) -> Workflow:
     # What the code says of itself may be another thing each time; what was approved is the IR.
     for found in as_planned(ir, answer["workflow"]):
         raise Conflict(f"The approved workflow is not the planned one: {found.message}", hint="Validate it again.")
-    return mirror(answer["workflow"], lambda step_id, inputs: run_task(execution, step_id, inputs))
+    described = without_code(answer["workflow"], lambda step_id, inputs: run_task(execution, step_id, inputs))
+    return with_environment(execution, described, ir.workflow.environment)
 
 
 def _run(execution: Execution, workflow: Workflow, store: Store, approved: Digest) -> RunResult:

@@ -1,6 +1,7 @@
-"""The environment that a run command needs: one that is there, or the commands that make one.
+"""The environment that a run command needs: one that is there, or the command that makes one.
 
-The order is uv, then micromamba or conda, then pip.
+The order is uv, then micromamba or conda, then pip. It is made at `.venv`, whatever makes it. While that goes on, a
+file beside it says so: what a kill left half made is not taken for an environment, and the next attempt clears it away.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import replace
 
 from labwright.planning.scan.environment_files import read_environment_files
 from labwright.planning.scan.facts import EntryPoint, Environment, EnvironmentFile, Interpreter, Kind
-from labwright.planning.scan.interpreters import find_interpreters, installed, run_in
+from labwright.planning.scan.interpreters import conda_tool, find_interpreters, installed, run_in
 from labwright.planning.scan.modules import Modules
-from labwright.planning.scan.walk import Tree
+from labwright.planning.scan.walk import JUST_MADE, UNFINISHED, Tree
 
 # Where the import has another name than the package.
 _PACKAGES = {
@@ -23,6 +24,7 @@ _PACKAGES = {
     "pytorch_lightning": "pytorch-lightning", "google": "protobuf", "Bio": "biopython", "attr": "attrs",
 }  # fmt: skip
 _ACTIVATE = "source .venv/bin/activate && "
+_MARK = f".venv{UNFINISHED}"
 
 
 def read_environment(
@@ -42,8 +44,9 @@ def read_environment(
             activation=chosen.activation,
             notes=tuple(_notes(chosen)),
         )
-    create, activation = _create(files, imports, environ)
-    return Environment(files=tuple(files), interpreters=tuple(found), create=tuple(create), activation=activation)
+    commands, activation = _create(files, imports, environ)
+    create = _whole_or_anew(commands)
+    return Environment(files=tuple(files), interpreters=tuple(found), create=create, activation=activation)
 
 
 def _missing(interpreter: Interpreter, imports: list[str]) -> list[str]:
@@ -69,6 +72,15 @@ def _notes(chosen: Interpreter) -> list[str]:
     return [f"{chosen.path} lacks {', '.join(chosen.missing)}"] if chosen.missing else []
 
 
+def _whole_or_anew(commands: list[str]) -> str:
+    """One line for a shell. Only what an earlier attempt left unfinished is removed, never somebody's folder.
+
+    Runs write for their user alone; an environment is also read by the user without rights that checks run as.
+    """
+    begin = f"umask 022 && {{ [ ! -e {_MARK} ] || rm -rf .venv; }} && touch {_MARK}"
+    return " && ".join((begin, *commands, f"mv {_MARK} .venv/{JUST_MADE}"))
+
+
 def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[str, str]) -> tuple[list[str], str]:
     """Commands to make an environment, and the activation that a run then needs."""
     path = environ.get("PATH")
@@ -85,7 +97,7 @@ def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[s
         if any(file.path == "uv.lock" for file in files):
             return ["uv sync"], _ACTIVATE
         return _joined("uv venv .venv", "uv pip install", what), _ACTIVATE
-    tool = _conda_tool(path)
+    tool = conda_tool(path)
     if tool:
         return _joined_conda(tool, what)
     return _joined("python3 -m venv .venv", "python -m pip install", what), _ACTIVATE
@@ -101,15 +113,10 @@ def _joined_conda(tool: str, what: str) -> tuple[list[str], str]:
     return [make, f"{run}python -m pip install {what}"] if what else [make], run
 
 
-def _conda_tool(path: str | None) -> str:
-    return next((tool for tool in ("micromamba", "mamba", "conda") if shutil.which(tool, path=path)), "")
-
-
 def _create_conda(file: EnvironmentFile, path: str | None) -> tuple[list[str], str]:
-    tool = _conda_tool(path) or "conda"
-    name = file.name or "project"
+    tool = conda_tool(path) or "conda"
     create = f"{tool} create -y" if tool == "micromamba" else f"{tool} env create"
-    return [f"{create} -n {shlex.quote(name)} -f {shlex.quote(file.path)}"], run_in(tool, name)
+    return [f"{create} -p ./.venv -f {shlex.quote(file.path)}"], run_in(tool, "./.venv", by="-p")
 
 
 def _to_install(files: list[EnvironmentFile], imports: list[str]) -> str:

@@ -120,7 +120,7 @@ class Environment:
     files: tuple[EnvironmentFile, ...] = ()
     interpreters: tuple[Interpreter, ...] = ()  # best first
     chosen: Interpreter | None = None
-    create: tuple[str, ...] = ()  # commands that make one, where none will do
+    create: str = ""  # the command that makes one, where none will do
     activation: str = ""  # what a run's command begins with, once it is there
     notes: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ class Environment:
         """For the plan's "Environment" line: venv, conda or system."""
         if self.chosen:
             return "conda" if self.chosen.kind == "micromamba" else self.chosen.kind
-        return "conda" if self.activation.startswith(("conda", "micromamba")) else "venv"
+        return "conda" if self.activation.startswith(("conda", "mamba", "micromamba")) else "venv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

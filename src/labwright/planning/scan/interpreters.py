@@ -32,18 +32,18 @@ _PREFIXES = (
 
 def find_interpreters(tree: Tree, files: list[EnvironmentFile], environ: Mapping[str, str]) -> list[Interpreter]:
     """Best first: the project's own, then the one it names, then the active one, then the system's."""
-    found = [*_in_project(tree), *_named(files, environ), *_active(environ), *_system(environ)]
+    found = [*_in_project(tree, environ), *_named(files, environ), *_active(environ), *_system(environ)]
     return list({interpreter.path: interpreter for interpreter in reversed(found)}.values())[::-1]
 
 
-def _in_project(tree: Tree) -> Iterator[Interpreter]:
+def _in_project(tree: Tree, environ: Mapping[str, str]) -> Iterator[Interpreter]:
     folders = sorted(tree.environments, key=lambda path: (path.count("/"), path not in _USUAL, path))
     for folder in folders:
         prefix = Path(tree.root, folder)
         if (prefix / "pyvenv.cfg").is_file() and (prefix / "bin" / "activate").is_file():
             yield _venv(prefix, f"source {shlex.quote(folder)}/bin/activate && ", f"{folder} is in the project")
         elif (prefix / "conda-meta").is_dir():
-            tool = "micromamba" if not shutil.which("conda") and shutil.which("micromamba") else "conda"
+            tool = conda_tool(environ.get("PATH")) or "conda"
             yield _conda(prefix, run_in(tool, f"./{folder}", by="-p"), f"{folder} is in the project", tool)
 
 
@@ -93,6 +93,11 @@ def _named(files: list[EnvironmentFile], environ: Mapping[str, str]) -> Iterator
             if "/" not in name and (place / "conda-meta").is_dir():
                 tool = "micromamba" if "micromamba" in prefix.name else "conda"
                 yield _conda(place, run_in(tool, name), f"environment.yml names {name}", tool)
+
+
+def conda_tool(path: str | None) -> str:
+    """The first that is there; the same one makes an environment and runs in it."""
+    return next((tool for tool in ("micromamba", "mamba", "conda") if shutil.which(tool, path=path)), "")
 
 
 def run_in(tool: str, name: str, by: str = "-n") -> str:

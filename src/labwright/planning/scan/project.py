@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from labwright.domain.errors import Invalid
+from labwright.planning.scan import remembered
 from labwright.planning.scan.entry_points import read_entry_points
 from labwright.planning.scan.environment import read_environment
 from labwright.planning.scan.evaluation import read_evaluation_files
@@ -33,7 +34,7 @@ def scan_project(
         raise Invalid(f"{folder} is not a folder", hint="Give the folder of the project.")
     tree = walk(str(root), limits or Limits())
     modules = Modules(tree)
-    entries = read_entry_points(tree, modules)
+    entries = remembered.entry_points(tree, lambda: read_entry_points(tree, modules))
     environment = read_environment(tree, modules, entries, os.environ if environ is None else environ)
     launches = read_launches(tree, earlier_runs, history)
     protected = read_evaluation_files(tree, entries)

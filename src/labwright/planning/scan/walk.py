@@ -20,6 +20,8 @@ _NOT_OURS = {
     ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".eggs", "wandb", "mlruns", "lightning_logs", ".dvc",
     ".idea", ".vscode", STATE_DIR,
 }  # fmt: skip
+UNFINISHED = ".unfinished"  # a file of this name beside a folder: an environment that is being made there
+JUST_MADE = "labwright.new"  # what becomes of that file: inside, until what was made is written down
 _MORE_SKIPPED = 200  # further ones are only counted
 
 
@@ -137,7 +139,8 @@ def _take_folder(tree: Tree, folder: str) -> list[str]:
         tree.environments.append(folder)
         tree.skip(folder, "a Python environment")
         return []
-    return [below for entry in entries if (below := _take(tree, folder, entry))]
+    found = [below for entry in entries if (below := _take(tree, folder, entry))]
+    return [below for below in found if below.rsplit("/", 1)[-1] + UNFINISHED not in names]
 
 
 def _entries(tree: Tree, folder: str) -> Iterator[os.DirEntry[str]]:

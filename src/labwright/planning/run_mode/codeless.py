@@ -20,7 +20,7 @@ Perform = Callable[[str, dict[str, Sealed]], Sealed]
 Described = dict[str, Any]
 
 
-def mirror(described: Described, perform: Perform) -> Workflow:
+def without_code(described: Described, perform: Perform) -> Workflow:
     try:
         made = Workflow(str(described["name"]))
         made.steps = [_step(step, perform) for step in described["steps"]]

@@ -34,7 +34,7 @@ class IRTypes:
         return read_annotation(text, Scope(self.names))
 
 
-def mirror_of(ir: PlanIR, types: IRTypes) -> Workflow:
+def workflow_from(ir: PlanIR, types: IRTypes) -> Workflow:
     made = Workflow(ir.workflow.name)
     for step in ir.workflow.steps:
         work = _experiment(ir, step) if step.id == ir.workflow.grid.task else _task(step, types.names)
@@ -69,7 +69,7 @@ def _task(step: StepIR, names: dict[str, Any]) -> Task:
 
 
 def _not_run(**_given: Any) -> Any:
-    raise AssertionError("the mirror of a task is not run")
+    raise AssertionError("what the IR means is not run")
 
 
 def _experiment(ir: PlanIR, step: StepIR) -> Experiment:

@@ -1,4 +1,4 @@
-"""A workflow without its code: values of its own classes pass through the mirror, and nothing of it is imported."""
+"""A workflow without its code: values of its own classes pass through it, and nothing of it is imported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from labwright.domain.errors import Conflict
+from labwright.planning.run_mode.codeless import without_code
 from labwright.planning.run_mode.execution import plain
 from labwright.planning.run_mode.experiment_step import listed_runs
-from labwright.planning.run_mode.mirror import mirror
 from labwright.workflow import RunResult, Sealed, Step, load_in_child, run
 
-MODULE = "mirrored_workflow"
+MODULE = "codeless_workflow"
 SOURCE = """
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -76,7 +76,7 @@ trained = Experiment(
 
 
 def create_workflow():
-    made = Workflow("mirrored")
+    made = Workflow("codeless")
     made.add(numbers, inputs={"count": 4}, name="numbers")
     made.map(boxed, over={"number": Output("numbers")}, name="boxed")
     made.add(weighed, inputs={"boxes": Output("boxed")}, name="weighed")
@@ -103,7 +103,7 @@ def described(source: Path) -> dict[str, Any]:
     return dict(answer["workflow"])
 
 
-def mirrored_run(source: Path, description: dict[str, Any], done: list[str]) -> RunResult:
+def codeless_run(source: Path, description: dict[str, Any], done: list[str]) -> RunResult:
     def perform(step_id: str, inputs: dict[str, Sealed]) -> Sealed:
         done.append(step_id)
         given, answer = source / "inputs.json", source / "answer.json"
@@ -121,13 +121,13 @@ def mirrored_run(source: Path, description: dict[str, Any], done: list[str]) -> 
         ]
         return {"runs": found, "metric": "acc", "direction": "maximize"}
 
-    workflow = mirror(description, perform)
+    workflow = without_code(description, perform)
     return run(workflow, source / "store", concurrency=1, run_experiment=experiment, sealed=True)
 
 
 def test_it_does_what_the_workflow_does_and_imports_nothing_of_it(source: Path) -> None:
     done: list[str] = []
-    result = mirrored_run(source, described(source), done)
+    result = codeless_run(source, described(source), done)
     assert result.results == {"words": "6 kg [0.5, 0.5, 0.5]"}
     assert result.steps["unwanted"].status == "skipped"
     assert sorted(done) == sorted(["numbers", *["boxed"] * 4, "weighed", "trained", "accuracies", "worded", "heavy"])
@@ -135,18 +135,18 @@ def test_it_does_what_the_workflow_does_and_imports_nothing_of_it(source: Path) 
 
 
 def test_what_was_done_is_not_done_again_and_changed_code_is(source: Path) -> None:
-    mirrored_run(source, described(source), [])
+    codeless_run(source, described(source), [])
     done: list[str] = []
-    mirrored_run(source, described(source), done)
+    codeless_run(source, described(source), done)
     assert done == []
     (source / f"{MODULE}.py").write_text(SOURCE.replace("left > 100", "left > 101"))
-    mirrored_run(source, described(source), done)
+    codeless_run(source, described(source), done)
     assert done == ["heavy"]
 
 
 def test_the_experiment_is_the_declared_one(source: Path) -> None:
     step = next(
-        step for step in mirror(described(source), lambda _id, _inputs: Sealed(0)).steps if step.id == "trained"
+        step for step in without_code(described(source), lambda _id, _inputs: Sealed(0)).steps if step.id == "trained"
     )
     assert [one.params for one in step.work.configurations()] == [{"lr": 3}, {"lr": 1}, {"lr": 2}]
     assert step.work.switches == {"fast": ["--fast", ""]}
@@ -161,7 +161,7 @@ def test_the_experiment_is_the_declared_one(source: Path) -> None:
 )
 def test_a_description_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Conflict):
-        mirror(wrong, lambda _id, _inputs: Sealed(0))
+        without_code(wrong, lambda _id, _inputs: Sealed(0))
 
 
 def test_a_class_that_a_value_names_is_not_looked_up() -> None:
