@@ -13,9 +13,9 @@ from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
 from labwright.domain.errors import Invalid
 from labwright.domain.space import parse_space
-from labwright.planning.goals import GoalReading, Question, read_goal
+from labwright.planning.goals import GoalReading, Question, Variation, read_goal
 from labwright.planning.goals.reading import ONLY_ONE
-from labwright.planning.scan import ProjectScan
+from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.planning.scan.metric_direction import MAXIMIZE
 
 _SEEDS = 3  # fewer tell little of the noise
@@ -150,11 +150,20 @@ def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], 
             hint="Name a flag with values, as in: try lr between 0.01 and 0.1; or: lr 0.05.",
             field=("text",),
         )
+    single = {v.flag: v.values[1] for v in reading.variations if _is_one_value(v, entry)}
+    left = tuple(v for v in reading.variations if v.flag not in single)
+    reading = replace(reading, variations=left, fixed={**reading.fixed, **single})
     _check_finite(reading.fixed)
     searched = space_of(reading, entry) if reading.variations or _opened(reading) else {}
     if searched:
         parse_space(searched)
     return searched, reading.fixed
+
+
+def _is_one_value(variation: Variation, entry: EntryPoint) -> bool:
+    """`lr 0.25` is read as that beside the default, which a loop has tried as its baseline."""
+    flag = entry.flag(variation.flag)
+    return flag is not None and len(variation.values) == 2 and variation.values[0] == flag.default
 
 
 def _opened(reading: GoalReading) -> bool:
