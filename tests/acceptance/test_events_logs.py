@@ -213,3 +213,10 @@ def test_a_log_can_be_read_while_it_grows(lab: LiveServer) -> None:
     (lab.project / "go").touch()
     lab.wait_for_end(run)
     assert logs(lab, run)["content"] == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("offset", [6, 2**53])
+def test_beyond_its_end_an_output_is_empty(lab: LiveServer, offset: int) -> None:
+    run = lab.wait_for_end(lab.submit("echo hello")["id"])
+    answer = lab.call("GET", f"/runs/{run['id']}/logs/raw?offset={offset}")
+    assert (answer.status, answer.body) == (200, b"")
