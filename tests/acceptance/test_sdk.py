@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.sdk_folder import write_small_package
 from labwright.processes import identity, kept_exit_code
-from labwright.sdk.install import write_small_package
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labwright.sdk.install import write_small_package
+from labwright.compute.sdk_folder import write_small_package
 from labwright.workflow import load_in_child
 
 GOOD = """

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labwright.compute.sdk_folder import write_small_package
 from labwright.planning.scan import ProjectScan
 from labwright.sandbox import Fence, Limits, Outcome, containment, run_contained
-from labwright.sdk.install import write_small_package
 from labwright.workflow import load_command, read_answer
 from labwright.workspace.copies import copy_files
 from labwright.workspace.digest import Digest

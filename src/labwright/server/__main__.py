@@ -10,7 +10,7 @@ from labwright.domain.errors import LabwrightError
 
 
 def main() -> None:
-    _do_without_old_pydantic()
+    _start_small()
     from labwright.server.boot import serve
 
     parser = argparse.ArgumentParser(prog="labwright.server")
@@ -26,9 +26,19 @@ def main() -> None:
         sys.exit(1)
 
 
-def _do_without_old_pydantic() -> None:
-    """FastAPI looks for models of pydantic's first version and copes where it cannot be imported: 2 MB less, always."""
+def _start_small() -> None:
+    """FastAPI imports more than we use: 3 MB less, and a quicker start.
+
+    It looks for models of pydantic's first version, and copes where that cannot be imported. Its own models of OpenAPI
+    are built when `/openapi.json` is first asked for.
+    """
     sys.modules["pydantic.v1"] = None  # type: ignore[assignment]
+    from pydantic import BaseModel
+
+    BaseModel.model_config["defer_build"] = True
+    import fastapi  # noqa: F401
+
+    del BaseModel.model_config["defer_build"]
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.reserve import Reserve
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
+from labwright.compute.sdk_folder import write_small_package
 from labwright.compute.slurm.commands import SlurmCommands
 from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
@@ -49,7 +50,6 @@ from labwright.files import read_json, write_json, write_whole
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity, user_name
-from labwright.sdk.install import write_small_package
 from labwright.server.server_log import log_to_file
 from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings, load_settings, unknown_tables

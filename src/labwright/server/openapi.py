@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,14 +25,16 @@ _Scopes = dict[tuple[str, str], list[str]]
 def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     """Make `/openapi.json` say which calls need a token and of which scope, so that tools (and `/docs`) can send it."""
     scopes = _scopes(routers)
+    once = threading.Lock()  # who asks second waits: models that are built late are not to be built by two threads
 
     def schema() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _with_security(
-                get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes),
-                scopes,
-            )
-        return app.openapi_schema
+        with once:
+            if app.openapi_schema is None:
+                app.openapi_schema = _with_security(
+                    get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes),
+                    scopes,
+                )
+            return app.openapi_schema
 
     app.openapi = schema  # type: ignore[method-assign]
 

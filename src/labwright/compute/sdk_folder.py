@@ -13,10 +13,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-_SDK = Path(__file__).parent
-_PACKAGE = _SDK.parent
-_WORKFLOW = _PACKAGE / "workflow"
-_NOT_FOR_RUNS = frozenset({"install.py", "small_package.py"})
+_PACKAGE = Path(__file__).parents[1]
+_SDK, _WORKFLOW = _PACKAGE / "sdk", _PACKAGE / "workflow"
+_NOT_FOR_RUNS = frozenset({"small_package.py"})
 
 
 def write_small_package(target: Path) -> None:
