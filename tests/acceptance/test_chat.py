@@ -125,7 +125,7 @@ def test_sessions_are_made_changed_listed_and_deleted(lab: LiveServer) -> None:
     assert lab.call("POST", "/chat", {"message": "hi", "session_id": made["id"]}).status == 404
 
 
-BAD = [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "wild"}, {"message": 1}]
+BAD = [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "dream"}, {"message": 1}]
 
 
 @pytest.mark.parametrize("body", BAD)
