@@ -106,9 +106,9 @@ def test_a_conversation_in_wild_mode_leads_to_its_loop(
 def test_the_pages_fit_and_have_no_serious_fault(
     wild_lab: LiveServer, make_visitor: Callable[..., Visitor], look: str
 ) -> None:
+    wild = an_ended_loop(wild_lab)
     visitor = make_visitor(wild_lab, **LOOKS[look])
     page = visitor.sign_in("#/wild")
-    wild = wild_lab.get("/wild")[-1]["id"]
     addresses = {
         "wild": "#/wild",
         **{f"wild-{tab}": f"#/wild/{wild}?tab={tab}" for tab in ("tree", "report", "details")},
@@ -120,3 +120,11 @@ def test_the_pages_fit_and_have_no_serious_fault(
         is_inside(visitor, name)
         assert serious_faults(page) == [], name
         visitor.picture(f"{name}-{look}")
+
+
+def an_ended_loop(lab: LiveServer) -> str:
+    if not lab.get("/wild"):
+        lab.post("/wild/start", {"goal": GOAL, "budget": {"runs": 5}})
+    wild_id: str = lab.get("/wild")[-1]["id"]
+    lab.call("POST", f"/wild/{wild_id}/stop")
+    return wild_id
