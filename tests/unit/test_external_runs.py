@@ -21,7 +21,7 @@ from tests.support.lab import lab_in
 
 
 def ask(lab: Lab, answer_by: float | None) -> Run:
-    elsewhere = replace(identity(os.getpid()), host="another")  # so that nobody is sent to watch it
+    elsewhere = replace(identity(os.getpid()), host="another", boot_id="another")  # so that nobody is sent to watch it
     return external.create(lab, NewRun(command="python train.py"), elsewhere, PERSON, None, answer_by)
 
 

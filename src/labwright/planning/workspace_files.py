@@ -46,7 +46,7 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
         "changed_since_validation": bool(state.validated_digest) and state.validated_digest != digest.value,
         "planning": planning_view(handle, plan.compiling_by),
         "manifest": handle.manifest(),
-        "files": [_entry(handle, path, digest.files) for path in _files(handle.paths.dir)],
+        "files": [entry for path in _files(handle.paths.dir) if (entry := _entry(handle, path, digest.files))],
         "validation": _yaml_of(handle, "validation/report.yaml"),
         "rehearsal": _yaml_of(handle, "validation/rehearsal.yaml"),
     }
@@ -61,8 +61,11 @@ def _files(folder: Path) -> list[str]:
     return found
 
 
-def _entry(handle: PlanWorkspaceHandle, path: str, covered: dict[str, str]) -> dict[str, Any]:
-    size = os.lstat(handle.paths.dir / path).st_size
+def _entry(handle: PlanWorkspaceHandle, path: str, covered: dict[str, str]) -> dict[str, Any] | None:
+    try:
+        size = os.lstat(handle.paths.dir / path).st_size
+    except FileNotFoundError:  # it was only being written, and has its own name by now
+        return None
     return {"path": path, "size": size, "sha256": covered.get(path, ""), "editable": is_editable(path)}
 
 
