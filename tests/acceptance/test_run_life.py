@@ -138,7 +138,7 @@ def live(examples: int, steps: int) -> None:
 
 
 def test_any_order_of_verbs_leaves_true_runs() -> None:
-    live(examples=2, steps=25)
+    live(examples=1, steps=20)
 
 
 @pytest.mark.slow
