@@ -87,6 +87,16 @@ def test_one_better_run_is_confirmed_by_the_other_seeds(lab: Lab) -> None:
     assert wild.status_reason == "every configuration of the search space was tried"
 
 
+def test_an_unlucky_first_seed_hides_no_improvement(lab: Lab) -> None:
+    """It is held against what the best one gave with the same seed, not against the mean of all."""
+    bench = Bench(lab, "lr 0.2 and 0.4, highest val_acc", parallel=1)
+    values = {0.1: (0.30, 0.50, 0.52), 0.2: (0.40, 0.70, 0.72), 0.4: (0.30, 0.0, 0.0)}
+    wild = bench.go(lambda params, seed: values[params["lr"]][seed])
+    by_lr = {iteration.params["lr"]: iteration for iteration in wild.iterations}
+    assert len(by_lr[0.2].run_ids) == 3
+    assert len(by_lr[0.4].run_ids) == 1 and "with the same seed" in by_lr[0.4].decision["reason"]
+
+
 def test_it_ends_when_nothing_improves_beyond_noise(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_PATIENCE", 4)
     noise = itertools.cycle([0.50, 0.53, 0.47, 0.51, 0.49])

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from labwright.agent.wild.criterion import reaches
 from labwright.agent.wild.news import decided_in_words
-from labwright.agent.wild.noise import beats, compared, facts, is_better, measured, result, without_value
+from labwright.agent.wild.noise import (
+    beats,
+    compared,
+    facts,
+    is_better,
+    measured,
+    result,
+    with_same_seeds,
+    without_value,
+)
 from labwright.agent.wild.records import Loop
 from labwright.agent.wild.spending import Purse
 from labwright.domain.clock import now
@@ -88,9 +97,8 @@ def _judge_baseline(loop: Loop, iteration: Iteration, found: Configuration, faul
 def _is_promising(wild: Wild, iteration: Iteration, found: Configuration, best: Configuration) -> bool:
     """Worth the other seeds: one run that is better may be luck."""
     assert found.mean is not None
-    assert best.mean is not None
     goal = wild.metric["goal"]
-    good = is_better(found.mean, best.mean, goal) or reaches(wild.criterion, goal, found.mean)
+    good = is_better(found.mean, with_same_seeds(best, found), goal) or reaches(wild.criterion, goal, found.mean)
     return good and len(iteration.seeds) < len(wild.seeds)
 
 

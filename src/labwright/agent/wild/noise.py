@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.run import Run, RunStatus
@@ -51,6 +53,13 @@ def is_better(one: float, other: float, goal: str) -> bool:
     return one > other if goal == "max" else one < other
 
 
+def with_same_seeds(best: Configuration, found: Configuration) -> float:
+    """What the best one gave with the seeds that the other had: a lucky or unlucky seed is not to decide."""
+    assert best.mean is not None
+    same = [values for seed, values in best.samples.items() if seed in found.samples]
+    return fmean(fmean(values) for values in same) if same else best.mean
+
+
 def beats(found: Configuration, best: Configuration, goal: str) -> bool:
     """Better by more than noise, as far as the seeds that were asked for can tell."""
     assert found.mean is not None
@@ -80,9 +89,12 @@ def compared(found: Configuration, best: Configuration, goal: str) -> str:
     """The difference in words that claim no more than the runs bear."""
     assert found.mean is not None
     assert best.mean is not None
+    rival = with_same_seeds(best, found)
+    if not is_better(found.mean, rival, goal):
+        shown = spread(best) if found.n >= best.n else f"{amount(rival)} with the same seed"
+        gap = amount(abs(found.mean - rival))
+        return f"no better than iteration {best.label} ({shown}){f': by {gap} worse' if found.mean != rival else ''}"
     gap = amount(abs(found.mean - best.mean))
-    if not is_better(found.mean, best.mean, goal):
-        return f"not better than iteration {best.label} ({spread(best)}): by {gap} worse"
     if found.n < 2 or best.n < 2:
         return f"by {gap} better than iteration {best.label} ({spread(best)}); with one run each, noise is not known"
     if differ(found, best):
