@@ -12,6 +12,7 @@ import yaml
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Invalid, NotFound, TooLarge
+from labwright.domain.plan import PlanStatus
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, planning_view
 from labwright.planning.request import hash_of
@@ -46,7 +47,7 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
         "changed_since_validation": bool(state.validated_digest) and state.validated_digest != digest.value,
         "planning": planning_view(handle, plan.compiling_by),
         "manifest": handle.manifest(),
-        "files": [entry for path in _files(handle.paths.dir) if (entry := _entry(handle, path, digest.files))],
+        "files": _entries(handle, _files(handle.paths.dir), digest.files),
         "validation": _yaml_of(handle, "validation/report.yaml"),
         "rehearsal": _yaml_of(handle, "validation/rehearsal.yaml"),
     }
@@ -61,12 +62,15 @@ def _files(folder: Path) -> list[str]:
     return found
 
 
-def _entry(handle: PlanWorkspaceHandle, path: str, covered: dict[str, str]) -> dict[str, Any] | None:
-    try:
-        size = os.lstat(handle.paths.dir / path).st_size
-    except FileNotFoundError:  # it was only being written, and has its own name by now
-        return None
-    return {"path": path, "size": size, "sha256": covered.get(path, ""), "editable": is_editable(path)}
+def _entries(handle: PlanWorkspaceHandle, paths: list[str], covered: dict[str, str]) -> list[dict[str, Any]]:
+    found = []
+    for path in paths:
+        try:
+            size = os.lstat(handle.paths.dir / path).st_size
+        except FileNotFoundError:  # it was only being written, and has its own name by now
+            continue
+        found.append({"path": path, "size": size, "sha256": covered.get(path, ""), "editable": is_editable(path)})
+    return found
 
 
 def is_editable(path: str) -> bool:
@@ -140,7 +144,8 @@ def results_view(lab: Lab, plan_id: str) -> View:
     try:
         text = _text_of(handle, REPORT)
     except NotFound as error:
-        hint = f"Execute it first: labwright plan execute {plan_id}"
+        going = plan.status is PlanStatus.EXECUTING
+        hint = f"Watch it: labwright plan show {plan_id}" if going else f"First: labwright plan execute {plan_id}"
         raise NotFound(f"Plan {plan_id} is {plan.status} and has no report yet.", hint=hint) from error
-    files = [_entry(handle, path, {}) for path in _files(handle.paths.dir) if path.startswith("results/")]
-    return {"plan_id": plan_id, "markdown": text, "files": files}
+    beside = [path for path in _files(handle.paths.dir) if path.startswith("results/")]
+    return {"plan_id": plan_id, "markdown": text, "files": _entries(handle, beside, {})}
