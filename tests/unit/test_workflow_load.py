@@ -255,7 +255,7 @@ def test_one_task_can_be_performed_in_a_process_of_its_own(
     (project.root / "src" / "experiment" / "workflow.py").write_text(STEPS)
     (project.root / "inputs.json").write_text(json.dumps(inputs))
     places = ["src", "experiment.workflow", "create_workflow", step, "inputs.json", "output.json"]
-    command = [interpreters()[1], "-s", "-m", "labwright.workflow.perform", *places]
+    command = [interpreters()[-1], "-s", "-m", "labwright.workflow.perform", *places]
     done = subprocess.run(
         command, env=project.environment(), cwd=project.root, capture_output=True, timeout=60, check=False
     )

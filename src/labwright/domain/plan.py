@@ -75,6 +75,7 @@ class Plan:
     session_id: str | None = None
     compiling_by: str = ""  # for whom it is compiled or checked just now; kept, so that a restart goes on with it
     executed_by: str = ""  # who had it executed
+    executions: int = 0  # how often; what is left of a stopped one does not end the next
 
     def move(self, to: PlanStatus, *, at: str, reason: str = "") -> Plan:
         """The only way to change a status."""
@@ -110,7 +111,7 @@ class Plan:
     def executing(self, by: str, *, at: str) -> Plan:
         self.check_free()
         plan = self.move(PlanStatus.APPROVED, at=at) if self.status is PlanStatus.FAILED else self
-        return replace(plan.move(PlanStatus.EXECUTING, at=at), executed_by=by)
+        return replace(plan.move(PlanStatus.EXECUTING, at=at), executed_by=by, executions=self.executions + 1)
 
     def waiting(self, why: str, *, at: str) -> Plan:
         """For what an execution waits just now; nothing if it goes on, or has ended meanwhile."""

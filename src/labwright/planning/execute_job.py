@@ -23,7 +23,7 @@ def execute_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
     handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.executed_by)
     handoff = read_state(handle).handoff
     if handoff is None:
-        finish(lab, plan.id, "its handoff is gone")
+        finish(lab, plan, "its handoff is gone")
         return
     tell = step_news(lab, plan.id, actor, lambda: _stop_if_unwanted(lab, plan.id))
 
@@ -38,10 +38,10 @@ def execute_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
     try:
         outcome = run_plan(lab, handle, handoff, scan_project(lab.paths.project), actor, hear, stopping)
     except LabwrightError as error:
-        finish(lab, plan.id, f"{error.message} {error.hint}".strip())
+        finish(lab, plan, f"{error.message} {error.hint}".strip())
         return
     if not outcome.suspended:
-        finish(lab, plan.id, "" if outcome.completed else outcome.reason)
+        finish(lab, plan, "" if outcome.completed else outcome.reason)
 
 
 def _say_why(lab: Lab, plan_id: str, words: str) -> None:
@@ -54,12 +54,12 @@ def _stop_if_unwanted(lab: Lab, plan_id: str) -> None:
         stop_what_it_started(lab, plan_id, SYSTEM)
 
 
-def finish(lab: Lab, plan_id: str, failure: str) -> None:
+def finish(lab: Lab, begun: Plan, failure: str) -> None:
     status = PlanStatus.FAILED if failure else PlanStatus.COMPLETED
 
     def ended(plan: Plan) -> Plan:
-        if plan.status is not PlanStatus.EXECUTING:
-            return plan  # stopped meanwhile
+        if plan.status is not PlanStatus.EXECUTING or plan.executions != begun.executions:
+            return plan  # stopped meanwhile, and perhaps begun anew
         return plan.move(status, at=now(), reason=failure)
 
-    plans.change(lab, plan_id, ended, SYSTEM)
+    plans.change(lab, begun.id, ended, SYSTEM)

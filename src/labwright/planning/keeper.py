@@ -127,7 +127,7 @@ class PlanKeeper:
         from labwright.planning.state import change_state
 
         if work == self._execute:
-            execute_job.finish(self._lab, plan.id, words)
+            execute_job.finish(self._lab, plan, words)
             return
         handle = folder_of(self._lab, plan.id)
         compile_job.finish(self._lab, plan, change_state(handle, status="failed", error=words, ready_for_run=False))
