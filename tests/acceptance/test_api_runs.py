@@ -321,3 +321,11 @@ def test_the_difference_since_submit_is_shown_also_when_the_folder_is_gone(lab: 
     (folder / "train.py").unlink()
     folder.rmdir()
     assert lab.call("GET", f"/runs/{run['id']}/diff").status in (200, 409)
+
+
+def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true", use_snapshot=True)["id"])
+    for kept in (lab.state / "snapshots").rglob(f"{run['snapshot']['hash']}.json"):
+        kept.unlink()
+    answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
+    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]

@@ -156,6 +156,7 @@ def request_stop(lab: Lab, run: Run, actor: Actor, reason: str = "") -> None:
 def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: IdempotencyKey | None = None) -> Run:
     """A new run of the same thing, with what was asked to be different. The old one stays as it is."""
     old = get(lab, run_id)
+    _check_code_is_kept(lab, old)
     wanted = NewRun(
         name=old.name,
         command=old.command,
@@ -184,6 +185,15 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         auto_start=True,
     )
     return create(lab, replace(wanted, **changes), actor, key)
+
+
+def _check_code_is_kept(lab: Lab, old: Run) -> None:
+    """A run of a snapshot that gc has collected could never begin."""
+    if old.use_snapshot and old.snapshot and not lab.snapshots.has(old.snapshot["hash"]):
+        raise Conflict(
+            f"The code that {old.id} ran with is no longer kept.",
+            hint="Submit its command as a new run: it takes the code as it is now.",
+        )
 
 
 def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:

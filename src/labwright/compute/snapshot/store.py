@@ -129,6 +129,9 @@ class SnapshotStore:
             raise StorageFailed(f"{path} is damaged.", hint="Delete it; its snapshot cannot be restored.")
         return Manifest.from_bytes(data)
 
+    def has(self, digest: str) -> bool:
+        return _DIGEST.fullmatch(digest) is not None and self._manifest_path(digest).exists()
+
     def materialize(self, digest: str, target: Path) -> None:
         """Write the tree to `target`, which is absent or empty, whole or not at all."""
         with self._locked(fcntl.LOCK_SH):
