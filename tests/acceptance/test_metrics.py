@@ -286,3 +286,14 @@ def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(server: 
     wait_until(lambda: server.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
     assert server.get(f"/runs/{run['id']}/metrics?keys=later")["series"][0]["count"] == 80
     assert "written anew" in str(server.get(f"/events?run_id={run['id']}&limit=1000"))
+
+
+def test_numbers_whose_sum_no_float_holds_are_kept_and_harm_nobody(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    lines = "\n".join(json.dumps({"step": step, "q": 1.7e308, "r": (-1) ** step * 1e200}) for step in range(20))
+    run = server.wait_for_end(server.submit(f"cat <<'E'\n{lines}\nE")["id"])
+    assert run["status"] == "finished" and run["summary"]["q"]["last"] == 1.7e308
+    server.restart()
+    assert server.run(run["id"])["summary"]["r"]["max"] == 1e200
+    assert server.get(f"/metrics/compare?run_ids={run['id']}&key=q")
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
+from labwright.domain.averages import bounded, deviation_of, mean_of, total_of
+
 CHUNK_POINTS = 2048
 SMALL_POINTS = 256
 BUCKET_POINTS = 32
@@ -311,7 +313,7 @@ class Statistics:
         finite = [value for value in points.values if math.isfinite(value)]
         self.count += len(points)
         self.finite += len(finite)
-        self.total += math.fsum(finite)
+        self.total = bounded(self.total + total_of(finite))
         if finite:
             self.low = min(finite) if self.low is None else min(self.low, min(finite))
             self.high = max(finite) if self.high is None else max(self.high, max(finite))
@@ -353,9 +355,7 @@ def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, flo
     found = []
     for column in columns:
         numbers = [value for value in column if math.isfinite(value)]
-        mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
-        spread = (
-            math.sqrt(math.fsum((v - mean) ** 2 for v in numbers) / (len(numbers) - 1)) if len(numbers) > 1 else 0.0
-        )
+        mean = mean_of(numbers) if numbers else math.nan
+        spread = deviation_of(numbers, mean) if len(numbers) > 1 else 0.0
         found.append((mean, spread, len(numbers)))
     return found

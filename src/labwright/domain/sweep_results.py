@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labwright.domain.averages import deviation_of, mean_of
 from labwright.domain.run import RunStatus
 
 # Two-sided 95 % points of Student's t by degrees of freedom; between two of them the larger is used.
@@ -49,10 +50,10 @@ class Configuration:
         """Mean and standard deviation over seeds; a seed that ran twice counts once."""
         values = [sum(several) / len(several) for several in self.samples.values()]
         if values:
-            self.mean = math.fsum(values) / len(values)
+            self.mean = mean_of(values)
         if len(values) > 1:
             assert self.mean is not None
-            self.std = math.sqrt(math.fsum((value - self.mean) ** 2 for value in values) / (len(values) - 1))
+            self.std = deviation_of(values, self.mean)
 
     def to_dict(self) -> dict[str, Any]:
         names = ("trial", "params", "mean", "std", "n", "progress", "run_ids")

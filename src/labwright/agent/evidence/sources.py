@@ -8,6 +8,7 @@ from typing import Any
 
 from labwright.agent.evidence.evidence import Seen
 from labwright.compute.lab import Lab
+from labwright.domain.averages import deviation_of, mean_of
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, SweepStatus
@@ -196,10 +197,10 @@ def _value(lab: Lab, run: Run, key: str, use: str) -> float:
 
 
 def _spread(values: Sequence[float]) -> dict[str, float | int]:
-    mean = math.fsum(values) / len(values)
+    mean = mean_of(values)
     found: dict[str, float | int] = {"mean": mean, "n": len(values), "min": min(values), "max": max(values)}
     if len(values) > 1:
-        found["std"] = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+        found["std"] = deviation_of(values, mean)
     return found
 
 

@@ -162,6 +162,7 @@ class Desktop:
     def send(self, message: Message, key: str, timeout: float) -> None:  # noqa: ARG002
         text = html.escape("\n".join([message.text, *message.details])[:_DESKTOP_TEXT], quote=False)
         words = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright", "--", message.title[:200], text]
+        words = [word.replace("\0", "") for word in words]  # a name may hold one, an argument may not
         try:
             subprocess.run(["notify-send", *words], check=True, capture_output=True, timeout=timeout)
         except subprocess.TimeoutExpired:

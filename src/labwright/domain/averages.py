@@ -1,0 +1,34 @@
+"""Sum, mean and deviation that do not fail on numbers near the end of what a float holds, as a diverged loss has."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+
+_LARGEST = sys.float_info.max
+_SCALE = 2.0**80
+
+
+def total_of(values: Sequence[float]) -> float:
+    """Of finite values. Beyond the largest float it is the largest float."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return bounded(math.fsum(value / _SCALE for value in values) * _SCALE)
+
+
+def bounded(value: float) -> float:
+    return max(-_LARGEST, min(_LARGEST, value))
+
+
+def mean_of(values: Sequence[float]) -> float:
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return bounded(math.fsum(value / _SCALE for value in values) / len(values) * _SCALE)
+
+
+def deviation_of(values: Sequence[float], mean: float) -> float:
+    """Of a sample of two or more."""
+    return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values) - 1)
