@@ -329,3 +329,12 @@ def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
         kept.unlink()
     answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
     assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
+
+
+def test_a_name_is_stronger_than_the_beginning_of_an_id_and_weaker_than_an_id(lab: LiveServer) -> None:
+    other = lab.submit("true")["id"]
+    beginning = other.removeprefix("run-")[:4]
+    named = lab.submit("true", name=beginning)["id"]
+    posing = lab.submit("true", name=other)["id"]
+    assert lab.get(f"/runs/{beginning}")["id"] == named
+    assert lab.get(f"/runs/{other}")["id"] == other != posing
