@@ -9,6 +9,8 @@ import pytest
 
 from labwright.domain.averages import deviation_of, mean_of, total_of
 from labwright.domain.metric import mean_and_spread
+from labwright.domain.run import RunStatus
+from labwright.domain.sweep_results import Configuration, differ
 
 HUGE = [1.7e308, 1.7e308, 1.6e308]
 
@@ -29,3 +31,18 @@ def test_sums_beyond_the_largest_float_are_the_largest_float() -> None:
 def test_the_spread_of_huge_numbers_is_no_error(column: list[float]) -> None:
     ((mean, spread, count),) = mean_and_spread([column])
     assert math.isfinite(mean) and spread > 0 and count == len(column)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e80, 1e300])
+def test_whether_two_configurations_differ_does_not_depend_on_the_unit(scale: float) -> None:
+    near, far = (configuration([value * scale for value in values]) for values in ([1.0, 1.1, 1.2], [5.0, 5.1, 5.2]))
+    assert differ(near, far)
+    assert not differ(near, configuration([value * scale for value in [0.9, 1.2, 1.3]]))
+
+
+def configuration(values: list[float]) -> Configuration:
+    found = Configuration(label="c", trial=None)
+    for seed, value in enumerate(values):
+        found.add(f"run-{seed}", RunStatus.FINISHED, seed, None, value)
+    found.settle()
+    return found

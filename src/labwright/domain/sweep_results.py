@@ -122,21 +122,22 @@ def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
 
 
 def _pooled(one: Configuration, other: Configuration) -> float:
-    return math.sqrt(((one.std or 0.0) ** 2 + (other.std or 0.0) ** 2) / 2)
+    return math.hypot(one.std or 0.0, other.std or 0.0) / math.sqrt(2)
 
 
 def differ(one: Configuration, other: Configuration) -> bool:
     """Welch's t test: neither needs as many seeds nor as much noise as the other."""
     assert one.mean is not None
     assert other.mean is not None
-    parts = [(found.std or 0.0) ** 2 / found.n for found in (one, other)]
-    spread = sum(parts)
-    if spread == 0.0:
+    scale = max(one.std or 0.0, other.std or 0.0)  # the squares of a diverged loss would be beyond any float
+    if scale == 0.0:
         return one.mean != other.mean
+    parts = [((found.std or 0.0) / scale) ** 2 / found.n for found in (one, other)]
+    spread = sum(parts)
     freedom = spread**2 / sum(
         part**2 / (found.n - 1) for part, found in zip(parts, (one, other), strict=True) if found.n > 1
     )
-    return abs(one.mean - other.mean) > _t(freedom) * math.sqrt(spread)
+    return abs(one.mean - other.mean) / scale > _t(freedom) * math.sqrt(spread)
 
 
 def _t(freedom: float) -> float:

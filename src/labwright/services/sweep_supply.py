@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from dataclasses import replace
 
 from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
+from labwright.domain.averages import mean_of
 from labwright.domain.budget import Ledger, what_is_short
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import Cluster, ClusterType
@@ -195,5 +195,5 @@ def _trial(sweep: Sweep, number: int, rows: list[SweepRun], values: dict[str, fl
     for status, state in ((RunStatus.FINISHED, TrialState.DONE), (RunStatus.STOPPED, TrialState.STOPPED_EARLY)):
         found = [values[row.id] for row in rows if row.status == status and math.isfinite(values.get(row.id, math.nan))]
         if found and (state is TrialState.DONE or sweep.early_stop):
-            return Trial(number, config, state, statistics.fmean(found))
+            return Trial(number, config, state, mean_of(found))
     return Trial(number, config, TrialState.FAILED)

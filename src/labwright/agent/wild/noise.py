@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import fmean
-
 from labwright.compute.lab import Lab
+from labwright.domain.averages import mean_of
 from labwright.domain.errors import NotFound
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration, differ
@@ -57,7 +56,7 @@ def with_same_seeds(best: Configuration, found: Configuration) -> float:
     """What the best one gave with the seeds that the other had: a lucky or unlucky seed is not to decide."""
     assert best.mean is not None
     same = [values for seed, values in best.samples.items() if seed in found.samples]
-    return fmean(fmean(values) for values in same) if same else best.mean
+    return mean_of([mean_of(values) for values in same]) if same else best.mean
 
 
 def beats(found: Configuration, best: Configuration, goal: str) -> bool:
