@@ -24,6 +24,7 @@ from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Alert
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Hint
@@ -180,8 +181,15 @@ class Engine:
         """What a project's own rule says is to be done, at once or when nobody answered in time."""
         rules = project_rules(self._lab.paths.config)
         for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
-            if alert.id not in self._unanswerable:
+            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_begin_again(alert)):
                 self._answer(alert.id, choice)
+
+    def _may_begin_again(self, alert: Alert) -> bool:
+        """Once, by itself: what is a rerun already would go round for ever, and what somebody stopped is to stay so."""
+        if alert.run_id is None:
+            return False
+        run = runs.get(self._lab.db.reader(), alert.run_id)
+        return run.parent_run_id is None and run.status is not RunStatus.STOPPED
 
     def _answer(self, alert_id: str, choice: str) -> None:
         try:
