@@ -39,7 +39,7 @@ test: setup system ## everything but what takes minutes
 	$(BIN)/pytest -n 4 --dist worksteal -m "not slow"
 
 test-all: setup system ## the slow ones too
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile=searching
 
 chaos: setup system ## kill servers, monitors and supervisors for longer
 	$(BIN)/python -m tests.chaos

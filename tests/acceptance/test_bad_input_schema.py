@@ -75,7 +75,6 @@ def try_operation(
 
     @settings(
         amount,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

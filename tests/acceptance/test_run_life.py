@@ -128,7 +128,6 @@ def live(examples: int, steps: int) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             derandomize=True,
             database=None,
             phases=[Phase.generate],  # each step is a live server: to shrink would take hours

@@ -55,7 +55,7 @@ def test_a_value_arrives_as_one_argument_whatever_it_holds(value: str, place: st
 
 
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_text_survives_the_shell(value: str) -> None:
     found = arguments(filled(f"{sys.executable} -c '{SHOW}' {{x}} \"{{x}}\" '{{x}}'", x=value))
     assert found == [value] * 3

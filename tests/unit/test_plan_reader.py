@@ -230,7 +230,7 @@ documents = st.builds(
 
 
 @given(documents)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_values_survive_being_written_and_read(sections: PlanSections) -> None:
     document = read(compose(sections))
     assert document.faults == ()
@@ -243,7 +243,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=20), max_size=60).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_is_read_without_an_error_and_written_back_to_the_byte(text: str) -> None:
     faults(text)
 

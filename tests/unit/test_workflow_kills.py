@@ -134,7 +134,7 @@ def whole_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "log.jsonl").read_bytes()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_log_torn_at_any_byte_is_read_as_far_as_it_is_whole(
     whole_log: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

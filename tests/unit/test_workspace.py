@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labwright.domain.errors import Conflict, Invalid, NotFound
@@ -76,7 +76,6 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), values, max_size=4))
-@settings(deadline=None)
 def test_a_manifest_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, manifest: Any) -> None:
     path = tmp_path_factory.mktemp("m") / "manifest.yaml"
     write_manifest(path, manifest)
