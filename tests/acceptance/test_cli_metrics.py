@@ -113,6 +113,24 @@ def test_runs_that_differ_only_in_their_seed_become_mean_and_deviation(lab: Live
     assert "2 runs" in shown and "0.1147 ± 0.007071" in shown
 
 
+def test_where_only_some_seeds_still_run_a_mean_says_how_many_and_one_alone_has_no_deviation(lab: LiveServer) -> None:
+    ids = []
+    for seed, ends in enumerate((40, 40, 41)):
+        run = lab.post("/runs", {"command": "true", "seed": seed, "params": {"width": 8, "seed": seed}})["id"]
+        send(lab, run, [{"key": "acc", "step": step, "value": step / 100 + seed} for step in range(ends)])
+        wait_until(lambda run=run, last=ends - 1: lab.run(run)["summary"].get("acc", {}).get("step") == last, "it")
+        ids.append(run)
+    row = compared_in_one_row(lab, ids)
+    assert "2.4 (1 of 3)" in row and "±" not in row
+    row = compared_in_one_row(lab, ids[:2])
+    assert "0.89 ± 0.7071 " in row and " of 2" not in row
+
+
+def compared_in_one_row(lab: LiveServer, ids: list[str]) -> str:
+    (row,) = (line for line in labwright(lab, "compare", *ids, "--key", "acc").stdout.splitlines() if ids[0] in line)
+    return row
+
+
 def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, runs: list[str]) -> None:
     shown = labwright(lab, "compare", *runs[:2]).stdout
     assert next(line.split() for line in shown.splitlines() if line.startswith("train")) == [

@@ -269,9 +269,9 @@ class WholeSeries:
         return len(self._values)
 
     def values_at(self, places: Iterable[float]) -> list[float]:
-        """The last value up to each; NaN before the first, and once the next one after the last is overdue."""
-        end = self._end()
-        return [self._value_at(place) if place <= end else math.nan for place in places]
+        """The last value up to each; NaN before the first, and from where the next one after the last is due."""
+        last, due = self._place(len(self) - 1), self._due()
+        return [self._value_at(place) if place <= last or place < due else math.nan for place in places]
 
     def _value_at(self, place: float) -> float:
         chunk = bisect_right(self._firsts, place) - 1
@@ -279,8 +279,8 @@ class WholeSeries:
             return math.nan
         return self._values[self._starts[chunk] + bisect_right(self._places[chunk], place) - 1]
 
-    def _end(self) -> float:
-        """Where another point would be due."""
+    def _due(self) -> float:
+        """Where another point would be."""
         last = self._place(len(self) - 1)
         return last + (last - self._place(len(self) - 2) if len(self) > 1 else 0)
 
@@ -350,12 +350,12 @@ def as_step(value: object) -> int | None:
     return value
 
 
-def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float, int]]:
-    """Mean, standard deviation and count of each column's finite values."""
+def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float | None, int]]:
+    """Mean, standard deviation and count of each column's finite values. One value alone has no deviation."""
     found = []
     for column in columns:
         numbers = [value for value in column if math.isfinite(value)]
         mean = mean_of(numbers) if numbers else math.nan
-        spread = deviation_of(numbers, mean) if len(numbers) > 1 else 0.0
+        spread = deviation_of(numbers, mean) if len(numbers) > 1 else None
         found.append((mean, spread, len(numbers)))
     return found
