@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,6 +80,7 @@ def test_an_unknown_metric_is_an_error_that_names_the_known_ones(lab: LiveServer
     for command in (["metrics", runs[0], "--key", "nope"], ["export", runs[0], "--key", "nope"]):
         called = labwright(lab, *command)
         assert called.returncode == 1 and "'nope'" in called.stderr and "train/loss" in called.stderr
+        assert "key\"\\nhere'" in called.stderr, "a key with a line break is quoted"
 
 
 def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServer) -> None:
@@ -161,6 +163,32 @@ def test_several_runs_go_into_one_file_that_names_them(lab: LiveServer, runs: li
     assert called.stdout == "" and f"{2 * POINTS} lines" in called.stderr
     assert [row["run_id"] for row in rows] == [runs[0]] * POINTS + [runs[1]] * POINTS
     assert [path.name for path in lab.project.glob("*.new")] == []
+
+
+def test_an_export_goes_through_links_and_into_pipes_and_replaces_neither(lab: LiveServer, runs: list[str]) -> None:
+    target, link, pipe = lab.project / "kept.csv", lab.project / "link.csv", lab.project / "pipe"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    assert labwright(lab, "export", runs[0], "-o", "link.csv").returncode == 0
+    assert link.is_symlink() and len(rows_of(target.read_text())) == POINTS + 3
+    assert target.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    writer = begin(lab, "export", runs[0], "-o", "pipe")
+    assert len(rows_of(pipe.read_text())) == POINTS + 3
+    writer.communicate(timeout=20)
+    assert writer.returncode == 0 and pipe.is_fifo()
+    assert len(rows_of(labwright(lab, "export", runs[0], "-o", "/dev/stdout").stdout)) == POINTS + 3
+
+
+def test_a_run_that_lacks_the_metric_is_named_and_the_others_are_exported(lab: LiveServer, runs: list[str]) -> None:
+    bare = lab.post("/runs", {"command": "true"})["id"]
+    called = labwright(lab, "export", bare, runs[0], "--key", "train/loss", "-o", "some.csv")
+    assert called.returncode == 1 and f"Run {bare} has no metric 'train/loss'" in called.stderr
+    rows = rows_of((lab.project / "some.csv").read_text())
+    assert [row["run_id"] for row in rows] == [runs[0]] * POINTS
+    assert labwright(lab, "export", bare, "--key", "train/loss", "-o", "none.csv").returncode == 1
+    assert not (lab.project / "none.csv").exists()
 
 
 def test_json_lines_are_json_also_where_a_value_is_nan(lab: LiveServer, runs: list[str]) -> None:

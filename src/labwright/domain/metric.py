@@ -350,6 +350,11 @@ def as_step(value: object) -> int | None:
     return value
 
 
+def listed(keys: Iterable[str], most: int = 20) -> str:
+    """Some of them in a sentence. A key that would break it, or steer a terminal, is quoted."""
+    return ", ".join(key if key.isprintable() else repr(key) for key in sorted(keys)[:most])
+
+
 def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float | None, int]]:
     """Mean, standard deviation and count of each column's finite values. One value alone has no deviation."""
     found = []
