@@ -22,7 +22,8 @@ from labwright.domain.averages import bounded, deviation_of, mean_of, total_of
 CHUNK_POINTS = 2048
 SMALL_POINTS = 256
 BUCKET_POINTS = 32
-_MAX_STEP = 2**62
+_MAX_TIME = 253_402_300_799.0  # the end of the year 9999
+_STEPS = range(-(2**63), 2**63)  # what 64 bits hold
 _FEW = 4  # so few numbers do not get smaller, and trying takes longer than all else
 Number = TypeVar("Number", "array[int]", "array[float]")
 
@@ -101,7 +102,8 @@ def _pack_steps(steps: array[int]) -> bytes:
     """A constant stride, the usual case, takes 16 bytes whatever the count."""
     first = steps[0]
     stride = steps[1] - first if len(steps) > 1 else 1
-    if stride and steps == array("q", range(first, first + stride * len(steps), stride)):
+    fits = stride and stride in _STEPS and first + stride * (len(steps) - 1) == steps[-1]
+    if fits and steps == array("q", range(first, steps[-1] + stride, stride)):
         return struct.pack("<qq", first, stride)
     return b"z" + zlib.compress(_little(steps), 1)
 
@@ -344,8 +346,14 @@ def as_number(value: object) -> float | None:
     return None
 
 
+def as_time(value: object) -> float | None:
+    """Seconds since 1970, within years of four digits."""
+    number = as_number(value)
+    return number if number is not None and abs(number) <= _MAX_TIME else None
+
+
 def as_step(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_STEP:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _STEPS:
         return None
     return value
 
