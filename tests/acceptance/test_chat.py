@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPException
@@ -16,6 +14,7 @@ import pytest
 
 from labwright.domain.actor import Scope
 from labwright.tokens import mint
+from tests.acceptance.test_cli import labwright
 from tests.support.live_server import LiveServer
 from tests.support.model_server import Asked, ModelServer, Turn, model_server
 from tests.support.waiting import wait_until
@@ -346,13 +345,6 @@ def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer)
 
 
 # On the command line
-
-
-def labwright(server: LiveServer, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from labwright.cli.main import main; main()", *words]
-    return subprocess.run(
-        command, cwd=server.project, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
-    )
 
 
 def test_chat_on_the_command_line(lab: LiveServer) -> None:

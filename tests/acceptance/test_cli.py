@@ -17,6 +17,7 @@ import pytest
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.waiting import wait_until
+from tests.support.warm import can_be_warm, warm_command
 
 LABWRIGHT = [sys.executable, "-c", "from labwright.cli.main import main; main()"]
 
@@ -25,6 +26,9 @@ def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess
     """One call from the project's folder; what it says is text, nobody is at a terminal."""
     options.setdefault("cwd", server.project)
     environment = {**server.environment, **options.pop("env", {})}
+    lets_go = "up" in arguments  # of its streams, which is seen by pipes that close
+    if options.keys() == {"cwd"} and can_be_warm(environment) and not lets_go:
+        return warm_command(arguments, environment, options["cwd"], timeout=60)
     return subprocess.run(
         [*LABWRIGHT, *arguments],
         env=environment,

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.waiting import wait_until
-from tests.support.warm import WarmServer, can_be_warm
+from tests.support.warm import WarmProcess, can_be_warm, warm_server
 
 SERVER = [sys.executable, "-m", "labwright.server"]
 ENDED = {"finished", "failed", "stopped", "lost"}
@@ -45,7 +45,7 @@ class LiveServer:
             **environment,
         }
         self.command = [*SERVER, "--project", str(project)]
-        self.process: subprocess.Popen[bytes] | WarmServer | None = None
+        self.process: subprocess.Popen[bytes] | WarmProcess | None = None
         self.url = ""
 
     def start(self, *, cold: bool = False) -> LiveServer:
@@ -56,8 +56,8 @@ class LiveServer:
         wait_until(self._is_up, "the server to come up")
         return self
 
-    def _forked(self) -> WarmServer:
-        return WarmServer(self.command[len(SERVER) :], self.environment)
+    def _forked(self) -> WarmProcess:
+        return warm_server(self.command[len(SERVER) :], self.environment)
 
     def _begun_by_command(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)

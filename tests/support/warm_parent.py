@@ -12,12 +12,11 @@ import os
 import select
 import socket
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from labwright.server import __main__ as server
-
-IMPORTED = (
+SERVER = (
     "labwright.server.boot",
     "labwright.server.app",
     "uvicorn.lifespan.on",
@@ -52,13 +51,29 @@ class Children:
 
 
 def main() -> None:
-    server._start_small()
-    for name in IMPORTED:
-        import_module(name)
+    enter = {"server": warm_server, "command": warm_command}[sys.argv[1]]()
     gc.freeze()  # else a collection in a child would copy every page
-    requests = socket.socket(fileno=int(sys.argv[1]))
+    requests = socket.socket(fileno=int(sys.argv[2]))
     if fork_for(requests):
-        server.main()
+        enter()
+
+
+def warm_server() -> Callable[[], None]:
+    from labwright.server import __main__ as server
+
+    server._start_small()
+    for name in SERVER:
+        import_module(name)
+    return server.main
+
+
+def warm_command() -> Callable[[], None]:
+    from labwright.cli import main as cli
+
+    for entries in cli.SECTIONS.values():
+        for module, _, _ in entries.values():
+            import_module(f"{cli.__package__}.{module}")
+    return cli.main
 
 
 def fork_for(requests: socket.socket) -> bool:
@@ -89,9 +104,10 @@ def become(asked: dict[str, Any], streams: list[int]) -> None:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    sys.argv[1:] = asked["arguments"]
+    sys.argv[:] = ["labwright", *asked["arguments"]]
 
 
 if __name__ == "__main__":
