@@ -88,7 +88,7 @@ class LiveServer:
         """As `labwright down` does it."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
         self._close_pipe()
 
     def _close_pipe(self) -> None:
@@ -110,7 +110,7 @@ class LiveServer:
     ) -> Answer:
         """`token=None` sends none; by default the person's."""
         address = urlsplit(self.url)
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         sent = dict(headers or {})
         if token is not None and path not in ("/health",):
             sent.setdefault("X-Auth-Token", token or self.token)
@@ -142,7 +142,7 @@ class LiveServer:
         """Until the turn rests: it has ended, or asks somebody."""
         before = self.get(f"/sessions/{session_id}")["turn"]
         address = urlsplit(self.url)
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         body = json.dumps({"session_id": session_id, "message": message})
         connection.request("POST", "/chat", body, {"X-Auth-Token": self.token, "Content-Type": "application/json"})
         assert connection.getresponse().status == 200
@@ -158,7 +158,7 @@ class LiveServer:
         found: dict[str, Any] = self.get(f"/runs/{run_id}")
         return found
 
-    def wait_for_status(self, run_id: str, *statuses: str, timeout: float = 30.0) -> dict[str, Any]:
+    def wait_for_status(self, run_id: str, *statuses: str, timeout: float = 60.0) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             run = self.run(run_id)
             assert run["status"] in statuses or run["status"] not in ENDED, run
@@ -166,7 +166,7 @@ class LiveServer:
 
         return wait_until(reached, f"{run_id} to be {statuses}", timeout)
 
-    def wait_for_end(self, run_id: str, timeout: float = 30.0) -> dict[str, Any]:
+    def wait_for_end(self, run_id: str, timeout: float = 60.0) -> dict[str, Any]:
         return self.wait_for_status(run_id, *ENDED, timeout=timeout)
 
     def output(self, run_id: str) -> str:
