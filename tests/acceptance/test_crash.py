@@ -123,6 +123,8 @@ def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: L
     lost = server.wait_for_status(run["id"], "lost")
     assert lost["exit_code"] is None
     assert "supervisor" in lost["error"]
+    (alert,) = (found for found in server.get("/alerts?status=pending") if found["run_id"] == run["id"])
+    assert (alert["rule"], alert["message"], alert["choices"]) == ("exit", lost["error"], ["ignore", "rerun"])
 
 
 def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:

@@ -344,6 +344,7 @@ def test_a_trainer_state_that_is_declared_is_read(lab: LiveServer) -> None:
     run = finished(lab, command, env={"LABWRIGHT_METRIC_FILES": "hf/*/trainer_state.json"})
     found = series(lab, run, "loss")
     assert (found["steps"], found["source"]) == ([1, 2, 3], "trainer_state")
+    assert "hf/" not in refusals(lab, run)
 
 
 def test_a_state_that_an_earlier_run_left_takes_nothing_from_the_next_run(lab: LiveServer) -> None:

@@ -53,7 +53,11 @@ class LiveServer:
         (self.state / "server.json").unlink(missing_ok=True)
         usual = self.command[: len(SERVER)] == SERVER and can_be_warm(self.environment)
         self.process = self._begun_by_command() if cold or not usual else self._forked()
-        wait_until(self._is_up, "the server to come up")
+        try:
+            wait_until(self._is_up, "the server to come up")
+        except AssertionError:
+            self.kill()  # nobody else would: whoever wanted it does not get it
+            raise
         return self
 
     def _forked(self) -> WarmProcess:
