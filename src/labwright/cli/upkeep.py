@@ -80,7 +80,7 @@ def rebuild(project: Project = None, as_json: AsJson = False) -> None:
     if as_json:
         screen.json(rebuilt)
         return
-    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan")]
+    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan", "loop")]
     screen.say(f"Restored {', '.join(parts)}.")
     screen.facts(
         [
