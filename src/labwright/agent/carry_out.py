@@ -69,7 +69,8 @@ def _do(deed: Deed, tool: Tool | None, call: ToolCall) -> dict[str, Any]:
     if tool is None:
         raise Invalid(f"There is no tool {call.name!r} in this mode.", hint="Use one of those you were given.")
     if call.malformed:
-        raise Invalid("The arguments are no JSON object.", hint=f"They were: {call.malformed[:200]}")
+        hint = f"Numbers are finite, and it is neither very long nor deep. They were: {call.malformed[:200]}"
+        raise Invalid("The arguments are no JSON object that can be used.", hint=hint)
     return tool.do(deed, **checked(call.arguments, tool.schema))
 
 
