@@ -17,8 +17,8 @@ from tests.support.live_server import ENDED, LiveServer
 from tests.support.slurm import slurm_server
 
 # A check of one commit says the same twice, on a busy machine too. `make test-all` searches anew each time.
-settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("searching", deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile("same")
 
 

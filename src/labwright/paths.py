@@ -109,6 +109,8 @@ class ProjectPaths:
         self.spending = self.state / "spending.jsonl"  # what each call of a language model took
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
+        self.restored = self.state / "restored.json"  # from which backup, until the first start after it
+        self.restoring = project / f"{STATE_DIR}.restoring"  # half a restored state folder
 
     @property
     def database(self) -> Path:

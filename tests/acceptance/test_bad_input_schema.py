@@ -90,7 +90,7 @@ def try_operation(
             case.body["auto_start"] = False  # what is made up here is not to be run
         # A connection each: one kept open may be closed by the server while a slow machine thinks up the next case.
         headers = {"X-Auth-Token": lab.token, "Host": lab.url.removeprefix("http://"), "Connection": "close"}
-        response = case.call(base_url=lab.url, session=session, headers=headers, timeout=20)
+        response = case.call(base_url=lab.url, session=session, headers=headers, timeout=60)
         if response.content != NOT_EVEN_HTTP:
             case.validate_response(response, checks=CHECKS)
 

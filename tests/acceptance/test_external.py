@@ -80,7 +80,7 @@ def test_one_that_is_stopped_on_request_raises_no_alarm(server: LiveServer) -> N
     run = run_of(server)
     wait_until(lambda: server.get(f"/runs/{run['id']}")["snapshot"], "its code to be kept")
     server.post(f"/runs/{run['id']}/stop")
-    assert process.wait(timeout=20) == -signal.SIGTERM
+    assert process.wait(timeout=60) == -signal.SIGTERM
     assert server.wait_for_end(run["id"])["status"] == "stopped"
     assert alerts(server, run["id"]) == []
 

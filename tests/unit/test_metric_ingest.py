@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,41 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
         "count": 3,  # values: two of `new`, one of `other`
         "first": [{"source": "http", "key": "(more keys)", "why": "a run may have 3 series", "count": 3}],
     }
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [-(2**63), 2**63 - 1],
+        [2**63 - 2, 2**63 - 1, 5],
+        [2**63 - 5, 2**63 - 4, 2**63 - 3, 2**63 - 2, 2**63 - 1],
+        [-(2**62), 2**62],
+        [2**53 + 1, 2**62 + 1, 0],
+    ],
+)
+def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int]) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "far").id
+        write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"a": 1.0}} for step in (*steps, 2**63, -(2**63) - 1)])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 100, "step", None)
+        lines = list(export(lab, run, "jsonl", None, with_run=False))
+    assert found["series"][0]["steps"] == sorted(steps)
+    assert [json.loads(text)["step"] for text in "".join(lines).splitlines()] == steps
+    assert found["refused"]["count"] == 2
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf, "Infinity", 1e300, -1e300, 1e18, "noon", None])
+def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing(tmp_path: Path, time: Any) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "when").id
+        odd = [{"s": step, "t": time, "m": {"a": 1.0}} for step in range(6)]
+        picture = {"s": 1, "t": time, "artifact": {"key": "p", "kind": "image", "path": "p.png"}}
+        write_http_points(lab, run, [*odd, picture, line(9, "a")])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 100, "time", None)
+        assert len(metrics.artifacts(lab, run)) == 1
+    assert found["series"][0]["steps"] == [9] and found["refused"]["count"] == 6
 
 
 def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:

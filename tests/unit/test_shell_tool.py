@@ -94,7 +94,7 @@ def test_stopping_the_session_ends_its_command(lab: Lab) -> None:
             sessions.stop(lab, talk.id, PERSON)
             ended = threading.Thread(target=reading.read, daemon=True)
             ended.start()
-            ended.join(timeout=20)
+            ended.join(timeout=60)
             assert not ended.is_alive()
         wait_until(lambda: talk.session.status is SessionStatus.IDLE, "the session to rest")
     assert not talk.pieces(PieceKind.RESULT)

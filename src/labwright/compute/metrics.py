@@ -29,7 +29,7 @@ from labwright.domain.clock import rfc3339
 from labwright.domain.configurations import config_hash
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Hint
-from labwright.domain.metric import Points, as_number, as_step
+from labwright.domain.metric import Points, as_number, as_step, as_time
 from labwright.domain.run import Run, name_from
 from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import alerts, metrics, runs
@@ -236,7 +236,7 @@ class Batch:
                     handle(self, entry[kind], entry)
 
     def _take_numbers(self, entry: dict[str, Any]) -> None:
-        step, moment, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
+        step, moment, numbers = as_step(entry.get("s")), as_time(entry.get("t")), entry["m"]
         if step is None or moment is None or not isinstance(numbers, dict):
             self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
             return
@@ -292,7 +292,7 @@ class Batch:
             kind=str(artifact.get("kind", "file"))[:40],
             path=str(artifact.get("path", ""))[:4096],
             caption=str(artifact.get("caption") or "")[:1000],
-            time=rfc3339(as_number(entry.get("t")) or 0.0),
+            time=rfc3339(as_time(entry.get("t")) or 0.0),
         )
 
     def _take_refused(self, refused: dict[str, Any], _entry: dict[str, Any]) -> None:

@@ -44,13 +44,18 @@ class Rebuilt:
     unreadable: int = 0
 
 
-def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None) -> Rebuilt:
-    """The old file is kept aside, never deleted. The next start reads each folder's events as usual."""
+def rebuild(
+    paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None, chosen: Path | None = None
+) -> Rebuilt:
+    """From one backup, or the newest that can be used. The old file is kept aside, never deleted.
+
+    The next start reads each folder's events as usual.
+    """
     result = Rebuilt()
     target = paths.database
     aside = target.with_suffix(".rebuilding")
     _clear(aside)
-    result.backup = _start_from_backup(paths, aside, progress)
+    result.backup = _start_from(chosen, aside) if chosen else _start_from_newest(paths, aside, progress)
     database = Database(aside)
     database.renew_epoch()
     with database.transaction() as tx:
@@ -80,18 +85,26 @@ def _clear(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _start_from_backup(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
+def _start_from_newest(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
     for backup in newest_backups(paths.backups):
-        aside.write_bytes(backup.read_bytes())
-        os.chmod(aside, 0o600)
         try:
-            Database(aside).close()
+            return _start_from(backup, aside)
         except LabwrightError as error:
             progress(f"backup {backup.name} cannot be used: {error}")
-            _clear(aside)
-            continue
-        return backup.name
     return None
+
+
+def _start_from(backup: Path, aside: Path) -> str:
+    if not backup.is_file():
+        raise NotFound(f"There is no file {backup}.", hint="They are in .labwright/backups/.")
+    aside.write_bytes(backup.read_bytes())
+    os.chmod(aside, 0o600)
+    try:
+        Database(aside).close()
+    except LabwrightError:
+        _clear(aside)
+        raise
+    return backup.name
 
 
 def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:

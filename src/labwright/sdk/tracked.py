@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from labwright.sdk.places import Place
 
-_STEP_LIMIT = (1 << 63) - 1
+_FIRST_STEP, _LAST_STEP = -(1 << 63), (1 << 63) - 1
 _TEMPLATES = 512
 _TEMPLATE_KEYS = 200
 _REMEMBERED = 100_000
@@ -79,7 +79,7 @@ class Run:
         file = self._file
         if file is None:
             return
-        if step.__class__ is int and -_STEP_LIMIT <= step <= _STEP_LIMIT:
+        if step.__class__ is int and _FIRST_STEP <= step <= _LAST_STEP:
             at: int = step
             self._next_step = at + 1 if commit else at
         else:
@@ -118,7 +118,7 @@ class Run:
         if step is not None:
             try:
                 at = int(step)
-                if at == step and abs(at) <= _STEP_LIMIT:
+                if at == step and _FIRST_STEP <= at <= _LAST_STEP:
                     self._next_step = at + 1 if commit else at
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
@@ -129,6 +129,9 @@ class Run:
             at = self._next_step
             if commit is None or commit:
                 self._next_step = at + 1
+        if at > _LAST_STEP:
+            self._refuse("step", f"there is none after {_LAST_STEP}")
+            return None
         return at
 
     def _log_one_by_one(self, data: Any, step: int) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Generator, Iterator
 
-from labwright.domain.metric import as_number, as_step
+from labwright.domain.metric import as_number, as_step, as_time
 from labwright.files import complete_lines
 from labwright.sidecar.rules.seen import Point
 
@@ -67,7 +67,7 @@ def points_in(line: bytes) -> Iterator[Point]:
         numbers = entry["m"].items()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return  # not about numbers; the server says what it cannot read
-    step, time = as_step(entry.get("s")), as_number(entry.get("t"))
+    step, time = as_step(entry.get("s")), as_time(entry.get("t"))
     if step is None or time is None:
         return
     for key, value in numbers:
