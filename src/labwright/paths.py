@@ -92,6 +92,7 @@ class ProjectPaths:
         self.reserve = self.state / "reserve"  # disk space for what makes room
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.wild = self.state / "wild"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
@@ -136,3 +137,6 @@ class ProjectPaths:
 
     def sweep(self, sweep_id: str) -> Path:
         return self.sweeps / f"{sweep_id}.json"
+
+    def wild_loop(self, wild_id: str) -> Path:
+        return self.wild / f"{wild_id}.json"

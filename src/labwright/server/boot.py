@@ -138,7 +138,7 @@ def prepare_state(project: Path) -> ProjectPaths:
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
-        for folder in (paths.runs, paths.sweeps, paths.plans, paths.logs, paths.backups):
+        for folder in (paths.runs, paths.sweeps, paths.wild, paths.plans, paths.logs, paths.backups):
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
