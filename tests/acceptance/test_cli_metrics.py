@@ -89,7 +89,7 @@ def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServ
     follower = begin(lab, "metrics", run, "-f", "--key", "live")
     send(lab, run, [{"key": "live", "step": 1, "value": 0.5}])
     follower.terminate()
-    follower.communicate(timeout=10)
+    follower.communicate(timeout=60)
     wait_until(lambda: "live" in lab.run(run)["summary"], "the first point")
     follower = begin(lab, "metrics", run, "-f", "--key", "live")
     assert follower.stdout is not None
@@ -97,7 +97,7 @@ def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServ
     send(lab, run, [{"key": "live", "step": 2, "value": "NaN"}])
     assert follower.stdout.readline() == "step 2  live NaN\n"
     (lab.project / "go").touch()
-    follower.communicate(timeout=20)
+    follower.communicate(timeout=60)
     assert follower.returncode == 0
 
 
