@@ -221,6 +221,16 @@ def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> 
     assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
 
 
+def test_what_another_rank_has_to_tell_people_is_told(scripts: Scripts) -> None:
+    code = "import labwright\nlabwright.log({'loss': 1.0})\nlabwright.alert('Diverged', 'NaN', level='ERROR')"
+    scripts.run(code, RANK="3")
+    ((header, alert),) = scripts.files()
+    assert header["rank"] == 3
+    assert alert["alert"] == {"title": "Diverged", "text": "NaN (rank 3)", "level": "ERROR"}
+    _, err = scripts.run(code, inside=False, RANK="3")
+    assert "alert() of rank 3 is not kept" in err
+
+
 def test_a_file_size_limit_stops_no_training_and_loses_no_line(scripts: Scripts) -> None:
     code = """
 import labwright, resource, time
@@ -555,7 +565,8 @@ def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(la
     (lab.project / "many.py").write_text(code)
     run = lab.wait_for_end(lab.submit("python3 many.py")["id"])
     assert "zz/val_loss" in run["summary"] and len(run["summary"]) == 200
-    assert run["summary_left_out"] == 101
+    keys = lab.get(f"/runs/{run['id']}/metrics?max_points=2")["keys"]  # a slow machine was sampled meanwhile
+    assert run["summary_left_out"] == len(keys) - 200 >= 101
 
 
 def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_otherwise(lab: LiveServer) -> None:
