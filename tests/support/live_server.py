@@ -49,7 +49,7 @@ class LiveServer:
         self.url = ""
 
     def start(self, *, cold: bool = False) -> LiveServer:
-        """Cold: as its command, which takes ten times as long."""
+        """Cold: as its command, which takes seven times as long."""
         (self.state / "server.json").unlink(missing_ok=True)
         usual = self.command[: len(SERVER)] == SERVER and can_be_warm(self.environment)
         self.process = self._begun_by_command() if cold or not usual else self._forked()
