@@ -59,6 +59,17 @@ def server(make_server: Callable[..., LiveServer]) -> LiveServer:
     return make_server().start()
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One for the tests of a file that look at their own runs alone."""
+    project = tmp_path_factory.mktemp("shared") / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8").start()
+    yield server
+    stop_all(server)
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[SimulatedSlurm]:
     """One for all tests of a process that leave it as it was."""

@@ -90,6 +90,7 @@ class ProjectPaths:
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"
         self.reserve = self.state / "reserve"  # disk space for what makes room
+        self.gpu_history = self.state / "gpu-history.jsonl"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
         self.wild = self.state / "wild"

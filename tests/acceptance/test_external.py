@@ -16,7 +16,9 @@ from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
-HEAD = "import labwright, os, sys, time\nlabwright.init()\n"
+# On a busy machine a server may take longer to answer than a training should wait for it.
+PATIENT = "import labwright.sdk.places\nlabwright.sdk.places._TIMEOUT_SECONDS = 60\n"
+HEAD = f"import labwright, os, sys, time\n{PATIENT}labwright.init()\n"
 
 
 def start(server: LiveServer, code: str) -> subprocess.Popen[bytes]:

@@ -165,6 +165,7 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     assert "summary" in plan["planning"]["error"]
 
 
+@pytest.mark.slow  # a dozen jobs one after the other, each through Slurm's queue
 def test_a_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(slurm)
     shutil.copy(EXAMPLES / "bare-script" / "fit.py", server.project)

@@ -46,6 +46,9 @@ def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: Sim
         "main", True, 3, 6, None,
     )  # fmt: skip
     assert (debug["name"], debug["default"], debug["time_limit_seconds"]) == ("debug", False, 600)
+    assert [(node["name"], node["is_well"], node["gpus"], node["cpus"]) for node in found["nodes"]] == [
+        (f"node{number}", True, 2, 4) for number in (1, 2, 3)
+    ]
     said = {look["looked_at"]: look["said"] for look in found["evidence"]}
     assert "slurm" in said["Slurm (sinfo)"]
     assert said["SLURM_CONF of the server"] == str(slurm.conf)

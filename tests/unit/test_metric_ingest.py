@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from labwright.compute import metrics as ingest
 from labwright.compute.http_points import write_http_points
 from labwright.compute.metrics import MetricIngest
+from labwright.domain.errors import Conflict
 from labwright.services import metrics, runs
 from labwright.services.export import export
+from labwright.sidecar.rules.tail import points_in
+from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run
 
@@ -99,6 +103,31 @@ def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_n
         assert metrics.read(lab, run, None, 100, "step", None)["unknown"] == []
         exported = "".join(export(lab, run, "csv", ["a,b"], with_run=False)).splitlines()
         assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
+
+
+def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_path: Path) -> None:
+    points = [("a", step, float(step), None) for step in range(2500)]
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "sent").id
+        file = Path(lab.paths.run(run).metrics) / "http.jsonl"
+        key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
+
+        def send() -> int:
+            return metrics.add_points(lab, run, points, 1e9, key)
+
+        assert send() == 2500
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])  # killed here
+        MetricIngest(lab).drain(run)
+        assert send() == send() == 2500  # nobody has read the first of these yet
+        MetricIngest(lab).drain(run)
+        size = file.stat().st_size
+        assert send() == 2500 and file.stat().st_size == size
+        with pytest.raises(Conflict):
+            metrics.add_points(lab, run, points[:1], 1e9, replace(key, digest="2"))
+        found = metrics.read(lab, run, ["a"], 3000, "step", None)["series"][0]
+    assert found["count"] == 2500 and found["steps"] == [*range(2500)]
+    assert [point.step for sent in content.splitlines() for point in points_in(sent)] == [*range(2500)]
 
 
 def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:

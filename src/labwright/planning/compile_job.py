@@ -14,6 +14,7 @@ from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_reader import read
 from labwright.llm import Model
+from labwright.planning import compilations
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
@@ -66,6 +67,7 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stoppi
     tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
+    compilations.note(handle, planning.scan, str(actor))
     if request.auto_approve and state.status == "waiting_for_review" and state.validated:
         approve(handle, planning.scan, state.validated_digest, request.auto_approve, automatic=True)
         state = run_pipeline(planning, tell)

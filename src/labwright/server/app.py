@@ -95,6 +95,7 @@ def make_api(lab: Lab) -> FastAPI:
         hub.bind(asyncio.get_running_loop())
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
+        await anyio.to_thread.run_sync(lab.gpu_history.start)
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
         await anyio.to_thread.run_sync(plan_keeper.start)
@@ -107,6 +108,7 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
+        lab.gpu_history.close()
         await anyio.to_thread.run_sync(engine.close)
 
     app = FastAPI(

@@ -313,6 +313,18 @@ class PartitionOut(BaseModel):
     gpus: int
 
 
+class NodeOut(BaseModel):
+    name: str
+    state: str = Field(description="in Slurm's word")
+    is_well: bool
+    reason: str = Field(description="why it was taken out, as Slurm has it")
+    partitions: list[str]
+    cpus: int
+    cpus_allocated: int
+    memory_mb: int
+    gpus: int
+
+
 class Cluster(BaseModel):
     type: ClusterType
     status: ClusterStatus
@@ -324,6 +336,7 @@ class Cluster(BaseModel):
     node_count: int
     head_node: str
     partitions: list[PartitionOut]
+    nodes: list[NodeOut]
     shared_machine: bool
     recommended: Recommended
     evidence: list[EvidenceOut]
@@ -333,6 +346,20 @@ class Cluster(BaseModel):
 class ClusterOut(BaseModel):
     cluster: Cluster
     run_summary: dict[str, int]
+
+
+class GpuTraceOut(BaseModel):
+    uuid: str
+    times: list[float] = Field(description="seconds since the epoch; a time in which nobody looked has no entry")
+    utilization: list[float] = Field(description="percent, mean since the entry before")
+    memory_used_mb: list[int] = Field(description="greatest since the entry before")
+    run_ids: list[str] = Field(description="which run held it; empty where none did")
+
+
+class GpuHistoryOut(BaseModel):
+    hours: float
+    every_seconds: float = Field(description="how often the server looks")
+    gpus: list[GpuTraceOut]
 
 
 class SweepOut(BaseModel):

@@ -36,5 +36,13 @@ export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors)
   }
   const inBands = new Set(mean ? found.groups.filter(({ n }) => n > 1).flatMap(({ run_ids: ids }) => ids) : []);
   for (const run of found.runs) if (!inBands.has(run.run_id)) curve(run[axis] ?? run.steps, run.values, colors.get(run.run_id), run.name);
-  return { columns: tables.length ? uPlot.join(tables) : [[], []], lines, bands };
+  return { columns: joined(tables), lines, bands };
+}
+
+// Runs of one script mostly log at the same steps: then there is nothing to bring together.
+function joined(tables) {
+  if (!tables.length) return [[], []];
+  const [x] = tables[0];
+  const isOne = tables.every(([other]) => other.length === x.length && other.every((value, at) => value === x[at]));
+  return isOne ? [x, ...tables.flatMap(([, ...columns]) => columns)] : uPlot.join(tables);
 }

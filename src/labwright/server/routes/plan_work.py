@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 
 from labwright.domain.errors import Invalid
 from labwright.planning import verbs
@@ -10,6 +12,8 @@ from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.plan_models import (
     ApproveIn,
+    ChangesOut,
+    CompilationOut,
     CompileIn,
     FileIn,
     FileOut,
@@ -52,6 +56,23 @@ def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> 
     """An edit takes an approval back; validate the plan afterwards."""
     made = verbs.write_file(lab_of(request), plan_id, path, body.content, body.sha256, actor_of(request))
     return FileOut(**made)
+
+
+@router.get("/compilations", dependencies=[READERS()])
+def list_plan_compilations(plan_id: str, request: Request) -> list[CompilationOut]:
+    """Those that came as far as their checks, the newest first; the last twenty are kept."""
+    return [CompilationOut(**one) for one in verbs.compilations_view(lab_of(request), plan_id)]
+
+
+@router.get("/changes", dependencies=[READERS()])
+def get_plan_changes(
+    plan_id: str,
+    request: Request,
+    before: Annotated[int, Query(ge=1, le=1_000_000)],
+    after: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+) -> ChangesOut:
+    """What changed in plan, IR, code and tests between two compilations; without `after`, to the files as they are."""
+    return ChangesOut(**verbs.changes_view(lab_of(request), plan_id, before, after))
 
 
 @router.post("/validate", status_code=202, dependencies=[PLANNERS()])
