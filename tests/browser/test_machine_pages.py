@@ -46,7 +46,7 @@ def test_how_busy_cards_were_is_there_for_who_comes_later_also_after_a_restart(
     server.restart()
     visitor = make_visitor(server)
     page = visitor.sign_in("#/cluster")
-    expect(page.locator(".trace-busy")).to_have_count(2)
+    expect(page.locator(".trace-busy")).to_have_count(2, timeout=60_000)  # after the second look
     assert serious_faults(page) == []
     assert first in server.get("/cluster/history?hours=1&max_points=3000")["gpus"][0]["times"], (
         "what was seen before is gone"

@@ -76,6 +76,11 @@ def every(connection: sqlite3.Connection) -> list[Plan]:
     return [Plan.from_dict(json.loads(row[0])) for row in connection.execute(PLANS["all"])]
 
 
+def compiled_for(connection: sqlite3.Connection, by: str) -> list[Plan]:
+    """Just now."""
+    return [Plan.from_dict(json.loads(row[0])) for row in connection.execute(PLANS["compiled_for"], {"by": by})]
+
+
 def page(
     connection: sqlite3.Connection,
     statuses: Iterable[PlanStatus],

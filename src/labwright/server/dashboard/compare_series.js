@@ -28,7 +28,7 @@ export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors)
     const color = colors.get(group.run_ids[0]);
     if (group.n < 2) continue;
     const middle = drawable(group.mean, log);
-    const edge = (sign) => drawable(middle.map((value, at) => (value === null ? NaN : value + sign * group.std[at])), log);
+    const edge = (sign) => drawable(middle.map((value, at) => (value === null || group.std[at] === null ? NaN : value + sign * toNumber(group.std[at]))), log);
     add(group[axis], [edge(1), edge(-1), smoothing ? smoothed(middle, smoothing) : middle]);
     const first = lines.length + 1;
     lines.push({ color, width: 0, dots: false, silent: true }, { color, width: 0, dots: false, silent: true }, { color, name: `mean of ${group.n}`, runs: group.run_ids, dots: group[axis].length < 40 });

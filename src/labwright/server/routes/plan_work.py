@@ -108,7 +108,7 @@ def execute_plan(plan_id: str, request: Request) -> PlanOut:
 
 @router.post("/stop", dependencies=[WRITERS()])
 def stop_plan(plan_id: str, request: Request) -> PlanOut:
-    """End an execution, with all the runs that it started."""
+    """End an execution, or a compilation, with all the runs that it started."""
     return PlanOut(**verbs.stop(lab_of(request), plan_id, actor_of(request)))
 
 
