@@ -84,7 +84,7 @@ function Decision({ plan, path, workspace, refresh }) {
     ${workspace.changed_since_approval.length > 0 && html`<div class="hint-line">Changed since the approval: <ul>${workspace.changed_since_approval.map((what) => html`<li key=${what}>${what}</li>`)}</ul></div>`}
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
-      <button class="primary" disabled=${busy} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
+      <button class="primary" disabled=${busy || workspace.changed_since_validation} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
       <button disabled=${busy} aria-expanded=${String(rejecting)} onClick=${() => setRejecting(!rejecting)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
     ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node)} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
