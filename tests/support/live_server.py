@@ -32,6 +32,8 @@ class Answer:
 class LiveServer:
     """Start, kill and restart a server; call it; wait for its runs."""
 
+    start_seconds = 60.0  # how long it may take to come up
+
     def __init__(self, project: Path, **environment: str) -> None:
         self.project = project
         self.state = project / ".labwright"
@@ -54,7 +56,7 @@ class LiveServer:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        wait_until(self._is_up, "the server to come up")
+        wait_until(self._is_up, "the server to come up", self.start_seconds)
         return self
 
     def _is_up(self) -> bool:
