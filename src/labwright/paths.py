@@ -90,8 +90,10 @@ class ProjectPaths:
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"
         self.reserve = self.state / "reserve"  # disk space for what makes room
+        self.gpu_history = self.state / "gpu-history.jsonl"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.wild = self.state / "wild"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
@@ -136,3 +138,6 @@ class ProjectPaths:
 
     def sweep(self, sweep_id: str) -> Path:
         return self.sweeps / f"{sweep_id}.json"
+
+    def wild_loop(self, wild_id: str) -> Path:
+        return self.wild / f"{wild_id}.json"

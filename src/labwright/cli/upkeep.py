@@ -129,7 +129,7 @@ def rebuild(
     if as_json:
         screen.json(rebuilt)
         return
-    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan")]
+    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan", "loop")]
     screen.say(f"Restored {', '.join(parts)}.")
     screen.facts(
         [

@@ -1,32 +1,35 @@
-"""Make the database anew from what lies on disk: the newest good backup, the journal, sweep files, folders of runs and
-plans."""
+"""Make the database anew from what lies on disk: the newest good backup, the journal, files of sweeps and wild loops,
+folders of runs and plans."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from labwright.compute.backups import newest_backups
 from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import LabwrightError, NotFound
-from labwright.domain.ids import PLAN, RUN, SWEEP, is_id
+from labwright.domain.ids import PLAN, RUN, SWEEP, WILD, is_id
 from labwright.domain.plan import Plan, PlanVersion
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
+from labwright.domain.wild import Wild
 from labwright.files import read_json
 from labwright.paths import ProjectPaths
-from labwright.store import plans, runs, sweeps
+from labwright.store import alerts, plans, runs, sweeps, wild
 from labwright.store.database import Database, Transaction
 from labwright.store.statements import REST, RUNS
 from labwright.workspace import Workspace
 
 log = logging.getLogger(__name__)
+Record = TypeVar("Record")
 _BY_PEOPLE = ("name", "tags", "notes", "priority", "archived")
 
 
@@ -35,6 +38,7 @@ class Rebuilt:
     runs: int = 0
     sweeps: int = 0
     plans: int = 0
+    loops: int = 0
     backup: str | None = None
     kept_aside: str | None = None
     unreadable: int = 0
@@ -56,6 +60,7 @@ def rebuild(
     database.renew_epoch()
     with database.transaction() as tx:
         _restore_sweeps(tx, paths, result)
+        _restore_loops(tx, paths, result)
         _restore_plans(tx, paths, result)
         noted, deleted = Journal(paths.journal).read()
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
@@ -103,14 +108,29 @@ def _start_from(backup: Path, aside: Path) -> str:
 
 
 def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
-    for file in sorted(paths.sweeps.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        if is_id(file.stem, SWEEP):
-            try:
-                sweeps.restore(tx, Sweep.from_dict(read_json(file)))
-                result.sweeps += 1
-            except (ValueError, KeyError, TypeError) as error:
-                log.warning("%s cannot be read: %s", file, error)
-                result.unreadable += 1
+    for sweep in sorted(_read_files(paths.sweeps, SWEEP, Sweep.from_dict, result), key=lambda each: each.created_at):
+        sweeps.restore(tx, sweep)
+        result.sweeps += 1
+
+
+def _restore_loops(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
+    """One that asked somebody whose alert is lost stays paused; whoever resumes it is told again what it needs."""
+    for loop in sorted(_read_files(paths.wild, WILD, Wild.from_dict, result), key=lambda each: each.created_at):
+        try:
+            alerts.get(tx.connection, loop.asked or "")
+        except NotFound:
+            loop = loop.evolve(asked=None)
+        wild.restore(tx, loop)
+        result.loops += 1
+
+
+def _read_files(folder: Path, kind: str, read: Callable[[Any], Record], result: Rebuilt) -> Iterator[Record]:
+    for file in (file for file in folder.glob("*.json") if is_id(file.stem, kind)):
+        try:
+            yield read(read_json(file))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s cannot be read: %s", file, error)
+            result.unreadable += 1
 
 
 def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:

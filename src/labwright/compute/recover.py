@@ -11,6 +11,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.launchers.slurm import SLURM
+from labwright.compute.losses import lose
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds, seconds_apart
 from labwright.domain.run import Run, RunStatus
@@ -110,4 +111,4 @@ def _lose(lab: Lab, run_id: str, words: str) -> None:
         if run.stop_requested:
             end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
         else:
-            end_run(tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)
+            lose(lab, tx, run, reason="sidecar_lost", error=words)

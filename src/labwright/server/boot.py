@@ -30,6 +30,7 @@ from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import newest_backups
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.environment import for_jobs
+from labwright.compute.gpu_history import GpuHistory
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
@@ -138,7 +139,7 @@ def prepare_state(project: Path) -> ProjectPaths:
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
-        for folder in (paths.runs, paths.sweeps, paths.plans, paths.logs, paths.backups):
+        for folder in (paths.runs, paths.sweeps, paths.wild, paths.plans, paths.logs, paths.backups):
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
@@ -254,6 +255,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             log.warning("the database is missing; restoring it from the run folders")
             rebuild(paths, log.info)
         journal = Journal(paths.journal)
+        cluster_state = ClusterState(settings.lease_dir)
         lab = Lab(
             paths=paths,
             settings=settings,
@@ -262,7 +264,8 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             slurm=_slurm_launcher(paths, settings),
-            cluster=ClusterState(settings.lease_dir),
+            cluster=cluster_state,
+            gpu_history=GpuHistory(paths.gpu_history, cluster_state.gpus_now),
             unread=UnreadMetrics(paths.unread_metrics),
             reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),
