@@ -238,7 +238,7 @@ class SlurmChaos:
         return [fault for run_id, code in self.codes.items() for fault in self._faults_of(run_id, code)]
 
     def _settle(self) -> None:
-        """Jobs that it could not launch while its controller died Slurm holds; told by an alert, a person releases them."""
+        """What it could not launch while its controller died Slurm holds, until a person, told by an alert, releases it."""
         deadline = time.monotonic() + 300
         while any(run["status"] not in ENDED for run in self.server.all_runs()) and time.monotonic() < deadline:
             waiting = self.cluster.client("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()
