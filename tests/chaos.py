@@ -238,7 +238,7 @@ class SlurmChaos:
         return [fault for run_id, code in self.codes.items() for fault in self._faults_of(run_id, code)]
 
     def _settle(self) -> None:
-        """What it could not launch while its controller died Slurm holds, until a person, told by an alert, releases it."""
+        """Slurm holds what it could not launch as its controller died; an alert tells, and a person releases it."""
         deadline = time.monotonic() + 300
         while any(run["status"] not in ENDED for run in self.server.all_runs()) and time.monotonic() < deadline:
             waiting = self.cluster.client("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()
