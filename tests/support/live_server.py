@@ -34,6 +34,8 @@ class Answer:
 class LiveServer:
     """Start, kill and restart a server; call it; wait for its runs."""
 
+    start_seconds = 60.0  # how long it may take to come up
+
     def __init__(self, project: Path, **environment: str) -> None:
         self.project = project
         self.state = project / ".labwright"
@@ -54,7 +56,7 @@ class LiveServer:
         usual = self.command[: len(SERVER)] == SERVER and can_be_warm(self.environment)
         self.process = self._begun_by_command() if cold or not usual else self._forked()
         try:
-            wait_until(self._is_up, "the server to come up")
+            wait_until(self._is_up, "the server to come up", self.start_seconds)
         except AssertionError:
             self.kill()  # nobody else would: whoever wanted it does not get it
             raise

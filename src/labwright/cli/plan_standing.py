@@ -70,7 +70,8 @@ def _approved(approval: Json | None) -> Cell:
     if approval is None:
         return yes_or_no(False)
     how = "without a review, as wanted by" if approval["automatic"] else "by"
-    return f"{how} {approval['by']} · digest {approval['digest'][:8]}", "green"
+    why = f" ({one_line(approval['reason'])})" if approval["reason"] else ""
+    return f"{how} {approval['by']}{why} · digest {approval['digest'][:8]}", "green"
 
 
 def rehearsal_facts(rehearsal: Json | None) -> list[tuple[str, Cell]]:
