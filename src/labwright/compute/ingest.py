@@ -25,6 +25,7 @@ from labwright.store.database import Transaction
 from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
+EXIT_RULE = "exit"
 GPU_WAIT_RULE = "gpu_wait"
 SLURM_HELD_RULE = "slurm_held"
 
@@ -189,6 +190,8 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
         ended_at=rfc3339(facts["ended_at"]),
         usage=facts["usage"],
     )
+    if run.status is RunStatus.LOST and to is RunStatus.FINISHED:
+        clear_alerts(tx, run, EXIT_RULE)
     if to is RunStatus.FAILED and facts["reason"] == "no_gpu":
         raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, ("ignore", "rerun"))
     return ended

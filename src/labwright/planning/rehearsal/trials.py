@@ -106,7 +106,7 @@ class Trials:
             with contextlib.suppress(Conflict):  # most have ended
                 run_verbs.stop(self._lab, run_id, self._actor, "the rehearsal is over")
         shutil.rmtree(self._copy, ignore_errors=True)
-        (self._handle.paths.dir / _PENDING).unlink(missing_ok=True)
+        forget_rehearsal(self._handle)
 
     def _id(self, config: Config, short: Shortening | None, amount: object) -> str:
         length = short.words(amount) if short else ""
@@ -125,6 +125,11 @@ class Trials:
             return None
 
         return wait_for(self._lab, look, stopping)
+
+
+def forget_rehearsal(handle: PlanWorkspaceHandle) -> None:
+    """The next one begins with runs of its own; copies that no run needs go at the next start."""
+    (handle.paths.dir / _PENDING).unlink(missing_ok=True)
 
 
 def _token(handle: PlanWorkspaceHandle) -> str:
