@@ -19,7 +19,7 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.compute.scheduler import Candidate, active_load, capacity_of, choose, load_queues
+from labwright.compute.scheduler import Candidate, capacity_of, choose, load_holders, load_queues
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
@@ -203,8 +203,8 @@ class Engine:
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        active = active_load(reader)
-        room = min(capacity.total - len(active), _AT_ONCE)
+        active = load_holders(reader)
+        room = min(capacity.total - sum(not holder.is_waiting for holder in active), _AT_ONCE)
         if room <= 0:
             return
         limits = sweeps.limits(reader)
