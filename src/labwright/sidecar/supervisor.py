@@ -26,6 +26,7 @@ from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.run_metrics import has_something_to_take
 from labwright.sidecar.sources.start import Start, note_start
@@ -41,8 +42,10 @@ _MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still read
 _MONITOR_LAST_LOOK_SECONDS = 60.0
 _MONITOR_LAST_LOOKS = 3
 _TERM_SPREAD_SECONDS = 0.5
-_MONITOR_PAUSE_SECONDS = 0.5  # before a dead monitor is replaced, so that one that cannot live does not burn a core
+_HELPER_PAUSE_SECONDS = 0.5  # before a dead monitor or relay is replaced: one that cannot live must not burn a core
 _FULL_DISK_BYTES = 64 << 10
+_OUTPUT_PATIENCE_SECONDS = 20.0
+_RELAY_END_SECONDS = 1.0
 
 
 class Supervisor:
@@ -59,6 +62,8 @@ class Supervisor:
         self._lease: Lease | None = None
         self._job: Job | None = None
         self._job_status: int | None = None
+        self._relay: Relay | None = None  # none where a terminal takes its place
+        self._relay_at = 0.0
         self._monitor_pid: int | None = None
         self._started = 0.0
         self._monitor_at = 0.0
@@ -81,6 +86,7 @@ class Supervisor:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self.record.exit(facts)
+        self._dismiss_relay()
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
         return self._is_as_new()
@@ -90,6 +96,7 @@ class Supervisor:
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
         environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
+        self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
             refusal = self._acquire_gpus() or self._start(environment)
             if refusal:
@@ -97,6 +104,7 @@ class Supervisor:
             self._wait_for_job()
             self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
             self._end_leftovers()
+            self._settle_output()
             self._close_monitor()
             facts = self._exit_facts()
             verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
@@ -182,7 +190,7 @@ class Supervisor:
                 self.options["workdir"],
                 {**environment, **self._gpu_variables()},
                 lease_fds,
-                on_terminal=self.run["tty"],
+                self._relay.theirs if self._relay else None,
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
@@ -190,7 +198,9 @@ class Supervisor:
         self._started = time.time()
         uuids = list(self._lease.uuids) if self._lease else []
         facts = facts_of(self._inherited) if self._slurm else {}
-        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False, **facts)
+        pipe = self._relay.pipe if self._relay else None
+        job = identity(self._job.pid).to_dict()
+        self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
 
@@ -206,6 +216,7 @@ class Supervisor:
         self._monitor_at = began + self.options["monitor_after_seconds"]
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
+            self._tend_relay()
             if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
                 self._offer_input()
                 self._start_monitor()
@@ -228,6 +239,8 @@ class Supervisor:
 
     def _until_next(self, deadline: float | None) -> float:
         waits = [_CONTROL_POLL_SECONDS]
+        if self._relay and self._relay.pid is None:
+            waits.append(self._relay_at - time.monotonic())
         if self._monitor_pid is None:
             waits.append(self._monitor_at - time.monotonic())
         if deadline:
@@ -253,13 +266,18 @@ class Supervisor:
     def _tree(self) -> set[int]:
         """Who belongs to the job: all our descendants, and whoever carries the run's id, but for our own monitor."""
         tree = descendants_of(os.getpid()) | processes_of_run(self.run["id"])
-        return tree - {os.getpid(), self._monitor_pid or 0}
+        return tree - {os.getpid(), *self._helpers}
+
+    @property
+    def _helpers(self) -> set[int]:
+        """Our own children beside the job."""
+        return {pid for pid in (self._monitor_pid, self._relay and self._relay.pid) if pid}
 
     def _end_leftovers(self) -> None:
         """What the command left running ends with it; otherwise it would go on untracked."""
         if self._terminal:
             self._terminal.drain()
-        if set(children_of(os.getpid())) - {self._monitor_pid}:
+        if set(children_of(os.getpid())) - self._helpers:
             count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
             if count:
                 self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
@@ -273,7 +291,11 @@ class Supervisor:
                 if pid == self._monitor_pid:
                     self._monitor_pid = None
                     self._monitor_failed = status != 0
-                    self._monitor_at = time.monotonic() + _MONITOR_PAUSE_SECONDS
+                    self._monitor_at = time.monotonic() + _HELPER_PAUSE_SECONDS
+                    continue
+                if self._relay and pid == self._relay.pid:
+                    self._relay.pid = None
+                    self._relay_at = time.monotonic() + _HELPER_PAUSE_SECONDS
                     continue
                 self._add_usage(usage)
                 if self._job and pid == self._job.pid:
@@ -310,6 +332,29 @@ class Supervisor:
         while time.monotonic() < deadline and not self._stop_requested():
             self._sleep(min(_CONTROL_POLL_SECONDS, deadline - time.monotonic()))
 
+    # -- the output
+
+    def _tend_relay(self) -> None:
+        if self._relay and self._relay.pid is None and time.monotonic() >= self._relay_at:
+            self._relay.start()
+
+    def _settle_output(self) -> None:
+        """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone."""
+        patience = time.monotonic() + _OUTPUT_PATIENCE_SECONDS
+        while self._relay and not self._relay.carry() and time.monotonic() < patience:
+            self._sleep(_MOMENT_SECONDS)
+            self._reap()
+            self._tend_relay()
+
+    def _dismiss_relay(self) -> None:
+        """It ends by itself; we wait a little only to leave no child behind."""
+        if self._relay:
+            self._relay.close()
+            patience = time.monotonic() + _RELAY_END_SECONDS
+            while self._relay.pid is not None and time.monotonic() < patience:
+                self._sleep(_MOMENT_SECONDS)
+                self._reap()
+
     # -- the monitor
 
     def _offer_input(self) -> None:
@@ -338,6 +383,8 @@ class Supervisor:
                 os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
             if self._terminal:
                 self._terminal.close()  # nor a terminal that nobody reads once the supervisor is gone
+            if self._relay:
+                self._relay.close()  # nor the pipe, whose end tells the relay that all is printed
             Monitor(self.paths, self.spec, self.record, self._started, self._at_start).watch()
             os._exit(0)
         except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
@@ -384,7 +431,7 @@ class Supervisor:
             self._notice_termination(status)
         facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
-            facts["error"] += "; the disk of its output was full, so what it printed last had no room"
+            facts["error"] += "; the disk of its output was full"
         return {**facts, **self._status_facts(facts["exit_code"])}
 
     def _is_disk_full(self) -> bool:
