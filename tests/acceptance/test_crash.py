@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -131,6 +132,15 @@ def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     stop(server, run["id"])
+
+
+def test_an_orphan_is_ended_at_its_time_limit_and_told_so(server: LiveServer) -> None:
+    run = run_until_file(server, "never", time_limit_seconds=2)
+    with contextlib.suppress(ProcessLookupError):  # on a slow machine it was quicker
+        os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
+    assert ended["error"].startswith("Time limit of 2 s reached")
 
 
 def test_a_supervisor_killed_before_it_told_of_the_start_leaves_a_run_that_runs(server: LiveServer) -> None:
