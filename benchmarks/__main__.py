@@ -22,6 +22,7 @@ from benchmarks import (
     slurm,
     submit,
     sweeps,
+    watchers,
     workflow,
 )
 from benchmarks.figure import Figure
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "metrics": metrics.measure,
     "sweeps": sweeps.measure,
     "slurm": slurm.measure,
+    "watchers": watchers.measure,
     "idle": idle.measure,
     "help": command.measure,
     "workflow": workflow.measure,

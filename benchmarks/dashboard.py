@@ -66,7 +66,7 @@ def _table() -> list[Figure]:
         run_id = server.wait_for_end(server.submit("true", name="pattern")["id"])["id"]
         server.stop()
         _copy(server, run_id)
-        server.start()
+        server.start(cold=True)
         with _browser(server) as page:
             page.evaluate(_HERE, "#/runs")
             first = [_first_rows(page) for _ in range(_ROUNDS)]

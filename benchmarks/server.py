@@ -30,7 +30,7 @@ def fresh_server(database: Path | None = None, **settings: str) -> Iterator[Live
         target = ProjectPaths(project).database
         target.parent.mkdir(mode=0o700)
         shutil.copyfile(database, target)
-    server = LiveServer(project, **settings).start()
+    server = LiveServer(project, **settings).start(cold=True)
     try:
         yield server
     finally:

@@ -17,8 +17,8 @@ from tests.support.live_server import ENDED, LiveServer
 from tests.support.slurm import slurm_server
 
 # A check of one commit says the same twice, on a busy machine too. `make test-all` searches anew each time.
-settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("searching", deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile("same")
 
 
@@ -57,6 +57,17 @@ def stop_all(server: LiveServer) -> None:
 @pytest.fixture
 def server(make_server: Callable[..., LiveServer]) -> LiveServer:
     return make_server().start()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One for the tests of a file that look at their own runs alone."""
+    project = tmp_path_factory.mktemp("shared") / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8").start()
+    yield server
+    stop_all(server)
+    server.stop()
 
 
 @pytest.fixture(scope="session")

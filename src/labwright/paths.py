@@ -91,8 +91,10 @@ class ProjectPaths:
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"
         self.reserve = self.state / "reserve"  # disk space for what makes room
+        self.gpu_history = self.state / "gpu-history.jsonl"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
+        self.wild = self.state / "wild"
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
@@ -109,6 +111,8 @@ class ProjectPaths:
         self.spending = self.state / "spending.jsonl"  # what each call of a language model took
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
+        self.restored = self.state / "restored.json"  # from which backup, until the first start after it
+        self.restoring = project / f"{STATE_DIR}.restoring"  # half a restored state folder
 
     @property
     def database(self) -> Path:
@@ -135,3 +139,6 @@ class ProjectPaths:
 
     def sweep(self, sweep_id: str) -> Path:
         return self.sweeps / f"{sweep_id}.json"
+
+    def wild_loop(self, wild_id: str) -> Path:
+        return self.wild / f"{wild_id}.json"

@@ -32,14 +32,14 @@ def test_a_default_action_is_taken_when_nobody_answers(make_server: Callable[...
 
 def test_a_rule_begins_a_run_again_once_and_not_what_a_person_stopped(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2")
-    (server.project / "labwright.toml").write_text(RULE + 'default_action = "rerun"\ndefault_after_seconds = 2\n')
+    (server.project / "labwright.toml").write_text(RULE + 'default_action = "rerun"\ndefault_after_seconds = 5\n')
     server.start()
     ends, stopped = server.submit(JOB.replace("sleep 1000", "")), server.submit(JOB)
     wait_until(lambda: server.get(f"/alerts?run_id={stopped['id']}"), "its alert")
     server.post(f"/runs/{stopped['id']}/stop")
     again = wait_until(lambda: [run for run in server.all_runs() if run["parent_run_id"]], "the rerun")
     wait_until(lambda: server.get(f"/alerts?run_id={again[0]['id']}"), "the rerun's alert")
-    time.sleep(2.5)  # longer than the rule waits: what must not come cannot be waited for
+    time.sleep(5.5)  # longer than the rule waits: what must not come cannot be waited for
     server.wait_for_end(server.submit("true")["id"])
     assert [run["parent_run_id"] for run in server.all_runs() if run["parent_run_id"]] == [ends["id"]]
 

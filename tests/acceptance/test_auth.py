@@ -354,7 +354,7 @@ def test_an_empty_token_file_does_not_open_the_door(tmp_path: Path) -> None:
 def ask(lab: LiveServer, *lines: str, path: str = "/runs") -> int:
     """With exactly these header lines."""
     address = urlsplit(lab.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = [f"GET {path} HTTP/1.1", f"X-Auth-Token: {lab.token}", "Connection: close", *lines, "", ""]
         connection.sendall("\r\n".join(head).encode("latin-1"))
         answer = http.client.HTTPResponse(connection)

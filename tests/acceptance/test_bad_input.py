@@ -171,7 +171,7 @@ TEN_MB = 10 << 20
 @pytest.mark.usefixtures("nothing_happens")
 def test_ten_megabytes_are_refused_by_their_stated_length(lab: LiveServer) -> None:
     address = urlsplit(lab.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = f"POST /runs HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {TEN_MB}\r\nConnection: close\r\n\r\n"
         connection.sendall(head.encode())  # and not a byte of the body
@@ -187,7 +187,7 @@ def test_who_sends_ten_megabytes_before_reading_gets_the_answer(lab: LiveServer)
     headers = {"X-Auth-Token": lab.token, "Content-Type": "application/json"}
     request = urllib.request.Request(f"{lab.url}/runs", body, headers)  # it asks to close the connection
     with pytest.raises(urllib.error.HTTPError) as refusal:
-        urllib.request.urlopen(request, timeout=20)
+        urllib.request.urlopen(request, timeout=60)
     with refusal.value as answer:
         assert answer.status == 413
         assert json.loads(answer.read())["error"]["code"] == "too_large"
@@ -211,7 +211,7 @@ def test_a_refusal_says_what_is_wrong_with_a_text(lab: LiveServer, fields: dict[
 @pytest.mark.usefixtures("nothing_happens")
 def test_ten_megabytes_in_chunks_are_refused_too(lab: LiveServer) -> None:
     address = urlsplit(lab.url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     chunk = b"x" * (1 << 20)
     body = iter([b'{"command": "', *([chunk] * 10), b'"}'])
     headers = {"X-Auth-Token": lab.token, "Content-Type": "application/json", "Transfer-Encoding": "chunked"}
@@ -227,7 +227,7 @@ def test_ten_megabytes_in_chunks_are_refused_too(lab: LiveServer) -> None:
 @pytest.mark.parametrize("length", ["-1", "abc", "1e3", "99999999999999999999999", "\u00b2", "+5", "0x10"])
 def test_a_length_that_is_none_is_refused(lab: LiveServer, length: str) -> None:
     address = urlsplit(lab.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = f"POST /runs HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
         connection.sendall(f"{head}Content-Length: {length}\r\nConnection: close\r\n\r\n".encode("latin-1"))
         assert connection.recv(4096).split(b" ")[1].startswith(b"4")
@@ -377,7 +377,7 @@ def test_a_position_that_is_none_begins_anew(lab: LiveServer, position: str) -> 
     address = urlsplit(lab.url)
     epoch = lab.get("/events?limit=1")[0]["epoch"]
     for text in (position, f"{epoch}:{position}"):
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         connection.putrequest("GET", "/events/stream")
         connection.putheader("X-Auth-Token", lab.token)
         connection.putheader("Last-Event-ID", text.encode("latin-1"))

@@ -46,7 +46,7 @@ def known(lab: LiveServer) -> dict[str, str]:
     return {"run_id": run, "alert_id": alert, "sweep_id": sweep, "plan_id": plan}
 
 
-@pytest.mark.parametrize("examples", [4, pytest.param(40, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
+@pytest.mark.parametrize("examples", [2, pytest.param(40, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_within_or_against_the_description_is_a_server_error(
     lab: LiveServer, known: dict[str, str], mode: GenerationMode, examples: int
@@ -90,7 +90,7 @@ def try_operation(
             case.body["auto_start"] = False  # what is made up here is not to be run
         # A connection each: one kept open may be closed by the server while a slow machine thinks up the next case.
         headers = {"X-Auth-Token": lab.token, "Host": lab.url.removeprefix("http://"), "Connection": "close"}
-        response = case.call(base_url=lab.url, session=session, headers=headers, timeout=20)
+        response = case.call(base_url=lab.url, session=session, headers=headers, timeout=60)
         if response.content != NOT_EVEN_HTTP:
             case.validate_response(response, checks=CHECKS)
 

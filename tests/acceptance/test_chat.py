@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPException
@@ -16,6 +14,7 @@ import pytest
 
 from labwright.domain.actor import Scope
 from labwright.tokens import mint
+from tests.acceptance.test_cli import labwright
 from tests.support.live_server import LiveServer
 from tests.support.model_server import Asked, ModelServer, Turn, model_server
 from tests.support.waiting import wait_until
@@ -157,7 +156,7 @@ def test_a_client_goes_on_by_number_and_everybody_sees_the_same_order(lab: LiveS
         reader.start()
     more = chat(lab, "hello", session)
     for reader in readers:
-        reader.join(timeout=20)
+        reader.join(timeout=60)
     assert seen[0] == seen[1] == [*pieces[2:], *more][: len(pieces) + 1]
 
 
@@ -223,7 +222,7 @@ def test_an_outside_agent_that_obeys_a_hostile_log_is_refused_over_http(lab: Liv
 
 def streamed_until(server: LiveServer, path: str, token: str, word: str) -> str:
     seen = ""
-    with urlopen(Request(f"{server.url}{path}", headers={"X-Auth-Token": token}), timeout=20) as stream:
+    with urlopen(Request(f"{server.url}{path}", headers={"X-Auth-Token": token}), timeout=60) as stream:
         while word not in seen:
             seen += stream.readline().decode()
     return seen
@@ -271,7 +270,7 @@ def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_serve
         wait_until(lambda: [p for p in server.get(f"/sessions/{session}/pieces") if p["kind"] == "text"], "first words")
         before = server.get(f"/sessions/{session}/pieces")
         server.restart()
-        talker.join(timeout=20)
+        talker.join(timeout=60)
         wait_until(lambda: status_of(server, session) == "idle", "the turn to finish")
         after = server.get(f"/sessions/{session}/pieces")
     assert after[: len(before)] == before
@@ -346,13 +345,6 @@ def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer)
 
 
 # On the command line
-
-
-def labwright(server: LiveServer, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from labwright.cli.main import main; main()", *words]
-    return subprocess.run(
-        command, cwd=server.project, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
-    )
 
 
 def test_chat_on_the_command_line(lab: LiveServer) -> None:

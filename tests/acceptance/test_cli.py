@@ -17,6 +17,7 @@ import pytest
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.waiting import wait_until
+from tests.support.warm import can_be_warm, warm_command
 
 LABWRIGHT = [sys.executable, "-c", "from labwright.cli.main import main; main()"]
 
@@ -25,6 +26,9 @@ def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess
     """One call from the project's folder; what it says is text, nobody is at a terminal."""
     options.setdefault("cwd", server.project)
     environment = {**server.environment, **options.pop("env", {})}
+    lets_go = "up" in arguments  # of its streams, which is seen by pipes that close
+    if options.keys() == {"cwd"} and can_be_warm(environment) and not lets_go:
+        return warm_command(arguments, environment, options["cwd"], timeout=60)
     return subprocess.run(
         [*LABWRIGHT, *arguments],
         env=environment,
@@ -101,7 +105,7 @@ def test_a_run_that_is_stopped_ends_its_waiter_with_130(lab: LiveServer) -> None
     run = running(lab, "to be stopped")
     stopped = answer(lab, "stop", run["id"], "--json")
     assert stopped[0]["status"] == "stopped"
-    waiter.communicate(timeout=20)
+    waiter.communicate(timeout=60)
     assert waiter.returncode == 130
 
 
@@ -109,7 +113,7 @@ def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
     waiter = begin(lab, "run", "--wait", "--name", "goes on", "--", "sleep", "60")
     run = running(lab, "goes on")
     waiter.send_signal(signal.SIGINT)
-    _, said = waiter.communicate(timeout=20)
+    _, said = waiter.communicate(timeout=60)
     assert waiter.returncode == 130
     assert f"labwright stop {run['id']}" in said
     assert lab.run(run["id"])["status"] == "running"
@@ -165,7 +169,7 @@ def test_logs_show_all_a_part_or_what_comes(lab: LiveServer) -> None:
     follower = begin(lab, "logs", "-f", run["id"], "--tail", "1")
     assert follower.stdout is not None and follower.stdout.readline() == "line 5\n"
     (lab.project / "more").touch()
-    output, said = follower.communicate(timeout=20)
+    output, said = follower.communicate(timeout=60)
     assert (output, follower.returncode) == ("line 6\n", 0)
     assert "failed, exit 2" in said
     digest = answer(lab, "logs", run["id"], "--digest", "--json")

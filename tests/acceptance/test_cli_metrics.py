@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,6 +80,7 @@ def test_an_unknown_metric_is_an_error_that_names_the_known_ones(lab: LiveServer
     for command in (["metrics", runs[0], "--key", "nope"], ["export", runs[0], "--key", "nope"]):
         called = labwright(lab, *command)
         assert called.returncode == 1 and "'nope'" in called.stderr and "train/loss" in called.stderr
+        assert "key\"\\nhere'" in called.stderr, "a key with a line break is quoted"
 
 
 def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServer) -> None:
@@ -87,7 +89,7 @@ def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServ
     follower = begin(lab, "metrics", run, "-f", "--key", "live")
     send(lab, run, [{"key": "live", "step": 1, "value": 0.5}])
     follower.terminate()
-    follower.communicate(timeout=10)
+    follower.communicate(timeout=60)
     wait_until(lambda: "live" in lab.run(run)["summary"], "the first point")
     follower = begin(lab, "metrics", run, "-f", "--key", "live")
     assert follower.stdout is not None
@@ -95,7 +97,7 @@ def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServ
     send(lab, run, [{"key": "live", "step": 2, "value": "NaN"}])
     assert follower.stdout.readline() == "step 2  live NaN\n"
     (lab.project / "go").touch()
-    follower.communicate(timeout=20)
+    follower.communicate(timeout=60)
     assert follower.returncode == 0
 
 
@@ -111,6 +113,24 @@ def test_runs_that_differ_only_in_their_seed_become_mean_and_deviation(lab: Live
     shown = labwright(lab, "compare", *runs, "--key", "train/loss").stdout
     assert "mean ± std over seeds" in shown
     assert "2 runs" in shown and "0.1147 ± 0.007071" in shown
+
+
+def test_where_only_some_seeds_still_run_a_mean_says_how_many_and_one_alone_has_no_deviation(lab: LiveServer) -> None:
+    ids = []
+    for seed, ends in enumerate((40, 40, 41)):
+        run = lab.post("/runs", {"command": "true", "seed": seed, "params": {"width": 8, "seed": seed}})["id"]
+        send(lab, run, [{"key": "acc", "step": step, "value": step / 100 + seed} for step in range(ends)])
+        wait_until(lambda run=run, last=ends - 1: lab.run(run)["summary"].get("acc", {}).get("step") == last, "it")
+        ids.append(run)
+    row = compared_in_one_row(lab, ids)
+    assert "2.4 (1 of 3)" in row and "±" not in row
+    row = compared_in_one_row(lab, ids[:2])
+    assert "0.89 ± 0.7071 " in row and " of 2" not in row
+
+
+def compared_in_one_row(lab: LiveServer, ids: list[str]) -> str:
+    (row,) = (line for line in labwright(lab, "compare", *ids, "--key", "acc").stdout.splitlines() if ids[0] in line)
+    return row
 
 
 def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, runs: list[str]) -> None:
@@ -143,6 +163,32 @@ def test_several_runs_go_into_one_file_that_names_them(lab: LiveServer, runs: li
     assert called.stdout == "" and f"{2 * POINTS} lines" in called.stderr
     assert [row["run_id"] for row in rows] == [runs[0]] * POINTS + [runs[1]] * POINTS
     assert [path.name for path in lab.project.glob("*.new")] == []
+
+
+def test_an_export_goes_through_links_and_into_pipes_and_replaces_neither(lab: LiveServer, runs: list[str]) -> None:
+    target, link, pipe = lab.project / "kept.csv", lab.project / "link.csv", lab.project / "pipe"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    assert labwright(lab, "export", runs[0], "-o", "link.csv").returncode == 0
+    assert link.is_symlink() and len(rows_of(target.read_text())) == POINTS + 3
+    assert target.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    writer = begin(lab, "export", runs[0], "-o", "pipe")
+    assert len(rows_of(pipe.read_text())) == POINTS + 3
+    writer.communicate(timeout=20)
+    assert writer.returncode == 0 and pipe.is_fifo()
+    assert len(rows_of(labwright(lab, "export", runs[0], "-o", "/dev/stdout").stdout)) == POINTS + 3
+
+
+def test_a_run_that_lacks_the_metric_is_named_and_the_others_are_exported(lab: LiveServer, runs: list[str]) -> None:
+    bare = lab.post("/runs", {"command": "true"})["id"]
+    called = labwright(lab, "export", bare, runs[0], "--key", "train/loss", "-o", "some.csv")
+    assert called.returncode == 1 and f"Run {bare} has no metric 'train/loss'" in called.stderr
+    rows = rows_of((lab.project / "some.csv").read_text())
+    assert [row["run_id"] for row in rows] == [runs[0]] * POINTS
+    assert labwright(lab, "export", bare, "--key", "train/loss", "-o", "none.csv").returncode == 1
+    assert not (lab.project / "none.csv").exists()
 
 
 def test_json_lines_are_json_also_where_a_value_is_nan(lab: LiveServer, runs: list[str]) -> None:

@@ -124,7 +124,7 @@ def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
     assert "Labwright" in command.stdout.readline()
     assert process_of(place) == command.pid
     assert labwright(place, "down").returncode == 0
-    command.communicate(timeout=20)
+    command.communicate(timeout=60)
 
 
 def test_down_ends_a_server_whose_file_is_missing(place: LiveServer) -> None:

@@ -45,7 +45,7 @@ def at_terminal(
     os.write(ours, typed.encode())
     shown = b"".join(iter(lambda: _read(ours), b""))
     os.close(ours)
-    process.wait(timeout=20)
+    process.wait(timeout=60)
     return shown.decode().replace("\r\n", "\n")
 
 
@@ -95,7 +95,7 @@ def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:
     run = lab.submit('read x; echo "got $x"')
     lab.wait_for_status(run["id"], "running")
     attached = begin(lab, "attach", run["id"])
-    output, said = attached.communicate("hello there\n", timeout=20)
+    output, said = attached.communicate("hello there\n", timeout=60)
     assert (output, attached.returncode) == ("got hello there\n", 0), said
 
 

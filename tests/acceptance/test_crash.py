@@ -75,9 +75,7 @@ def test_a_hundred_runs_survive_a_server_killed_again_and_again(
         server.restart()
     wait_until(lambda: all(run["status"] in ENDED for run in server.all_runs()), "all runs to end", 60)
     server.restart()
-    began = time.monotonic()
-    check_all_true(server, tmp_path / "ran", wanted)
-    assert time.monotonic() - began < 2
+    check_all_true(server, tmp_path / "ran", wanted)  # at its first answer: nothing is waited for
     ended_once(server)
 
 
@@ -126,6 +124,8 @@ def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: L
     lost = server.wait_for_status(run["id"], "lost")
     assert lost["exit_code"] is None
     assert "supervisor" in lost["error"]
+    (alert,) = (found for found in server.get("/alerts?status=pending") if found["run_id"] == run["id"])
+    assert (alert["rule"], alert["message"], alert["choices"]) == ("exit", lost["error"], ["ignore", "rerun"])
 
 
 def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
@@ -135,7 +135,9 @@ def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
 
 
 def test_an_orphan_is_ended_at_its_time_limit_and_told_so(server: LiveServer) -> None:
-    run = run_until_file(server, "never", time_limit_seconds=2)
+    run = server.submit("sleep 1000", time_limit_seconds=2)
+    events = server.state / "runs" / run["id"] / "events.jsonl"
+    wait_until(lambda: events.exists() and "started" in events.read_text(), "its start")
     with contextlib.suppress(ProcessLookupError):  # on a slow machine it was quicker
         os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     ended = server.wait_for_end(run["id"])
@@ -231,7 +233,7 @@ def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
     server.wait_for_status(run["id"], "running")
     run_dir = server.state / "runs" / run["id"]
     for _ in range(3):
-        subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)], check=True, timeout=20)
+        subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(run_dir)], check=True, timeout=60)
     (server.project / "go").touch()
     assert server.wait_for_end(run["id"])["status"] == "finished"
     assert server.output(run["id"]) == "once\n"

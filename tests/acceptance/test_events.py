@@ -280,7 +280,7 @@ def test_the_server_ends_in_time_with_clients_connected(make_server: Callable[..
     reader.start()
     assert server.process is not None
     server.process.terminate()
-    assert server.process.wait(timeout=10) == 0
-    reader.join(timeout=5)
+    assert server.process.wait(timeout=60) == 0
+    reader.join(timeout=60)
     assert ended.is_set()
     stream.close()

@@ -183,7 +183,7 @@ def test_one_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
     assert len(answer.body) < 40_000
     assert "CUDA out of memory" in answer.json["gpu_contention"][-1] or word != "x"
     logs(lab, run, "grep=nothing-like-it")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveServer]) -> None:

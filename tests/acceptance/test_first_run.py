@@ -7,10 +7,10 @@ import pytest
 from tests.support.live_server import LiveServer
 
 
-def test_a_command_runs_and_its_end_is_told(server: LiveServer) -> None:
-    run = server.wait_for_end(server.submit("echo hello; exit 3")["id"])
+def test_a_command_runs_and_its_end_is_told(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo hello; exit 3")["id"])
     assert (run["status"], run["exit_code"]) == ("failed", 3)
-    assert server.output(run["id"]) == "hello\n"
+    assert lab.output(run["id"]) == "hello\n"
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_a_command_runs_and_its_end_is_told(server: LiveServer) -> None:
         ("false || echo rescued", "rescued\n", 0),
     ],
 )
-def test_any_command_works(server: LiveServer, command: str, output: str | None, exit_code: int) -> None:
-    run = server.wait_for_end(server.submit(command)["id"])
+def test_any_command_works(lab: LiveServer, command: str, output: str | None, exit_code: int) -> None:
+    run = lab.wait_for_end(lab.submit(command)["id"])
     assert run["exit_code"] == exit_code, run
     assert run["status"] == ("finished" if exit_code == 0 else "failed")
     if output is not None:
-        assert server.output(run["id"]) == output
+        assert lab.output(run["id"]) == output

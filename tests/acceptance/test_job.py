@@ -197,7 +197,7 @@ def tmux_server(make_server: Callable[..., LiveServer]) -> LiveServer:
 
 
 def tmux(session: str, *arguments: str) -> str:
-    done = subprocess.run(["tmux", "-L", session, *arguments], capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["tmux", "-L", session, *arguments], capture_output=True, text=True, timeout=60)
     return done.stdout
 
 
@@ -256,13 +256,13 @@ def test_a_finished_run_is_seen_on_the_stream_at_once(server: LiveServer) -> Non
     import http.client
     from urllib.parse import urlsplit
 
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     connection.request("GET", "/events/stream?types=run.status", headers={"X-Auth-Token": server.token})
     stream = connection.getresponse()
     run = server.submit("true")
     began = time.monotonic()
     seen = []
-    while time.monotonic() - began < 20:
+    while time.monotonic() - began < 60:
         line = stream.fp.readline().decode()
         if line.startswith("data:") and run["id"] in line:
             seen.append(json.loads(line[5:])["data"]["to"])

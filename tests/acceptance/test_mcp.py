@@ -55,7 +55,7 @@ def address(lab: LiveServer) -> Iterator[str]:
     wait_until(lambda: _answers(found), "the MCP server to answer")
     yield found
     process.terminate()
-    process.wait(timeout=20)
+    process.wait(timeout=60)
     process.stderr.close()
 
 
@@ -329,7 +329,7 @@ def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> Non
 
 def post(address: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     host, path = address.removeprefix("http://").split("/", 1)
-    connection = http.client.HTTPConnection(host, timeout=20)
+    connection = http.client.HTTPConnection(host, timeout=60)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
     connection.request("POST", f"/{path}", json.dumps(message), sent)

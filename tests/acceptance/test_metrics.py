@@ -91,45 +91,45 @@ def test_points_survive_a_killed_job_and_a_killed_sidecar(server: LiveServer) ->
     check_all_there_once(server, killed_sidecar["id"])
 
 
-def test_a_series_is_thinned_with_its_extremes_kept(server: LiveServer) -> None:
-    run = server.post("/runs", {"command": "true"})
+def test_a_series_is_thinned_with_its_extremes_kept(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})
     values = [math.sin(i / 50) for i in range(9000)]
     values[4321], values[7654] = 99.0, -99.0
     for start in range(0, 9000, 3000):
         points = [{"key": "x", "step": i, "value": values[i]} for i in range(start, start + 3000)]
-        assert server.call("POST", f"/runs/{run['id']}/metrics", {"points": points}).status == 202
-    wait_until(lambda: server.run(run["id"])["summary"].get("x", {}).get("step") == 8999, "all points")
-    shown = server.get(f"/runs/{run['id']}/metrics?keys=x&max_points=200")["series"][0]
+        assert lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points}).status == 202
+    wait_until(lambda: lab.run(run["id"])["summary"].get("x", {}).get("step") == 8999, "all points")
+    shown = lab.get(f"/runs/{run['id']}/metrics?keys=x&max_points=200")["series"][0]
     assert len(shown["steps"]) <= 200 and shown["steps"] == sorted(shown["steps"])
     assert 99.0 in shown["values"] and -99.0 in shown["values"]
     assert shown["count"] == 9000 and (shown["min"], shown["max"]) == (-99.0, 99.0)
 
 
-def test_repeated_and_unordered_steps_have_a_defined_result(server: LiveServer) -> None:
-    run = server.post("/runs", {"command": "true"})
+def test_repeated_and_unordered_steps_have_a_defined_result(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})
     for step, value in ((3, 1.0), (1, 2.0), (3, 5.0), (2, 4.0)):
-        server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "x", "step": step, "value": value}]})
-    wait_until(lambda: server.run(run["id"])["summary"].get("x", {}).get("last") == 4.0, "all points")
-    shown = server.get(f"/runs/{run['id']}/metrics")["series"][0]
+        lab.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "x", "step": step, "value": value}]})
+    wait_until(lambda: lab.run(run["id"])["summary"].get("x", {}).get("last") == 4.0, "all points")
+    shown = lab.get(f"/runs/{run['id']}/metrics")["series"][0]
     assert (shown["steps"], shown["values"]) == ([1, 2, 3], [2.0, 4.0, 5.0])
 
 
-def test_not_a_number_survives(server: LiveServer) -> None:
-    run = server.post("/runs", {"command": "true"})
+def test_not_a_number_survives(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})
     points = [{"key": "x", "step": i, "value": v} for i, v in enumerate([1.0, "NaN", "Infinity", "-Infinity"])]
-    server.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
-    wait_until(lambda: server.get(f"/runs/{run['id']}/metrics")["series"], "the series")
-    shown = server.get(f"/runs/{run['id']}/metrics")["series"][0]
+    lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
+    wait_until(lambda: lab.get(f"/runs/{run['id']}/metrics")["series"], "the series")
+    shown = lab.get(f"/runs/{run['id']}/metrics")["series"][0]
     assert shown["values"] == [1.0, "NaN", "Infinity", "-Infinity"]
-    assert server.run(run["id"])["summary"]["x"] == {
+    assert lab.run(run["id"])["summary"]["x"] == {
         "last": "-Infinity", "min": 1.0, "max": 1.0, "mean": 1.0, "step": 3, "source": "http",
     }  # fmt: skip
 
 
-def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(server: LiveServer) -> None:
-    run = server.submit("sleep 1000")
-    server.wait_for_status(run["id"], "running")
-    folder = server.state / "runs" / run["id"] / "metrics"
+def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(lab: LiveServer) -> None:
+    run = lab.submit("sleep 1000")
+    lab.wait_for_status(run["id"], "running")
+    folder = lab.state / "runs" / run["id"] / "metrics"
     folder.mkdir(exist_ok=True)
     lines = [
         {"s": 1, "t": 1.0, "m": {"good": 1.0, "text": "no number"}},
@@ -139,89 +139,89 @@ def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(server: LiveServe
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "sdk-1-x.jsonl").write_bytes(b"\x00\xff not json\n[1]\n" + text.encode() + b'{"s": 5, "t": 1')
-    wait_until(lambda: server.run(run["id"])["summary"].get("good", {}).get("step") == 4, "the good points")
-    assert points_of(server, run["id"], "good") == [1, 4]
-    notices = [e["data"]["text"] for e in server.get(f"/events?run_id={run['id']}&types=run.notice")]
+    wait_until(lambda: lab.run(run["id"])["summary"].get("good", {}).get("step") == 4, "the good points")
+    assert points_of(lab, run["id"], "good") == [1, 4]
+    notices = [e["data"]["text"] for e in lab.get(f"/events?run_id={run['id']}&types=run.notice")]
     assert any("Not taken" in text and "text: not a number" in text for text in notices)
 
 
-def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(server: LiveServer) -> None:
-    run = server.submit("sleep 1000")["id"]
-    server.wait_for_status(run, "running")
-    folder = server.state / "runs" / run
+def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(lab: LiveServer) -> None:
+    run = lab.submit("sleep 1000")["id"]
+    lab.wait_for_status(run, "running")
+    folder = lab.state / "runs" / run
     (folder / "metrics").mkdir(exist_ok=True)
     with open(folder / "metrics" / "sdk-1-x.jsonl", "w") as file:
         for step, pad in ((1, 0), (2, 5_000_000), (3, 20_000_000), (4, 0)):
             point = {"s": step, "t": time.time(), "m": {"loss": float(step)}, "pad": "x" * pad}
             file.write(json.dumps(point) + "\n")
-    wait_until(lambda: points_of(server, run, "loss") == [1, 2, 4], "what stands behind the huge line")
+    wait_until(lambda: points_of(lab, run, "loss") == [1, 2, 4], "what stands behind the huge line")
     with open(folder / "events.jsonl", "a") as file:
         file.write("x" * 20_000_000 + "\n")
         file.write(json.dumps({"event": "warning", "time": time.time(), "text": "behind it"}) + "\n")
-    wait_until(lambda: "behind it" in server.run(run)["warnings"], "the event behind the huge line")
-    notices = [e["data"]["text"] for e in server.get(f"/events?run_id={run}") if e["type"] == "run.notice"]
+    wait_until(lambda: "behind it" in lab.run(run)["warnings"], "the event behind the huge line")
+    notices = [e["data"]["text"] for e in lab.get(f"/events?run_id={run}") if e["type"] == "run.notice"]
     assert any("Not taken as metrics from sdk: (a long line): it is longer than 16 MB" in text for text in notices)
     assert any(text.startswith("A line of its event log is longer than 16 MB: b'xxx") for text in notices)
 
 
-def test_points_repeated_in_one_request_count_as_if_they_had_come_one_by_one(server: LiveServer) -> None:
+def test_points_repeated_in_one_request_count_as_if_they_had_come_one_by_one(lab: LiveServer) -> None:
     values = [1.0, 5.0, 3.0]
     repeated = [{"key": "a", "step": 7, "value": value, "time": 1e9} for value in values]
-    together, apart = (server.post("/runs", {"command": "true"})["id"] for _ in range(2))
+    together, apart = (lab.post("/runs", {"command": "true"})["id"] for _ in range(2))
     others = [{"key": "b", "step": 7, "value": 0.5, "time": 1e9}]
-    assert server.call("POST", f"/runs/{together}/metrics", {"points": [*repeated, *others]}).json["accepted"] == 4
+    assert lab.call("POST", f"/runs/{together}/metrics", {"points": [*repeated, *others]}).json["accepted"] == 4
     for point in [*repeated, *others]:
-        server.call("POST", f"/runs/{apart}/metrics", {"points": [point]})
+        lab.call("POST", f"/runs/{apart}/metrics", {"points": [point]})
 
     def shown(run_id: str) -> Any:
-        return server.get(f"/runs/{run_id}/metrics?keys=a&keys=b")["series"]
+        return lab.get(f"/runs/{run_id}/metrics?keys=a&keys=b")["series"]
 
     wait_until(lambda: len(shown(together)) == 2 and shown(together) == shown(apart), "the same series")
     (first, _) = shown(together)
     assert (first["count"], first["max"], first["last"], first["values"]) == (3, 5.0, 3.0, [3.0])
 
 
-def test_compare_gives_mean_and_spread_over_seeds(server: LiveServer) -> None:
+def test_compare_gives_mean_and_spread_over_seeds(lab: LiveServer) -> None:
     ids = []
     for seed, offset in enumerate((0.0, 2.0)):
-        run = server.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})
+        run = lab.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})
         points = [{"key": "loss", "step": i, "value": i + offset} for i in range(10)]
-        server.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
+        lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
         ids.append(run["id"])
-    wait_until(lambda: all(server.run(i)["summary"].get("loss", {}).get("step") == 9 for i in ids), "all points")
-    compared = server.get(f"/metrics/compare?run_ids={','.join(ids)}&key=loss")
+    wait_until(lambda: all(lab.run(i)["summary"].get("loss", {}).get("step") == 9 for i in ids), "all points")
+    compared = lab.get(f"/metrics/compare?run_ids={','.join(ids)}&key=loss")
     (group,) = compared["groups"]
     assert group["n"] == 2 and group["mean"] == [i + 1.0 for i in range(10)]
     assert all(abs(std - math.sqrt(2)) < 1e-9 for std in group["std"])
 
 
-def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(server: LiveServer) -> None:
+def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(lab: LiveServer) -> None:
     ids = []
     for seed, (start, pace) in enumerate(((1e9, 10.0), (2e9, 20.0))):
-        run = server.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})["id"]
+        run = lab.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})["id"]
         points = [{"key": "loss", "step": i, "value": float(i), "time": start + i * pace} for i in range(1, 9)]
         points += [{"key": "epoch", "step": i, "value": i / 2, "time": start + i * pace} for i in range(2, 9, 2)]
-        server.call("POST", f"/runs/{run}/metrics", {"points": points})
+        lab.call("POST", f"/runs/{run}/metrics", {"points": points})
         ids.append(run)
-    wait_until(lambda: all(len(server.run(i)["summary"]) == 2 for i in ids), "all points")
+    wait_until(lambda: all(len(lab.run(i)["summary"]) == 2 for i in ids), "all points")
     asked = f"/metrics/compare?run_ids={','.join(ids)}&key=loss"
-    by_time = server.get(f"{asked}&x=time")
+    by_time = lab.get(f"{asked}&x=time")
     assert [run["times"][:3] for run in by_time["runs"]] == [[0, 10, 20], [0, 20, 40]]
     (group,) = by_time["groups"]
     assert (group["times"][:3], group["mean"][:3]) == ([0, 10, 20], [1.0, 1.5, 2.5])
-    by_epoch = server.get(f"{asked}&x=epoch")
+    by_epoch = lab.get(f"{asked}&x=epoch")
     assert by_epoch["runs"][0]["epochs"] == [1, 1, 2, 2, 3, 3, 4]
     assert by_epoch["runs"][0]["steps"][0] == 2, "before the first epoch there is no place for a point"
     assert by_epoch["groups"][0]["std"] == [0.0] * 7
-    shown = server.get(f"/runs/{ids[0]}/metrics?keys=loss&x=epoch")["series"][0]
+    shown = lab.get(f"/runs/{ids[0]}/metrics?keys=loss&x=epoch")["series"][0]
     assert shown["epochs"] == ["NaN", 1, 1, 2, 2, 3, 3, 4]
 
 
-def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(server: LiveServer) -> None:
-    run = server.post("/runs", {"command": "true"})["id"]
-    server.call("POST", f"/runs/{run}/metrics", {"points": [{"key": "loss", "step": 1, "value": 1.0}]})
-    wait_until(lambda: server.run(run)["summary"], "the point")
-    answer = server.call("GET", f"/metrics/compare?run_ids={run}&key=loss&x=epoch")
+def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})["id"]
+    lab.call("POST", f"/runs/{run}/metrics", {"points": [{"key": "loss", "step": 1, "value": 1.0}]})
+    wait_until(lambda: lab.run(run)["summary"], "the point")
+    answer = lab.call("GET", f"/metrics/compare?run_ids={run}&key=loss&x=epoch")
     assert answer.status == 404 and "epoch" in answer.json["error"]["hint"]
 
 
@@ -235,18 +235,16 @@ def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveS
     assert len(points_of(server, run["id"], "x")) == 50
 
 
-def test_an_artifact_is_an_attachment_and_stays_in_its_folder(server: LiveServer) -> None:
-    run = server.wait_for_end(
-        server.submit("mkdir -p $LABWRIGHT_RUN_DIR/artifacts; echo '<script>' > $LABWRIGHT_RUN_DIR/artifacts/a.html")[
-            "id"
-        ]
+def test_an_artifact_is_an_attachment_and_stays_in_its_folder(lab: LiveServer) -> None:
+    run = lab.wait_for_end(
+        lab.submit("mkdir -p $LABWRIGHT_RUN_DIR/artifacts; echo '<script>' > $LABWRIGHT_RUN_DIR/artifacts/a.html")["id"]
     )
-    answer = server.call("GET", f"/runs/{run['id']}/artifacts/a.html")
+    answer = lab.call("GET", f"/runs/{run['id']}/artifacts/a.html")
     assert answer.status == 200
     assert "attachment" in answer.headers["content-disposition"]
     assert "sandbox" in answer.headers["content-security-policy"]
     for path in ("../spec.json", "%2e%2e/spec.json", "..%2f..%2f..%2ftoken", "/etc/passwd"):
-        assert server.call("GET", f"/runs/{run['id']}/artifacts/{path}").status in (404, 401, 422)
+        assert lab.call("GET", f"/runs/{run['id']}/artifacts/{path}").status in (404, 401, 422)
 
 
 def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: Callable[..., LiveServer]) -> None:
@@ -269,9 +267,9 @@ def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: C
     wait_until(lambda: not list((server.project / ".labwright" / "unread-metrics").iterdir()), "the note to go")
 
 
-def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(server: LiveServer) -> None:
-    run = server.submit("sleep 1000")
-    folder = Path(server.wait_for_status(run["id"], "running")["run_dir"], "metrics")
+def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(lab: LiveServer) -> None:
+    run = lab.submit("sleep 1000")
+    folder = Path(lab.wait_for_status(run["id"], "running")["run_dir"], "metrics")
     folder.mkdir(exist_ok=True)
     file = folder / "sdk-1-x.jsonl"
 
@@ -279,13 +277,13 @@ def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(server: 
         return "".join(f'{{"s": {step}, "t": 1.0, "m": {{"{key}": 1.0}}}}\n' for step in range(count))
 
     file.write_text(lines("first", 50))
-    wait_until(lambda: "first" in server.run(run["id"])["summary"], "the first points")
+    wait_until(lambda: "first" in lab.run(run["id"])["summary"], "the first points")
     with file.open("r+") as same:  # the same file, longer than it was
         same.truncate(0)
         same.write(lines("later", 80))
-    wait_until(lambda: server.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
-    assert server.get(f"/runs/{run['id']}/metrics?keys=later")["series"][0]["count"] == 80
-    assert "written anew" in str(server.get(f"/events?run_id={run['id']}&limit=1000"))
+    wait_until(lambda: lab.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
+    assert lab.get(f"/runs/{run['id']}/metrics?keys=later")["series"][0]["count"] == 80
+    assert "written anew" in str(lab.get(f"/events?run_id={run['id']}&limit=1000"))
 
 
 def test_numbers_whose_sum_no_float_holds_are_kept_and_harm_nobody(make_server: Callable[..., LiveServer]) -> None:

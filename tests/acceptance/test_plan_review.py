@@ -91,11 +91,27 @@ def test_an_edit_takes_the_approval_back_and_a_repair_is_validated(lab: LiveServ
     plan = approved(lab, plan_id)  # recorded, and still not runnable
     assert (plan["planning"]["approved"], plan["planning"]["ready_for_run"], plan["status"]) == (True, False, "draft")
     assert "Mend what" in lab.call("POST", f"/plans/{plan_id}/execute").json["error"]["hint"]
+    assert _changes(lab, plan_id, "before=1&after=2") == {CODE: "+import subprocess"}
     assert put(lab, plan_id, CODE, good + "\n# mended\n") == 200
+    assert _changes(lab, plan_id, "before=1") == {CODE: "+# mended"}
     assert "was changed after" in lab.call("POST", f"/plans/{plan_id}/execute").json["error"]["hint"]
     assert validated(lab, plan_id)["planning"]["validated"]
     assert approved(lab, plan_id)["planning"]["ready_for_run"]
     assert content(lab, plan_id, CODE).endswith("# mended\n")
+    kept = lab.get(f"/plans/{plan_id}/compilations")
+    assert [(one["number"], one["passed"], one["by"]) for one in kept] == [
+        (3, True, "person"), (2, False, "person"), (1, True, "person"),
+    ]  # fmt: skip
+    assert lab.call("GET", f"/plans/{plan_id}/changes?before=4").status == 404
+
+
+def _changes(lab: LiveServer, plan_id: str, between: str) -> dict[str, str]:
+    """By file, its last new line that says something."""
+    files = lab.get(f"/plans/{plan_id}/changes?{between}")["files"]
+    return {
+        one["path"]: [line for line in one["diff"].splitlines() if len(line) > 1 and line[0] == "+"][-1]
+        for one in files
+    }
 
 
 def test_an_edit_of_the_document_is_compiled_anew_and_stays_as_it_was_written(lab: LiveServer) -> None:

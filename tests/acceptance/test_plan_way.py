@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 
 from labwright.llm.answering import TOOL
 from labwright.planning.nodes import NODES
+from labwright.sim.slurm import SimulatedSlurm
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer
 from tests.support.model_server import Turn, model_server
 from tests.support.planning import (
+    EXAMPLES,
     approved,
     ask,
     at_rest,
@@ -27,6 +30,7 @@ from tests.support.planning import (
 )
 from tests.support.waiting import wait_until
 
+MakeServer = Callable[..., LiveServer]
 # by example: a goal as in its README, made small; how many runs it asks for, with the baseline where that is apart
 GOALS = {
     "argparse-digits": ("lr 0.03 and 0.3 for train.py, max_steps 20, metric val_acc", 3),
@@ -159,3 +163,18 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     assert len(provider.asked) == 2, "asked once more with what is wrong"
     assert (plan["planning"]["status"], plan["planning"]["node"]) == ("failed", "DraftReportDigest")
     assert "summary" in plan["planning"]["error"]
+
+
+@pytest.mark.slow  # a dozen jobs one after the other, each through Slurm's queue
+def test_a_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+    server = make_slurm_server(slurm)
+    shutil.copy(EXAMPLES / "bare-script" / "fit.py", server.project)
+    server.start()
+    plan = at_rest(server, ask(server, rehearsal=True))
+    workspace = server.get(f"/plans/{plan['id']}/workspace")
+    assert workspace["rehearsal"]["outcome"] == "passed", workspace["rehearsal"]
+    execute(server, approved(server, plan["id"])["id"])
+    plan = executed(server, plan["id"])
+    assert plan["status"] == "completed", plan["status_reason"]
+    assert {run["launcher"] for run in server.all_runs()} == {"slurm"}
+    assert "**Best:**" in server.get(f"/plans/{plan['id']}/report")["markdown"]

@@ -221,6 +221,16 @@ def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> 
     assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
 
 
+def test_what_another_rank_has_to_tell_people_is_told(scripts: Scripts) -> None:
+    code = "import labwright\nlabwright.log({'loss': 1.0})\nlabwright.alert('Diverged', 'NaN', level='ERROR')"
+    scripts.run(code, RANK="3")
+    ((header, alert),) = scripts.files()
+    assert header["rank"] == 3
+    assert alert["alert"] == {"title": "Diverged", "text": "NaN (rank 3)", "level": "ERROR"}
+    _, err = scripts.run(code, inside=False, RANK="3")
+    assert "alert() of rank 3 is not kept" in err
+
+
 def test_a_file_size_limit_stops_no_training_and_loses_no_line(scripts: Scripts) -> None:
     code = """
 import labwright, resource, time
@@ -450,7 +460,7 @@ def test_a_server_that_is_gone_refuses_or_hangs_means_a_local_folder(scripts: Sc
     assert len(fake_server.asked) == 1 and len(list(offline.glob("2*"))) == 2 and "did not take the run" in err
     fake_server.http.shutdown()  # it listens on and answers no more
     process = scripts.start(code, inside=False)
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
     assert len(list(offline.glob("2*"))) == 3
     process.communicate()
 
@@ -528,39 +538,40 @@ def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scr
         assert "new run" not in err, content
 
 
-def test_a_storm_of_alerts_becomes_twenty_and_one_that_counts_the_rest(server: LiveServer) -> None:
+def test_a_storm_of_alerts_becomes_twenty_and_one_that_counts_the_rest(lab: LiveServer) -> None:
     code = "import labwright\nfor n in range(300): labwright.alert(f'title {n}', level='ERROR')"
-    (server.project / "storm.py").write_text(code)
-    run = server.wait_for_end(server.submit("python3 storm.py")["id"])
-    open_now = server.get(f"/alerts?run_id={run['id']}&status=pending&limit=500")
+    (lab.project / "storm.py").write_text(code)
+    run = lab.wait_for_end(lab.submit("python3 storm.py")["id"])
+    open_now = lab.get(f"/alerts?run_id={run['id']}&status=pending&limit=500")
     assert len(open_now) == 21
     [rest] = [alert for alert in open_now if alert["rule"] == "many_alerts"]
-    assert "280 more" in rest["message"] and server.run(run["id"])["refused"]["count"] == 280
+    assert "280 more" in rest["message"] and lab.run(run["id"])["refused"]["count"] == 280
 
 
-def test_a_step_that_is_none_is_refused_and_counted(server: LiveServer) -> None:
+def test_a_step_that_is_none_is_refused_and_counted(lab: LiveServer) -> None:
     code = "import labwright\nfor _ in range(5): labwright.log({'a': 1.0}, step=3.7)\nlabwright.log({'a': 2.0}, step=4)"
-    (server.project / "steps.py").write_text(code)
-    run = server.wait_for_end(server.submit("python3 steps.py")["id"])
-    assert server.get(f"/runs/{run['id']}/metrics?keys=a")["series"][0]["steps"] == [4]
-    [told] = server.run(run["id"])["refused"]["first"]
+    (lab.project / "steps.py").write_text(code)
+    run = lab.wait_for_end(lab.submit("python3 steps.py")["id"])
+    assert lab.get(f"/runs/{run['id']}/metrics?keys=a")["series"][0]["steps"] == [4]
+    [told] = lab.run(run["id"])["refused"]["first"]
     assert (told["key"], told["count"]) == ("step", 5) and "3.7" in told["why"]
 
 
-def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(server: LiveServer) -> None:
+def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(lab: LiveServer) -> None:
     code = (
         "import labwright, time\nlabwright.log({f'a{n}': 1.0 for n in range(300)}, step=0)\n"
         "time.sleep(0.1)\nlabwright.log({'zz/val_loss': 0.5}, step=1)"
     )
-    (server.project / "many.py").write_text(code)
-    run = server.wait_for_end(server.submit("python3 many.py")["id"])
+    (lab.project / "many.py").write_text(code)
+    run = lab.wait_for_end(lab.submit("python3 many.py")["id"])
     assert "zz/val_loss" in run["summary"] and len(run["summary"]) == 200
-    assert run["summary_left_out"] == 101
+    keys = lab.get(f"/runs/{run['id']}/metrics?max_points=2")["keys"]  # a slow machine was sampled meanwhile
+    assert run["summary_left_out"] == len(keys) - 200 >= 101
 
 
-def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_otherwise(server: LiveServer) -> None:
-    (server.project / "named.py").write_text("import labwright\nlabwright.init(name='mine')\nlabwright.log({'a': 1.0})")
-    assert server.wait_for_end(server.submit("python3 named.py")["id"])["name"] == "mine"
-    run = server.wait_for_end(server.submit("python3 named.py", name="theirs")["id"])
+def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_otherwise(lab: LiveServer) -> None:
+    (lab.project / "named.py").write_text("import labwright\nlabwright.init(name='mine')\nlabwright.log({'a': 1.0})")
+    assert lab.wait_for_end(lab.submit("python3 named.py")["id"])["name"] == "mine"
+    run = lab.wait_for_end(lab.submit("python3 named.py", name="theirs")["id"])
     assert run["name"] == "theirs"
-    assert server.output(run["id"]).count("name='mine' has no effect: the run is called 'theirs'") == 1
+    assert lab.output(run["id"]).count("name='mine' has no effect: the run is called 'theirs'") == 1

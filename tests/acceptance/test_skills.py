@@ -22,6 +22,7 @@ from labwright.domain.actor import Scope
 from labwright.sim.gpus import SimulatedGpus
 from labwright.skills import SkillRegistry
 from labwright.tokens import mint, verify
+from tests.acceptance.test_cli import labwright
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 from tests.support.wilding import SCRIPT
@@ -343,19 +344,18 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_whole_skill(lab: LiveServer) ->
     lab.call("DELETE", "/prompt-skills/torn")
 
 
-def labwright(lab: LiveServer, *words: str) -> Any:
-    command = [str(Path(sys.executable).with_name("labwright")), *words, "--json"]
-    done = subprocess.run(command, cwd=lab.project, capture_output=True, text=True, timeout=60)
+def told(lab: LiveServer, *words: str) -> Any:
+    done = labwright(lab, *words, "--json")
     return json.loads(done.stdout or done.stderr)
 
 
 def test_the_commands_say_the_same_as_the_server(lab: LiveServer) -> None:
-    assert labwright(lab, "skills", "list") == lab.get("/prompt-skills")
-    assert labwright(lab, "skills", "show", "agent-mode") == lab.get("/prompt-skills/agent-mode")
-    assert labwright(lab, "skills", "render", "plan-mode", "--set", "goal=a=b")["text"].count("\na=b\n") == 1
-    assert "{{goal}}" in labwright(lab, "skills", "render", "plan-mode")["error"]["message"]
-    assert labwright(lab, "url") == {"url": lab.url}
-    kept = labwright(lab, "token", "--scope", "agent", "--header-file")
+    assert told(lab, "skills", "list") == lab.get("/prompt-skills")
+    assert told(lab, "skills", "show", "agent-mode") == lab.get("/prompt-skills/agent-mode")
+    assert told(lab, "skills", "render", "plan-mode", "--set", "goal=a=b")["text"].count("\na=b\n") == 1
+    assert "{{goal}}" in told(lab, "skills", "render", "plan-mode")["error"]["message"]
+    assert told(lab, "url") == {"url": lab.url}
+    kept = told(lab, "token", "--scope", "agent", "--header-file")
     header = Path(kept["header_file"])
     assert header.stat().st_mode & 0o777 == 0o600
     actor = verify(lab.token, header.read_text().strip().removeprefix("X-Auth-Token: "))

@@ -46,6 +46,9 @@ def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: Sim
         "main", True, 3, 6, None,
     )  # fmt: skip
     assert (debug["name"], debug["default"], debug["time_limit_seconds"]) == ("debug", False, 600)
+    assert [(node["name"], node["is_well"], node["gpus"], node["cpus"]) for node in found["nodes"]] == [
+        (f"node{number}", True, 2, 4) for number in (1, 2, 3)
+    ]
     said = {look["looked_at"]: look["said"] for look in found["evidence"]}
     assert "slurm" in said["Slurm (sinfo)"]
     assert said["SLURM_CONF of the server"] == str(slurm.conf)
@@ -329,7 +332,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     own_slurm.kill_controller()
     began = time.monotonic()
     made = [server.submit("echo late")["id"] for _ in range(3)]
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8  # none of it asks Slurm
     (server.project / "go").touch()
     assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
     wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
@@ -505,9 +508,8 @@ def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
         made = [server.submit(command, env={"N": str(n)}, after=[parent["id"]])["id"] for n in range(300)]
         (server.project / "go").touch()
         wait_until(lambda: server.get("/cluster")["run_summary"]["failed"] >= 20, "some to have ended", timeout=120)
-        cluster.kill_controller()
+        cluster.restart_controller()
         cluster.kill_node("node2")
-        cluster.start_controller()
         ended = [server.wait_for_end(run_id, timeout=600) for run_id in made]
         wait_until(lambda: len(call_times(calls, "squeue")) > 2, "some questions to Slurm")
         server.stop()

@@ -28,7 +28,7 @@ class Caller:
 
     def __init__(self, server: LiveServer, path: str, token: str, origin: str = "", host: str = "") -> None:
         address = urlsplit(server.url)
-        self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
+        self._socket = socket.create_connection((address.hostname, address.port), timeout=60)
         self._connection = WSConnection(ConnectionType.CLIENT)
         headers = [(b"origin", (origin or server.url).encode())]
         protocols = ["labwright.terminal", *([f"labwright.token.{token}"] if token else [])]

@@ -64,7 +64,7 @@ def test_a_goal_is_reached_with_evidence(lab: LiveServer) -> None:
     assert told >= {("wild.changed", "waiting"), ("wild.changed", "completed"), ("wild.iteration", "done")}
 
 
-def test_a_kill_in_the_middle_starts_no_run_twice(lab: LiveServer) -> None:
+def test_a_kill_in_the_middle_starts_no_run_twice_and_a_lost_database_loses_no_loop(lab: LiveServer) -> None:
     (lab.project / "began").unlink(missing_ok=True)
     wild_id = begin(lab, budget={"runs": 12})["id"]
     wait_until(lambda: len(lab.get(f"/wild/{wild_id}")["iterations"]) > 1, "the first try")
@@ -75,6 +75,11 @@ def test_a_kill_in_the_middle_starts_no_run_twice(lab: LiveServer) -> None:
     assert set(began.values()) == {1}
     made = [lab.run(run_id) for one in wild["iterations"] for run_id in one["run_ids"]]
     assert sum(began.values()) >= sum(run["status"] == "finished" for run in made) >= 6
+    lab.kill()
+    for file in [*lab.state.glob("labwright.db*"), *lab.state.glob("backups/*")]:
+        file.unlink()
+    lab.start()
+    assert lab.get(f"/wild/{wild_id}") == wild
 
 
 def test_wrong_requests_say_what_to_do_and_make_nothing(lab: LiveServer) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.browser.sample import Sample, make_sample
 from tests.support.live_server import ENDED, LiveServer
@@ -24,6 +24,8 @@ FLAGS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
+PATIENCE_MS = 30_000  # of a page on a busy machine; what is there at once takes none of it
+expect.set_options(timeout=PATIENCE_MS)
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 # A page cannot keep the browser from noting that a request failed; tests in which one has to say so.
 FAILED_REQUEST = "Failed to load resource"
@@ -49,7 +51,7 @@ class Visitor:
     def __init__(self, context: BrowserContext, server: LiveServer) -> None:
         self.server = server
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(PATIENCE_MS)
         self.faults: list[str] = []
         self.allowed: list[str] = []
         self.page.on("console", self._on_console)

@@ -202,9 +202,9 @@ def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_vi
     talker.kill()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     talker.start()
-    expect(page.get_by_role("alert")).to_have_count(0, timeout=15_000)
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)
     expect(page.get_by_text("cut off by a restart")).to_be_visible()
-    expect(answer).to_have_text("Once upon", timeout=20_000)  # asked for again, and shown once
+    expect(answer).to_have_text("Once upon", timeout=60_000)  # asked for again, and shown once
     expect(page.locator(".said")).to_have_count(1)
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".notice-line").last).to_contain_text("Stopped by person")

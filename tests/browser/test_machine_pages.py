@@ -13,6 +13,7 @@ from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
 from tests.browser.test_accessibility import serious_faults
 from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
 
 
 def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
@@ -35,19 +36,24 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     expect(page.locator(".evidence tr").first).to_be_visible()
 
 
-def test_how_busy_cards_were_is_kept_while_one_looks_elsewhere(
+def test_how_busy_cards_were_is_there_for_who_comes_later_also_after_a_restart(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], tmp_path: Path
 ) -> None:
-    cards = SimulatedGpus.create(tmp_path / "sim", 1)
-    visitor = make_visitor(make_server(**cards.environment(os.environ)).start())
+    cards = SimulatedGpus.create(tmp_path / "sim", 2)
+    server = make_server(**cards.environment(os.environ)).start()
+    seen = wait_until(lambda: server.get("/cluster/history")["gpus"], "the first look at the cards")
+    first = seen[0]["times"][0]
+    server.restart()
+    visitor = make_visitor(server)
     page = visitor.sign_in("#/cluster")
-    expect(page.locator(".trace-busy")).to_have_count(1, timeout=20_000)  # after the second look
+    expect(page.locator(".trace-busy")).to_have_count(2, timeout=60_000)  # after the second look
     assert serious_faults(page) == []
-    visitor.open("#/help")
-    expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
-    visitor.open("#/cluster")
-    expect(page.locator(".gpu")).to_be_visible()
-    assert page.locator(".trace-busy").count() == 1, "what was seen before is gone"
+    assert first in server.get("/cluster/history?hours=1&max_points=3000")["gpus"][0]["times"], (
+        "what was seen before is gone"
+    )
+    page.get_by_role("button", name="12 hours").click()
+    expect(page.get_by_role("button", name="12 hours")).to_have_attribute("aria-pressed", "true")
+    visitor.picture("cluster-gpus")
 
 
 def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:

@@ -76,6 +76,16 @@ def test_a_question_is_answered_and_a_change_asked_for(
         field.fill("lowest test_mse")
     asked.get_by_role("button", name="Answer").click()
     expect(page.get_by_role("button", name="Ask for a change")).to_be_visible(timeout=SLOW)
+    changes = page.get_by_label("Changes", exact=True)
+    expect(changes).to_contain_text("This is the first compilation")
+    (plan,) = planner.get("/plans")
+    file = f"/plans/{plan['id']}/workspace/files/tests/test_workflow_structure.py"
+    hostile = "# <img src=x onerror=alert(1)>"
+    planner.call("PUT", file, {"content": f"{planner.get(file)['content']}\n{hostile}\n"})
+    expect(changes.locator("details")).to_contain_text("tests/test_workflow_structure.py")
+    expect(changes.locator(".hl-addition").filter(has_text=hostile)).to_be_visible()
+    assert serious_faults(page) == []
+    visitor.picture("plan-changes")
     page.get_by_role("button", name="Ask for a change").click()
     page.get_by_label("What should be different?").fill("The baseline is missing.")
     page.get_by_role("button", name="Reject plan").click()

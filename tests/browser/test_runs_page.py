@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor
 from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
 
 
 def row(page: Page, name: str) -> Any:
@@ -116,11 +117,13 @@ def test_of_thousands_of_runs_only_those_in_view_are_in_the_page(
     visitor = make_visitor(server)
     page = visitor.sign_in()
     expect(row(page, "copy 3000")).to_be_visible()
-    for _ in range(12):
+
+    def scrolled_to_the_oldest() -> bool:
         page.locator(".table").evaluate("box => box.scrollTop = box.scrollHeight")
-        page.wait_for_timeout(60)
-    assert page.get_by_role("row").count() < 90
-    expect(page.get_by_role("row").last).to_contain_text("pattern")  # the oldest of all
+        assert page.get_by_role("row").count() < 90
+        return "pattern" in page.get_by_role("row").last.inner_text()
+
+    wait_until(scrolled_to_the_oldest, "the oldest of all", timeout=60)
 
 
 def copy_run(server: LiveServer, run_id: str, count: int) -> None:

@@ -114,7 +114,7 @@ def test_a_second_sidecar_of_the_same_attempt_goes_away(server: LiveServer) -> N
     run = started(server, f"echo once; {until_file(server, 'go')}")
     folder = server.state / "runs" / run["id"]
     for _ in range(2):
-        subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(folder)], check=True, timeout=20)
+        subprocess.run([sys.executable, "-I", "-S", str(SIDECAR), "run", str(folder)], check=True, timeout=60)
     (server.project / "go").touch()
     assert server.wait_for_end(run["id"])["status"] == "finished"
     assert server.output(run["id"]) == "once\n"

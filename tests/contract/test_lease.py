@@ -73,7 +73,7 @@ def processes(directory: Path) -> Iterator[Processes]:
     group.end()
 
 
-def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
@@ -146,7 +146,7 @@ while True:
     wide = processes.start("print(len(take(waiter(ageing=0.3)).uuids))", cards=CARDS[:2], count=2)
     started = time.monotonic()
     assert line(wide) == "2"
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 60
 
 
 def test_a_young_wide_waiter_is_passed_and_an_aged_one_is_not(directory: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_stopped_waiter_blocks_only_until_it_counts_as_silent(
     late.close()
     os.kill(child.pid, signal.SIGCONT)
     child.communicate("\n")
-    assert child.wait(timeout=5) == 0  # and it goes on where it was
+    assert child.wait(timeout=60) == 0  # and it goes on where it was
 
 
 def test_text_without_a_lock_is_no_lease(directory: Path) -> None:

@@ -124,6 +124,30 @@ def test_arguments_that_are_no_json_are_handed_on_as_what_they_are(wire: str) ->
     assert [(call.arguments, call.malformed) for call in reply.calls] == [({}, '{"run": '), ({}, "[1]")]
 
 
+def test_arguments_that_no_json_has_or_nobody_can_store_are_no_arguments(wire: str) -> None:
+    deep = f'{{"run": {"[" * 5000}{"]" * 5000}}}'
+    sent = ('{"run": NaN}', '{"run": 1e999}', f'{{"run": 1{"0" * 400}}}', deep, f'{{"run": {"[" * 40}{"]" * 40}}}')
+    with model_server(wire, Turn(calls=tuple(("look", text) for text in sent))) as server:
+        reply = ask(server, wire)
+    assert [(call.arguments, call.malformed) for call in reply.calls] == [({}, text[:2000]) for text in sent]
+
+
+def test_half_characters_are_joined_or_replaced_wherever_they_stand(wire: str) -> None:
+    calls = (("look", r'{"run": "\ud83d\ude00 \ud800", "\ud800": 1}'), ("look\ud800", "{\ud800"))
+    turn = Turn(thinking="\ud800", text=("half \ud83d", "\ude00 and \ud800 alone\ud83d"), calls=calls)
+    with model_server(wire, turn) as server:
+        reply = ask(server, wire)
+    assert reply.text == "half 😀 and � alone�"
+    assert reply.calls[0].arguments == {"run": "😀 �", "�": 1}
+    assert (reply.calls[1].name, reply.calls[1].malformed) == ("look_", "{�")
+
+
+def test_a_tool_is_called_by_a_name_that_every_provider_takes_back(wire: str) -> None:
+    with model_server(wire, Turn(calls=(("", "{}"), ("run it!", "{}"), ("z" * 999, "{}")))) as server:
+        reply = ask(server, wire)
+    assert [call.name for call in reply.calls] == ["unnamed", "run_it_", "z" * 64]
+
+
 def test_an_answer_at_its_length_limit_says_so(wire: str) -> None:
     stop = "max_tokens" if wire == "anthropic" else "length"
     with model_server(wire, Turn(text=("Once upon",), stop=stop)) as server:

@@ -15,6 +15,7 @@ import pytest
 
 from labwright.processes import all_pids
 from labwright.sandbox import SCRATCH, Fence, Limits, Outcome, containment, run_contained
+from labwright.sandbox.elsewhere import NO_SANDBOX, only_where_it_works
 from labwright.sandbox.fences import limits_command
 from tests.support.other_user import TestUser
 
@@ -183,3 +184,14 @@ def test_without_bubblewrap_the_limits_still_hold() -> None:
     if os.geteuid() == 0:
         command = command[command.index("--") + 1 :]  # this interpreter may lie where only root gets
     assert b"MemoryError" in subprocess.run(command, capture_output=True, check=False).stderr
+
+
+@pytest.mark.parametrize(("answer", "said"), [(0, "ran\n"), (1, f"{NO_SANDBOX} {os.uname().nodename}\n")])
+def test_elsewhere_a_command_runs_only_where_bubblewrap_works(tmp_path: Path, answer: int, said: str) -> None:
+    """Another machine's bubblewrap stands in for it: one that works, and one that is forbidden."""
+    (tmp_path / "bwrap").write_text(f"#!/bin/sh\nexit {answer}\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    line = only_where_it_works("echo ran")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (answer, said)

@@ -79,4 +79,4 @@ def end(
     code = 0 if status is RunStatus.FINISHED else 1
     way = (RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING, status)
     path = way[1:] if run.status is RunStatus.QUEUED else way
-    return move(lab, run, *path, exit_code=code, ended_at=now(), **facts)
+    return move(lab, run, *path, **{"exit_code": code, "ended_at": now(), **facts})

@@ -223,6 +223,10 @@ def test_regions_are_equal_words_and_near_numbers() -> None:
     assert are_near(one, {"lr": 0.15, "opt": "adam"})
     assert not are_near(one, {"lr": 0.5, "opt": "adam"})
     assert not are_near(one, {"lr": 0.1, "opt": "sgd"})
+
+
+def test_a_command_without_measure_is_read_quickly() -> None:
+    assert params_of(f"python train.py --lr 0.1 {'x' * 1_000_000}", {})["lr"] == 0.1
     assert shape("python train.py --lr 0.1") == shape("python train.py --lr=0.2") != shape("python eval.py --lr 0.1")
 
 

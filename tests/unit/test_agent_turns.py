@@ -176,6 +176,28 @@ def test_bad_arguments_and_unknown_tools_are_answered_in_words(lab: Lab) -> None
     ]
 
 
+def test_arguments_without_measure_are_refused_at_once_and_files_that_are_none_are_told(lab: Lab) -> None:
+    (lab.paths.project / "folder").mkdir()
+    calls = [
+        call("start_run", command="x" * 1_000_000),
+        call("start_run", command="true", name="n" * 300),
+        call("start_sweep", name="s", command="true", parameters={"lr": list(range(30_000))}),
+        call("edit_file", path="folder", new="x"),
+        call("read_file", path="y" * 5000),
+    ]
+    with talking(lab, script(calls, ["I see."])):
+        talk = Talk(lab)
+        assert talk.say("Try")[-1].data["why"] == "done"
+    told = [json.loads(text)["refused"] for text in talk.results()]
+    assert told == [
+        "command may have 20000 characters at most, not 1000000.",
+        "name may have 200 characters at most, not 300.",
+        "parameters is too large: 30002 characters and values, of 20000 at most.",
+        "There is no file folder.",
+        "The machine refused that: File name too long.",
+    ]
+
+
 def test_a_model_that_fails_is_told_as_the_end_of_the_turn(lab: Lab) -> None:
     with talking(lab, script([KeyRefused(model="anthropic:x")])):
         talk = Talk(lab)

@@ -30,7 +30,11 @@ def test_sums_beyond_the_largest_float_are_the_largest_float() -> None:
 @pytest.mark.parametrize("column", [HUGE, [1e200, -1e200], [1.7e308, -1.7e308]])
 def test_the_spread_of_huge_numbers_is_no_error(column: list[float]) -> None:
     ((mean, spread, count),) = mean_and_spread([column])
-    assert math.isfinite(mean) and spread > 0 and count == len(column)
+    assert math.isfinite(mean) and spread is not None and spread > 0 and count == len(column)
+
+
+def test_one_value_alone_has_no_deviation() -> None:
+    assert mean_and_spread([[2.0, math.nan], [3.0, 3.0]]) == [(2.0, None, 1), (3.0, 0.0, 2)]
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e80, 1e300])

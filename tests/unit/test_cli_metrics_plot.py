@@ -29,6 +29,9 @@ def drawn(*curves: Curve, columns: int = 60, rows: int = 10, log: bool = False) 
         [2.0, 2.0, 2.0],
         [0.0, -5.0, 1e-9],
         [1e300, -1e300, 5.0],
+        [1e308, -1e308, 0.0],
+        [1.7976931348623157e308],
+        [5e-324, 0.0],
         [1e-300, 1e300],
         [NAN, 1.0, math.inf, 2.0, -math.inf],
         [float(i % 7) for i in range(5000)],
@@ -39,6 +42,18 @@ def test_whatever_the_values_a_plot_fits_its_columns(ys: list[float], columns: i
     lines = drawn(Curve(xs=list(range(len(ys))), ys=ys), columns=columns, log=log)
     assert max(width(line) for line in lines) <= columns
     assert len(lines) in (1, 12)
+
+
+@pytest.mark.parametrize("x", [2**63 - 1, -(2**63), 1e30, 1e308])
+def test_wherever_it_stands_a_lone_point_is_drawn_or_said_to_be_nowhere(x: float) -> None:
+    assert len(drawn(Curve(xs=[x], ys=[1.0]))) in (1, 12)
+    assert len(drawn(Curve(xs=[0, x], ys=[1.0, 2.0]))) == 12
+
+
+def test_the_axis_of_huge_numbers_names_them() -> None:
+    lines = drawn(Curve(xs=[0, 1], ys=[-1e308, 1e308]), rows=9)
+    assert lines[0].strip().startswith("1e+308 ┤") and lines[8].strip().startswith("-1e+308 ┤")
+    assert spark([-1e308, 0.0, 1e308], 3) == "▁▅█"
 
 
 def test_nothing_but_nan_is_said() -> None:

@@ -42,7 +42,7 @@ def filled(command: str, **values: object) -> str:
 
 def arguments(command: str) -> list[str]:
     """What a program really gets from bash."""
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60)
     found: list[str] = json.loads(done.stdout)
     return found
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ import pytest
 from labwright.compute import metrics as ingest
 from labwright.compute.http_points import write_http_points
 from labwright.compute.metrics import MetricIngest
+from labwright.domain.errors import Conflict
 from labwright.services import metrics, runs
 from labwright.services.export import export
+from labwright.sidecar.rules.tail import points_in
+from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run
 
@@ -46,6 +51,41 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
     }
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [-(2**63), 2**63 - 1],
+        [2**63 - 2, 2**63 - 1, 5],
+        [2**63 - 5, 2**63 - 4, 2**63 - 3, 2**63 - 2, 2**63 - 1],
+        [-(2**62), 2**62],
+        [2**53 + 1, 2**62 + 1, 0],
+    ],
+)
+def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int]) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "far").id
+        write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"a": 1.0}} for step in (*steps, 2**63, -(2**63) - 1)])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 100, "step", None)
+        lines = list(export(lab, run, "jsonl", None, with_run=False))
+    assert found["series"][0]["steps"] == sorted(steps)
+    assert [json.loads(text)["step"] for text in "".join(lines).splitlines()] == steps
+    assert found["refused"]["count"] == 2
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf, "Infinity", 1e300, -1e300, 1e18, "noon", None])
+def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing(tmp_path: Path, time: Any) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "when").id
+        odd = [{"s": step, "t": time, "m": {"a": 1.0}} for step in range(6)]
+        picture = {"s": 1, "t": time, "artifact": {"key": "p", "kind": "image", "path": "p.png"}}
+        write_http_points(lab, run, [*odd, picture, line(9, "a")])
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 100, "time", None)
+        assert len(metrics.artifacts(lab, run)) == 1
+    assert found["series"][0]["steps"] == [9] and found["refused"]["count"] == 6
+
+
 def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "asked").id
@@ -63,6 +103,31 @@ def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_n
         assert metrics.read(lab, run, None, 100, "step", None)["unknown"] == []
         exported = "".join(export(lab, run, "csv", ["a,b"], with_run=False)).splitlines()
         assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
+
+
+def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_path: Path) -> None:
+    points = [("a", step, float(step), None) for step in range(2500)]
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "sent").id
+        file = Path(lab.paths.run(run).metrics) / "http.jsonl"
+        key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
+
+        def send() -> int:
+            return metrics.add_points(lab, run, points, 1e9, key)
+
+        assert send() == 2500
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])  # killed here
+        MetricIngest(lab).drain(run)
+        assert send() == send() == 2500  # nobody has read the first of these yet
+        MetricIngest(lab).drain(run)
+        size = file.stat().st_size
+        assert send() == 2500 and file.stat().st_size == size
+        with pytest.raises(Conflict):
+            metrics.add_points(lab, run, points[:1], 1e9, replace(key, digest="2"))
+        found = metrics.read(lab, run, ["a"], 3000, "step", None)["series"][0]
+    assert found["count"] == 2500 and found["steps"] == [*range(2500)]
+    assert [point.step for sent in content.splitlines() for point in points_in(sent)] == [*range(2500)]
 
 
 def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest
+from labwright.llm.model import Answer, Request, Value
 from labwright.planning import verbs
 from labwright.planning.keeper import PlanKeeper
 from labwright.planning.rules import offline_model
 from labwright.services import plans
 from labwright.store import events
+from labwright.store import plans as stored
 from tests.support.chatting import Answers, Talk, call, script, talking
 from tests.support.lab import lab_in
 from tests.support.planning import EXAMPLES, QUICK
@@ -129,6 +132,45 @@ def test_a_turn_is_stopped_at_once_while_a_plan_is_made(lab: Lab) -> None:
         wait_until(lambda: plans.page(lab, (), None, 9, None)[0], "the plan's record")
         assert sessions.stop(lab, talk.id, PERSON).status is SessionStatus.IDLE
         assert talk.say("Hello?")[-1].data["why"] == "done"  # nothing holds up what comes next
+
+
+class Held:
+    """Plans by rules, once it is let go."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def answer(self, request: Request[Value]) -> Answer[Value]:
+        self.asked.set()
+        self.go_on.wait(60)
+        return offline_model().answer(request)
+
+
+def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(lab: Lab) -> None:
+    (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
+    held = Held()
+    keeper = PlanKeeper(lab, lambda _plan: held)
+    keeper.start()
+    with talking(lab, script([call("plan_goal", **GOAL)])):
+        talk = Talk(lab)
+        sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
+        wait_until(held.asked.is_set, "the planner's first question")
+        sessions.stop(lab, talk.id, PERSON)
+    (plan,) = stored.every(lab.db.reader())
+    assert (plan.compiling_by, plan.stopped_by) == (f"agent:{talk.id}", "person")
+    held.go_on.set()
+    at_rest = wait_until(lambda: _at_rest(lab, plan.id), "the planner to leave off")
+    assert (at_rest["status"], at_rest["error"]) == ("failed", "stopped by person")
+    verbs.compile_plan(lab, plan.id, verbs.Wanted(rehearsal=False), PERSON)
+    assert wait_until(lambda: _at_rest(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
+    keeper.close()
+
+
+def _at_rest(lab: Lab, plan_id: str) -> dict[str, Any] | None:
+    found = verbs.get(lab, plan_id)
+    return None if found["compiling_by"] else found["planning"]
 
 
 # What it may ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labwright.domain.cluster import ClusterType
@@ -230,7 +230,6 @@ documents = st.builds(
 
 
 @given(documents)
-@settings(max_examples=150)
 def test_values_survive_being_written_and_read(sections: PlanSections) -> None:
     document = read(compose(sections))
     assert document.faults == ()
@@ -243,7 +242,6 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=20), max_size=60).map("".join))
-@settings(max_examples=300)
 def test_any_text_is_read_without_an_error_and_written_back_to_the_byte(text: str) -> None:
     faults(text)
 

@@ -16,6 +16,7 @@ from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.session import PieceKind
 from labwright.services import skills
 from labwright.store import events
+from labwright.store.statements import SESSIONS
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import lab_in
 
@@ -69,6 +70,12 @@ def test_a_suggestion_is_kept_with_its_template_and_told_as_an_event(lab: Lab) -
 )
 def test_what_counts_as_a_suggestion(text: str, found: list[str]) -> None:
     assert [one.text for one in suggestions_in(text)] == found
+
+
+@pytest.mark.parametrize("session", [None, "chat-0000000000"])
+def test_suggestions_are_found_without_reading_every_conversation(lab: Lab, session: str | None) -> None:
+    plan = lab.db.reader().execute(f"EXPLAIN QUERY PLAN {SESSIONS['suggestions']}", {"session_id": session}).fetchall()
+    assert any("pieces_that_suggest" in row[-1] for row in plan)
 
 
 def test_accepted_into_a_skill_it_is_told_to_every_conversation(lab: Lab) -> None:

@@ -151,11 +151,21 @@ def test_steps_follow_the_rules_of_wandb(run: Run) -> None:
     assert found == {"a": 0, "b": 1, "c": 1, "d": 10, "e": 10, "f": 20, "g": 21, "h": -1, "i": 3}
 
 
-@pytest.mark.parametrize("step", [2**63, -(2**70), pytest.param(10**5000, id="huge"), 0.5, "7", math.nan, object()])
+@pytest.mark.parametrize(
+    "step", [2**63, -(2**63) - 1, 2.0**63, pytest.param(10**5000, id="huge"), 0.5, "7", math.nan, object()]
+)
 def test_a_step_that_is_none_is_said_and_the_point_is_put_on_no_other(run: Run, step: Any) -> None:
     run.log({"loss": 1.0}, step=step)
     assert [line["s"] for line in written(run.dir) if "m" in line] == []
     assert "step" in refusals(run)
+
+
+def test_after_the_last_step_there_is_no_next_one(run: Run) -> None:
+    run.log({"loss": 1.0}, step=-(2**63))
+    run.log({"loss": 1.0}, step=2**63 - 1, commit=True)
+    run.log({"loss": 2.0})
+    assert [line["s"] for line in written(run.dir) if "m" in line] == [-(2**63), 2**63 - 1]
+    assert refusals(run) == {"step": f"there is none after {2**63 - 1}"}
 
 
 def test_steps_of_other_libraries_are_taken(run: Run) -> None:

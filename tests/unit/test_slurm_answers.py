@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent, client_environment
-from labwright.compute.slurm.probe import count_gpus, probe_slurm, read_duration, read_rows
+from labwright.compute.slurm.probe import SlurmProbe, count_gpus, probe_slurm, read_duration, read_rows
 from labwright.compute.slurm.states import Phase, ending_of, expand_tasks, read_squeue
 from labwright.domain.run import RunStatus
 
@@ -78,10 +78,10 @@ def test_a_state_nobody_foresaw_is_not_an_end(state: str) -> None:
 def test_nodes_and_partitions_are_read_from_sinfo() -> None:
     rows = read_rows(
         squeue(
-            "n1|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|idle",
-            "n2|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|down*",
-            "n2|debug|up|30:00|64|512000|gpu:a100:4(S:0-1)|drained",
-            "n3|cpu|down|infinite|128+|256000+|(null)|mixed-",
+            "n10|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|idle|0/64/0/64|none",
+            "n2|gpu*|up|1-00:00:00|64|512000|gpu:a100:4(S:0-1)|down*|0/0/64/64|a fan\x85 is gone",
+            "n2|debug|up|30:00|64|512000|gpu:a100:4(S:0-1)|drained|0/0/64/64|a fan\x85 is gone",
+            "n3|cpu|down|infinite|128+|256000+|(null)|mixed-|16/112/0/128|none",
         )
     )
     assert [(row.partition, row.is_default, row.gpus, row.is_unwell) for row in rows] == [
@@ -89,6 +89,12 @@ def test_nodes_and_partitions_are_read_from_sinfo() -> None:
     ]  # fmt: skip
     assert [row.time_limit_seconds for row in rows] == [86400, 86400, 1800, None]
     assert (rows[3].cpus, rows[3].memory_mb) == (128, 256000)
+    nodes = SlurmProbe(rows=tuple(rows)).machines
+    assert [(node.name, node.is_well, node.cpus_allocated, node.reason, node.partitions) for node in nodes] == [
+        ("n2", False, 0, "a fan\x85 is gone", ("gpu", "debug")),
+        ("n3", True, 16, "", ("cpu",)),
+        ("n10", True, 0, "", ("gpu",)),
+    ]
 
 
 @pytest.mark.parametrize(

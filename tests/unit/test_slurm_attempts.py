@@ -69,13 +69,14 @@ def test_one_that_shows_no_life_is_given_up(paths: RunPaths) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths) -> None:
+def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "_SILENCE_SECONDS", 2.0)
     claim(paths, 1, ELSEWHERE)
     beats = 0
 
     def live() -> None:
         nonlocal beats
-        for beats in range(1, 21):
+        for beats in range(1, 61):
             os.close(os.open(paths.heartbeat, os.O_CREAT | os.O_WRONLY))
             os.utime(paths.heartbeat, (beats, time.time() + beats))
             time.sleep(0.05)
@@ -85,4 +86,4 @@ def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths) -> Non
     former.start()
     assert not is_to_run(paths, "run-x", 2)
     former.join()
-    assert beats == 20
+    assert beats == 60

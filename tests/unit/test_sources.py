@@ -425,6 +425,20 @@ def test_a_run_that_writes_the_same_entries_anew_has_them_too(tmp_path: Path) ->
     assert run.read(tmp_path / "checkpoint-8" / "trainer_state.json") == [*range(8)]
 
 
+def test_a_checkpoint_that_is_swept_away_ends_nothing(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"checkpoint-{step}" / "trainer_state.json") for step in (2, 5)]
+    for written, path in enumerate(paths, 2001):
+        state(Path(path), written - 1999, written=written)
+    claim = Claim(str(tmp_path / "claims"), os.stat(tmp_path))
+    file = MetricFile(str(tmp_path / "metrics"), "trainer_state", 1, "x", file=paths[1], **{"from": -1, "before": []})
+    followed = TrainerState(paths[1], file, claim, 2000)
+    os.unlink(paths[1])
+    followed.offer(paths[0])
+    assert followed.path == paths[0]
+    followed.offer(paths[1])
+    assert followed.path == paths[0] and followed.paths == {*paths}
+
+
 def test_a_history_that_the_run_itself_writes_anew_is_said_and_taken(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     run = Training(tmp_path, began=2000)

@@ -11,13 +11,14 @@ import pytest
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.sweep import SweepMethod
+from labwright.domain.run import RunStatus
+from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services import sweeps
 from labwright.services.new_run import NewRun
 from labwright.services.new_sweep import NewSweep
 from labwright.services.sweep_supply import Supply
 from labwright.store import sweeps as stored
-from tests.support.lab import lab_in
+from tests.support.lab import end, lab_in
 from tests.support.sweeping import METRIC
 
 
@@ -28,23 +29,37 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield lab
 
 
-def at_work(lab: Lab, method: SweepMethod, **facts: Any) -> int:
+def make(lab: Lab, method: SweepMethod, *, gpus: int = 0, limit: float | None = None, **facts: Any) -> Sweep:
     parameters = {"lr": {"min": 0.1, "max": 1.0}}
     wanted = NewSweep(
         name="s",
         base_command="true",
         parameters=parameters,
         method=method,
-        common=NewRun(command=""),
+        common=NewRun(command="", gpus=gpus, time_limit_seconds=limit),
         metric=METRIC,
         auto_start=True,
         sampling_seed=1,
         again=True,
         **facts,
     )
-    sweep = sweeps.create(lab, wanted, PERSON)
+    return sweeps.create(lab, wanted, PERSON)
+
+
+def queued_now(lab: Lab, sweep: Sweep) -> int:
     Supply(lab, sweep).top_up()
     return stored.count_by_status(lab.db.reader(), sweep.id)["queued"]
+
+
+def at_work(lab: Lab, method: SweepMethod, **facts: Any) -> int:
+    return queued_now(lab, make(lab, method, **facts))
+
+
+def end_one(lab: Lab, sweep: Sweep, status: RunStatus = RunStatus.FINISHED, **facts: Any) -> None:
+    """The one that was made first of those that have not ended."""
+    run = min(stored.unended_runs(lab.db.reader(), sweep.id), key=lambda run: run.trial or 0)
+    assert run.status is RunStatus.QUEUED
+    end(lab, run, status, series={"loss": [run.params["lr"] ** 2]}, **facts)
 
 
 def test_an_adaptive_sweep_asks_for_a_few_and_learns_from_them_before_it_asks_for_more(lab: Lab) -> None:
@@ -58,3 +73,33 @@ def test_a_budget_of_time_is_not_overrun_by_all_at_once_and_one_of_runs_cannot_b
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30, budget={"wall_seconds": 3600}) == 8
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30, budget={"runs": 20}) == 20
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30) == 30
+
+
+def test_while_nobody_knows_how_long_a_run_takes_one_goes_ahead_under_a_budget_of_gpu_hours(lab: Lab) -> None:
+    """All of them at once would overrun it together, and none could be called back."""
+    asked: dict[str, Any] = {"max_runs": 30, "budget": {"gpu_hours": 5}, "gpus": 1}
+    assert at_work(lab, SweepMethod.RANDOM, limit=600.0, **asked) == 8
+    sweep = make(lab, SweepMethod.RANDOM, **asked)
+    assert queued_now(lab, sweep) == 1
+    hours = {"started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T01:00:00.000Z"}
+    end_one(lab, sweep, RunStatus.FAILED, **{**hours, "ended_at": "2026-01-01T00:00:01.000Z"})
+    assert queued_now(lab, sweep) == 1, "what fails at once does not tell"
+    end_one(lab, sweep, **hours)
+    assert queued_now(lab, sweep) == 3, "an hour each, and four are left but for a second"
+
+
+def test_ends_that_a_server_saw_at_once_lead_to_the_same_questions_as_one_by_one(tmp_path: Path) -> None:
+    """It may have been down meanwhile. Ten are drawn by chance before the sampler learns from anything."""
+    asked = []
+    for at_once in (1, 3):
+        with lab_in(tmp_path / str(at_once)) as lab:
+            sweep = make(lab, SweepMethod.ADAPTIVE, max_runs=24, parallel=3)
+            Supply(lab, sweep).top_up()
+            for ended in range(18):
+                end_one(lab, sweep, ended_at=f"2026-01-01T00:00:{ended:02}.000Z")
+                if (ended + 1) % at_once == 0:
+                    Supply(lab, sweep).top_up()
+            rows = stored.runs_of(lab.db.reader(), sweep.id)
+            asked.append(sorted((row.trial, row.params) for row in rows))
+    assert asked[0] == asked[1]
+    assert len(asked[0]) == 21

@@ -18,12 +18,14 @@ from labwright.agent.wild.engine import Engine
 from labwright.agent.wild.keeper import WildKeeper
 from labwright.agent.wild.spending import Purse
 from labwright.compute.lab import Lab
+from labwright.compute.rebuild import rebuild
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.alert import AlertStatus
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.errors import Conflict, Forbidden, Invalid
+from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import Verdict, WildStatus
+from labwright.files import read_json
 from labwright.services import alerts, runs
 from labwright.services import sweeps as sweep_verbs
 from labwright.store import sweeps
@@ -169,7 +171,7 @@ def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
     bench.advance()
     with lab.db.transaction() as tx:
         late = bench.wild.evolve(active_seconds=2000.0)
-        verbs.change(tx, bench.wild, late, PERSON)
+        verbs.change(lab, tx, bench.wild, late, PERSON)
     wild = bench.advance()
     assert not bench.unended()  # they were queued
     assert (wild.status, bench.advance().status) == (WildStatus.PAUSED, WildStatus.PAUSED)
@@ -316,3 +318,24 @@ def test_a_record_survives_its_way_through_json(lab: Lab) -> None:
     wild = bench.wild
     assert type(wild).from_dict(json.loads(json.dumps(wild.to_dict()))) == wild
     assert replace(wild, status=wild.status) == wild
+
+
+# -- what a lost database leaves
+
+
+def test_a_loop_goes_on_from_its_file_and_one_that_asked_can_be_resumed(tmp_path: Path) -> None:
+    project = write_project(tmp_path / "project")
+    with lab_in(project, max_parallel=2) as lab:
+        bench = Bench(lab, budget={"runs": 3})
+        paused, made = bench.go(), bench.run_ids()
+    lab.paths.database.unlink()
+    assert rebuild(lab.paths).loops == 1
+    with lab_in(project, max_parallel=2) as lab:
+        bench = Bench(lab)
+        assert paused.asked is not None and bench.wild == paused.evolve(asked=None)
+        with pytest.raises(NotFound):
+            alerts.get(lab, paused.asked)
+        verbs.resume(lab, bench.id, PERSON, {"runs": 40})
+        assert bench.go().status is WildStatus.COMPLETED
+        assert set(made) < set(bench.run_ids())
+        assert read_json(lab.paths.wild_loop(bench.id)) == json.loads(json.dumps(bench.wild.to_dict()))

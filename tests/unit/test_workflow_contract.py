@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labwright.workflow import Experiment, Metric, Output, Report, Workflow, describe, task, validate_contract
@@ -329,7 +329,6 @@ _WORKS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(

@@ -94,9 +94,7 @@ def test_killed_at_any_moment_again_and_again_it_gets_there(tmp_path: Path) -> N
         before, done = ran(store), finished(store)
         process = start(store, -1, pause=0.05)
         try:
-            out, _ = process.communicate(
-                timeout=0.2 + 0.05 * kills
-            )  # a little longer each time, as the machine may be busy
+            out, _ = process.communicate(timeout=0.2 * 1.15**kills)  # longer each time, as the machine may be busy
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             out, _ = process.communicate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from labwright.domain.session import Piece, PieceKind
 from labwright.llm.chat import ToolCall
 from labwright.store.sessions import NewPiece
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
@@ -28,21 +31,21 @@ class Done:
 
 
 def carry_out(
-    log: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece], over: threading.Event
+    turn: TurnLog, tools: Mapping[str, Tool], call: ToolCall, place: int, own: Sequence[Piece], over: threading.Event
 ) -> Done:
     """What goes wrong is an answer too. `NeedsApproval`, `EndsTurn` and `Compiling` are the turn's business."""
-    session = log.session
+    session = turn.session
     approval = _answered(own, call)
     if approval and approval["status"] == ApprovalStatus.DENIED:
         words = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
-        return Done(pieces=(_result(log, call, words, ok=False, writes=False),), evidence=session.evidence)
-    pieces = log.pieces()
+        return Done(pieces=(_result(turn, call, words, ok=False, writes=False),), evidence=session.evidence)
+    pieces = turn.pieces()
     deed = Deed(
-        lab=log.lab,
+        lab=turn.lab,
         session=session,
-        actor=_person(approval["answered_by"]) if approval else log.actor,
+        actor=_person(approval["answered_by"]) if approval else turn.actor,
         approved=approval is not None,
-        key=f"{log.session_id}.{_last_message(own).seq}.{place}",
+        key=f"{turn.session_id}.{_last_message(own).seq}.{place}",
         asked_at=_last_message(own).time,
         known=evidence_in(p.data for p in pieces if p.kind is PieceKind.EVIDENCE),
         questions_left=questions_left(pieces),
@@ -53,9 +56,12 @@ def carry_out(
         answer, ok = _do(deed, tool, call), True
     except LabwrightError as error:
         answer, ok = _refusal(error.message, error.hint), False
+    except OSError as error:  # of a file that the model named, or the machine's: it can tell, and go on otherwise
+        log.warning("%s of %s met %r", call.name, session.id, error)
+        answer, ok = _refusal(f"The machine refused that: {error.strerror or error}.", ""), False
     writes = tool is not None and tool.writes
     minted = [(PieceKind.EVIDENCE, one.to_dict()) for one in deed.minted] if ok else []
-    shown = (*minted, _result(log, call, answer, ok=ok, writes=writes))
+    shown = (*minted, _result(turn, call, answer, ok=ok, writes=writes))
     return Done(pieces=shown, evidence=session.evidence + len(minted))
 
 
@@ -63,7 +69,8 @@ def _do(deed: Deed, tool: Tool | None, call: ToolCall) -> dict[str, Any]:
     if tool is None:
         raise Invalid(f"There is no tool {call.name!r} in this mode.", hint="Use one of those you were given.")
     if call.malformed:
-        raise Invalid("The arguments are no JSON object.", hint=f"They were: {call.malformed[:200]}")
+        hint = f"Numbers are finite, and it is neither very long nor deep. They were: {call.malformed[:200]}"
+        raise Invalid("The arguments are no JSON object that can be used.", hint=hint)
     return tool.do(deed, **checked(call.arguments, tool.schema))
 
 
@@ -71,15 +78,15 @@ def _refusal(message: str, hint: str) -> dict[str, Any]:
     return {"refused": message, "hint": hint}
 
 
-def _result(log: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, writes: bool) -> NewPiece:
-    text = bounded(answer, log.lab.settings.agent_result_chars)
+def _result(turn: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, writes: bool) -> NewPiece:
+    text = bounded(answer, turn.lab.settings.agent_result_chars)
     told = {"call_id": call.id, "name": call.name, "ok": ok, "writes": writes and ok, "text": text}
     return PieceKind.RESULT, {**told, "plan_saved": answer["plan_saved"]} if "plan_saved" in answer else told
 
 
-def ended_with(log: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiece:
+def ended_with(turn: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiece:
     """The answer of a call that ends the turn."""
-    return _result(log, call, answer, ok=True, writes=False)
+    return _result(turn, call, answer, ok=True, writes=False)
 
 
 def _answered(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:

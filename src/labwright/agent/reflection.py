@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
+from labwright.agent.tools.tool import LONGEST_COMMAND
 from labwright.domain.ids import SUGGESTION, new_id
 from labwright.domain.session import Piece, PieceKind
 from labwright.domain.suggestion import Suggestion
@@ -96,6 +97,8 @@ def repeated(commands: Sequence[str]) -> Suggestion | None:
 
 def _shape(command: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command without the values of its flags, and those."""
+    if len(command) > LONGEST_COMMAND:
+        return (command,), {}
     try:
         words = shlex.split(command)
     except ValueError:

@@ -5,12 +5,13 @@ Nothing here asks a model: `keeper.py` sees that a session is at work, and lets 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from labwright.agent.mentions import resolve
 from labwright.compute.lab import Lab
-from labwright.domain.actor import Actor
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import ApprovalStatus
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
@@ -18,7 +19,8 @@ from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import SESSION, new_id
 from labwright.domain.run import name_from
 from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session, SessionStatus
-from labwright.store import approvals, sessions
+from labwright.planning import verbs as planning
+from labwright.store import approvals, plans, sessions
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 
@@ -97,11 +99,15 @@ def say(
 
 
 def stop(lab: Lab, session_id: str, actor: Actor) -> Session:
-    """At once: nothing is written to the turn after this, and what it waited for no longer wakes it."""
+    """At once: nothing is written to the turn after this, and what it waited for no longer wakes it.
+
+    The plan that it has made is stopped first: a kill in between leaves a turn that tells of it.
+    """
+    _check_at_work(get(lab, session_id))
+    _stop_planning(lab, session_id, actor)
     with lab.db.transaction() as tx:
         before = sessions.get(tx.connection, session_id)
-        if before.status is SessionStatus.IDLE and not before.waits:
-            raise Conflict(f"Session {session_id} is not at work.", hint="There is nothing to stop.")
+        _check_at_work(before)
         _withdraw_approvals(tx, session_id, actor)
         ended = {"why": EndReason.STOPPED, "by": str(actor)}
         stopped = before.evolve(status=SessionStatus.IDLE, waits=(), updated_at=now())
@@ -109,6 +115,17 @@ def stop(lab: Lab, session_id: str, actor: Actor) -> Session:
         sessions.change(tx, before, stopped, str(actor))
     lab.publish_hint(Hint(CHAT_HINT, session_id=session_id))
     return stopped
+
+
+def _check_at_work(session: Session) -> None:
+    if session.status is SessionStatus.IDLE and not session.waits:
+        raise Conflict(f"Session {session.id} is not at work.", hint="There is nothing to stop.")
+
+
+def _stop_planning(lab: Lab, session_id: str, actor: Actor) -> None:
+    for plan in plans.compiled_for(lab.db.reader(), str(Actor(Scope.AGENT, session_id))):
+        with contextlib.suppress(Conflict):  # done by now
+            planning.stop(lab, plan.id, actor)
 
 
 def _withdraw_approvals(tx: Transaction, session_id: str, actor: Actor) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from labwright.cli.screen import Screen
-from labwright.cli.words import counted, one_line, shorten
+from labwright.cli.words import counted, one_line, shorten, visible
 
 Json = dict[str, Any]
 _ARGUMENTS = 100
@@ -44,7 +44,7 @@ class ChatScreen:
             self.show(piece)
 
     def _text(self, data: Json) -> None:
-        words = _plain(data["text"])
+        words = visible(data["text"])
         self._screen.output(words)
         self._in_line = not words.endswith("\n")
 
@@ -53,7 +53,7 @@ class ChatScreen:
             self._screen.output("\n")
             self._in_line = False
         for line in text.splitlines():
-            self._screen.say((_plain(line), style))
+            self._screen.say((visible(line), style))
 
     def _wake(self, data: Json) -> None:
         happened = [one for news in data["news"] for one in news["happened"]]
@@ -104,11 +104,6 @@ class ChatScreen:
         if self._in_line:
             self._screen.output("\n")
             self._in_line = False
-
-
-def _plain(text: str) -> str:
-    """What a model says cannot steer the terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
 def ask(question: str) -> bool:

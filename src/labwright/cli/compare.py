@@ -62,15 +62,28 @@ class _Line:
         self.ys = ys
         self.style = STYLES[index % len(STYLES)]
         self.mark = MARKS[index % len(MARKS)]
-        self.spread: list[float] = []
+        self.spread: list[float] = []  # NaN where only one run has a value
+        self.counts: list[int] = []  # how many have one
 
     @property
     def curves(self) -> list[Curve]:
         main = Curve(xs=self.xs, ys=self.ys, style=self.style, mark=self.mark)
-        if not any(self.spread):
+        if not any(s > 0 for s in self.spread):
             return [main]
         edges = [[y + sign * s for y, s in zip(self.ys, self.spread, strict=True)] for sign in (-1, 1)]
         return [*(Curve(xs=self.xs, ys=edge, style=self.style, dotted=True) for edge in edges), main]
+
+    @property
+    def last(self) -> str:
+        """With its deviation, and with how many runs it is of where some have ended before."""
+        if not self.ys:
+            return "–"
+        words = number(self.ys[-1])
+        if not self.counts:
+            return words
+        if not math.isnan(self.spread[-1]):
+            words += f" ± {number(self.spread[-1])}"
+        return words if self.counts[-1] == len(self.run_ids) else f"{words} ({self.counts[-1]} of {len(self.run_ids)})"
 
 
 def _over_seeds(compared: Json) -> bool:
@@ -87,7 +100,8 @@ def _lines(compared: Json) -> list[_Line]:
     found = []
     for index, group in enumerate(compared["groups"]):
         line = _Line(index, group["run_ids"], group["params"], group[axis], values_of(group["mean"]))
-        line.spread = [value or 0.0 for value in group["std"]]
+        line.spread = [math.nan if value is None else float(value) for value in group["std"]]
+        line.counts = group["counts"]
         found.append(line)
     return found
 
@@ -108,11 +122,10 @@ def _table(screen: Screen, lines: list[_Line], runs: dict[str, Json], compared: 
 
 def _row(line: _Line, runs: dict[str, Json], differing: list[str], over_seeds: bool, x: str) -> list[Cell]:
     finite = [y for y in line.ys if math.isfinite(y)]
-    spread = f" ± {number(line.spread[-1])}" if line.spread else ""
     who: list[Cell] = [line.run_ids[0], runs[line.run_ids[0]]["name"]]
     if over_seeds:
         who = [f"{counted(len(line.run_ids), 'run')}: {', '.join(line.run_ids)}"]
-    numbers = [number(line.ys[-1]) + spread if line.ys else "–", *(_of(finite, pick) for pick in (min, max))]
+    numbers = [line.last, *(_of(finite, pick) for pick in (min, max))]
     last = _place(line.xs[-1], x) if line.xs else "–"
     words = ", ".join(f"{name}={number(line.params.get(name, '–'))}" for name in differing)
     return [(line.mark, line.style), *who, *numbers, last, (words, "dim")]

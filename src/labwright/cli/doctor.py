@@ -73,7 +73,7 @@ def _findings(paths: ProjectPaths) -> Iterator[Finding]:
     yield _state_folder(paths)
     yield _settings(paths)
     yield from _from_offline(paths.project)
-    yield _server(paths.project)
+    yield from _server(paths.project)
 
 
 def _tool(name: str, without: str, why: str, version_flag: str) -> Finding:
@@ -131,15 +131,35 @@ def _from_offline(project: Path) -> Iterator[Finding]:
         yield Finding(name="machine", status=FAIL, said=error.message, fix=error.hint)
 
 
-def _server(project: Path) -> Finding:
+def _server(project: Path) -> Iterator[Finding]:
     try:
         client = LabClient(project)
-        version = client.health()["version"]
+        health = client.health()
     except ServerUnreachable as error:
-        return Finding(name="server", status=WARN, said=error.message, fix=error.hint)
+        yield Finding(name="server", status=WARN, said=error.message, fix=error.hint)
+        return
     except LabwrightError as error:
-        return Finding(name="server", status=FAIL, said=error.message, fix=error.hint)
+        yield Finding(name="server", status=FAIL, said=error.message, fix=error.hint)
+        return
+    yield _health(client.url, **health)
+    yield _token(client)
+
+
+def _health(url: str, version: str, status: str) -> Finding:
     if version != __version__:
         fix = "Start it again with this version: labwright down, labwright up -d. Runs go on."
-        return Finding(name="server", status=WARN, said=f"{version} at {client.url}, not {__version__}", fix=fix)
-    return Finding(name="server", status=OK, said=f"{version} at {client.url}")
+        return Finding(name="server", status=WARN, said=f"{version} at {url}, not {__version__}", fix=fix)
+    if status != "ok":
+        fix = "It cannot start runs at the moment; .labwright/logs/server.log says why."
+        return Finding(name="server", status=FAIL, said=f"{status}, at {url}", fix=fix)
+    return Finding(name="server", status=OK, said=f"{version} at {url}")
+
+
+def _token(client: LabClient) -> Finding:
+    """The file may be newer than the server, or copied from elsewhere."""
+    try:
+        who = client.whoami()
+    except LabwrightError as error:
+        fix = "The server knows another token than .labwright/token: labwright down, labwright up -d. Runs go on."
+        return Finding(name="token", status=FAIL, said=error.message, fix=fix)
+    return Finding(name="token", status=OK, said=f"good; you are {who['scope']}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -18,7 +20,7 @@ from labwright.cli.show import run_line
 from labwright.cli.words import counted
 from labwright.client.follow import is_ended, wait_for_ends
 from labwright.client.lab import LabClient
-from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.errors import Invalid, LabwrightError, NotFound
 
 Json = dict[str, Any]
 OFFLINE = ".labwright-offline"
@@ -42,31 +44,82 @@ def export(
     """Key, step, time, value, source, attempt; with several runs the run's id before them."""
     client = connect(project)
     ids = list(dict.fromkeys(run["id"] for run in map(client.run, runs)))
+    left_out: list[LabwrightError] = []
     lines = 0
     with _target(output) as file:
-        for number, run_id in enumerate(ids):
-            for index, line in enumerate(client.export(run_id, form, key, with_run=len(ids) > 1)):
-                if index or number == 0 or form is Form.JSONL:
-                    file.write(line)
-                    lines += 1
+        for run_id in ids:
+            try:
+                lines += _export_run(client, run_id, form, key, file, with_run=len(ids) > 1, goes_on=lines > 0)
+            except LabwrightError as error:
+                if error.code != NotFound.code:
+                    raise
+                left_out.append(error)
+        if len(left_out) == len(ids):
+            raise left_out[0]
     if output is not None:
         note(f"{counted(lines - (form is Form.CSV), 'line')} in {output}")
+    if left_out:
+        words = " ".join(error.message for error in left_out)
+        raise NotFound(f"Left out: {words}", hint="The other runs are exported.")
+
+
+def _export_run(
+    client: LabClient,
+    run_id: str,
+    form: Form,
+    keys: list[str] | None,
+    file: IO[bytes],
+    *,
+    with_run: bool,
+    goes_on: bool,
+) -> int:
+    """Answers how many lines were written. `goes_on`: below lines that have their head already."""
+    lines = client.export(run_id, form, keys, with_run=with_run)
+    count = 0
+    for line in islice(lines, 1 if goes_on and form is Form.CSV else 0, None):
+        file.write(line)
+        count += 1
+    return count
 
 
 @contextmanager
 def _target(output: Path | None) -> Iterator[IO[bytes]]:
-    """A file is there whole or not at all."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    aside = output.with_name(f"{output.name}.{os.getpid()}.new")
     try:
-        with open(aside, "wb") as file:
+        with _in_place(output) if _is_no_plain_file(output) else _whole(output) as file:
             yield file
-        aside.replace(output)
     except OSError as error:
         raise Invalid(f"{output} cannot be written: {error.strerror}.") from error
+
+
+def _is_no_plain_file(output: Path) -> bool:
+    """A pipe, a device, or a name for a descriptor that somebody else has opened."""
+    folder = os.path.realpath(output.parent)
+    names_descriptor = output.is_symlink() and (folder == "/dev" or folder.startswith("/proc/"))
+    return names_descriptor or (output.exists() and not output.is_file())
+
+
+@contextmanager
+def _in_place(output: Path) -> Iterator[IO[bytes]]:
+    """Added to what is there: standard output may be a file that has something in it."""
+    with open(os.open(output, os.O_WRONLY | os.O_APPEND), "wb") as file:
+        yield file
+
+
+@contextmanager
+def _whole(output: Path) -> Iterator[IO[bytes]]:
+    """A file is there whole or not at all; what a link points to is written, and the link stays."""
+    target = Path(os.path.realpath(output))
+    aside = target.with_name(f"{target.name}.{os.getpid()}.new")
+    try:
+        with open(aside, "wb") as file:
+            if target.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            yield file
+        aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
 

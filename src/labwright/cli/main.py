@@ -81,7 +81,8 @@ SECTIONS: dict[str, _Entries] = {
     },
     "Upkeep": {
         "gc": ("upkeep", "gc", "Free disk space by the retention settings."),
-        "backup": ("upkeep", "backup", "Write a backup of the database now."),
+        "backup": ("upkeep", "backup", "Write a backup now: of the database, or of the whole history."),
+        "restore": ("upkeep", "restore", "Bring a whole history back from such a file."),
         "db": ("upkeep", "db", "The database: rebuild it from the run folders."),
         "token": ("upkeep", "token", "Print a token for a viewer or an agent."),
     },

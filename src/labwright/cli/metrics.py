@@ -23,6 +23,7 @@ from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
 from labwright.domain.errors import NotFound
 from labwright.domain.event import EventType
+from labwright.domain.metric import listed
 
 Json = dict[str, Any]
 SYSTEM = "system"  # the source of what the machine itself tells; a run's own metrics come first
@@ -98,7 +99,7 @@ def _matching(client: LabClient, run_id: str, patterns: list[str] | None) -> lis
     found = [key for key in known if any(key == pattern or fnmatchcase(key, pattern) for pattern in patterns)]
     for pattern in patterns:
         if not any(key == pattern or fnmatchcase(key, pattern) for key in found):
-            hint = f"It has: {', '.join(known[:20])}." if known else "It has none yet."
+            hint = f"It has: {listed(known)}." if known else "It has none yet."
             raise NotFound(f"Run {run_id} has no metric {pattern!r}.", hint=hint)
     return found
 
@@ -107,14 +108,14 @@ def _show(screen: Screen, client: LabClient, run: Json, view: View, *, rows: int
     screen.say((run["id"], "bold"), "  ", one_line(run["name"]), "  ", status_cell(run["status"]))
     answer = _read(client, run["id"], view, _TREND * 4)
     refused_line(screen, answer["refused"])
-    listed = sorted(answer["series"], key=_own_first)
-    if not listed:
+    found = sorted(answer["series"], key=_own_first)
+    if not found:
         screen.say("No metrics yet. A line of JSON in its output is one, and so is labwright.log() in its code.")
         return
-    _table(screen, listed)
-    keys = [series["key"] for series in listed if view.keys or series["source"] != SYSTEM]
+    _table(screen, found)
+    keys = [series["key"] for series in found if view.keys or series["source"] != SYSTEM]
     if view.keys or (screen.is_terminal and 0 < len(keys) <= _FEW_KEYS):
-        room = (rows or screen.rows) - min(len(listed), _LISTED) - 4
+        room = (rows or screen.rows) - min(len(found), _LISTED) - 4
         drawn = keys[: max(1, room // (_ROWS[0] + 4))] if rows else keys
         points = view.max_points or screen.columns * 4
         for series in _read(client, run["id"], view, points, drawn)["series"]:
@@ -130,7 +131,7 @@ def _height(plots: int, room: int) -> int:
     return max(_ROWS[0], min(_ROWS[1], room // plots - 4))
 
 
-def _table(screen: Screen, listed: list[Json]) -> None:
+def _table(screen: Screen, found: list[Json]) -> None:
     room = screen.columns - _NARROW if screen.is_terminal else 0
     trend = min(_TREND, room)
     names = ("last", "min", "max") if room < 0 else ("last", "min", "max", "mean")
@@ -140,10 +141,10 @@ def _table(screen: Screen, listed: list[Json]) -> None:
         Column(title="source"),
         *([Column(title="trend")] if trend >= len("trend") else []),
     ]
-    shown = listed[:_LISTED] if screen.is_terminal else listed
+    shown = found[:_LISTED] if screen.is_terminal else found
     screen.table(columns, [_row(series, names, trend) for series in shown])
-    if len(listed) > len(shown):
-        screen.say((f"… and {counted(len(listed) - len(shown), 'more')[:-1]}; name them with --key", "dim"))
+    if len(found) > len(shown):
+        screen.say((f"… and {counted(len(found) - len(shown), 'more')[:-1]}; name them with --key", "dim"))
 
 
 def _row(series: Json, names: tuple[str, ...], trend: int) -> list[Cell]:
@@ -252,10 +253,12 @@ def _redraw(screen: Screen, client: LabClient, run: Json, view: View) -> None:
     sys.stdout.flush()
 
 
-def _print_change(screen: Screen, listed: list[Json], run: Json) -> None:
+def _print_change(screen: Screen, found: list[Json], run: Json) -> None:
     if screen.as_json:
-        last = {series["key"]: {"step": series["last_step"], "last": series["last"]} for series in listed}
+        last = {series["key"]: {"step": series["last_step"], "last": series["last"]} for series in found}
         screen.json_line({"run_id": run["id"], "status": run["status"], "metrics": last})
-    elif listed:
-        step = max(series["last_step"] or 0 for series in listed)
-        screen.say(f"step {step}  " + "  ".join(f"{series['key']} {number(series['last'])}" for series in listed))
+    elif found:
+        step = max(series["last_step"] or 0 for series in found)
+        screen.say(
+            f"step {step}  " + "  ".join(f"{one_line(series['key'])} {number(series['last'])}" for series in found)
+        )

@@ -11,9 +11,10 @@ from typing import Any
 from labwright.domain.errors import LabwrightError
 
 
-def run_offline(verb: str, project: Path) -> Any:
+def run_offline(verb: str, project: Path, **options: Path | None) -> Any:
     """Its answer; what it says on the way goes to standard error."""
     command = [sys.executable, "-P", "-m", "labwright.server.offline", verb, "--project", str(project)]
+    command += [word for name, value in options.items() if value for word in (f"--{name}", str(value))]
     child = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
     try:
         answer = json.loads(child.stdout)

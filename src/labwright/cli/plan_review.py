@@ -217,7 +217,7 @@ def _wait(screen: Screen, client: LabClient, plan: Json) -> Json:
 
 
 def stop(reference: PlanRef, project: Project = None, as_json: AsJson = False) -> None:
-    """Stop an execution, with all the runs that it started."""
+    """Stop an execution, or a compilation, with all the runs that it started."""
     screen, client = Screen(as_json=as_json), connect(project)
     plan = client.stop_plan(plan_id_of(client, reference))
     if as_json:

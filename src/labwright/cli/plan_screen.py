@@ -6,7 +6,7 @@ from typing import Any
 
 from labwright.cli.plan_standing import lights, next_step, show_questions
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, counted, one_line
+from labwright.cli.words import ago, clock_time, counted, one_line, visible
 from labwright.domain.plan import PlanStatus
 
 Json = dict[str, Any]
@@ -109,11 +109,6 @@ def show_faults(screen: Screen, form: Json) -> None:
         screen.say(
             (f"  line {fault['line']}: ", "bold"), one_line(fault["message"]), (f"  {one_line(fault['hint'])}", "dim")
         )
-
-
-def visible(text: str) -> str:
-    """Nothing that steers the terminal, hides, or turns the order of letters around."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text.replace("\r\n", "\n"))
 
 
 def show_document(text: str) -> None:

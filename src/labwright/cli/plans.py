@@ -15,8 +15,9 @@ from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
 from labwright.cli.plan_new import answer, new
 from labwright.cli.plan_review import execute, report, review, stop, validate
-from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table, visible
+from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table
 from labwright.cli.screen import Screen, note
+from labwright.cli.words import visible
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.domain.plan import PlanStatus

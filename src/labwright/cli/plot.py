@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from labwright.cli.screen import Cell
@@ -16,6 +16,11 @@ _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and c
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _NICE_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY = 86400
+_HUGE = 1e300  # what is larger is drawn in a larger unit: sums and differences stay within what a float holds
+_HUGE_UNIT = 1e10
+_LEAST = 5e-324
+_EXACT = 2**50  # a part of a number that still changes it
+_BEYOND_UNITS = 1e15
 _TICK_ROWS = 3
 _TICK_COLUMNS = 14
 
@@ -82,18 +87,27 @@ def draw(
     *,
     log: bool = False,
     x_words: Callable[[float], str] | None = None,
+    unit: float = 1.0,
 ) -> list[Line]:
-    """So many columns wide; `rows` of curves, and two below for the axis. `x_words` given: x is in seconds."""
-    ys = [y for curve in curves for y in curve.ys if math.isfinite(y) and (y > 0 or not log)]
-    xs = [x for curve in curves for x, y in zip(curve.xs, curve.ys, strict=True) if math.isfinite(y)]
+    """So many columns wide; `rows` of curves, and two below for the axis. `x_words` given: x is in seconds.
+
+    `unit`: the axis names so many times what is drawn.
+    """
+    places = [(x, y) for curve in curves for x, y in zip(curve.xs, curve.ys, strict=True) if abs(x) < _HUGE]
+    xs = [x for x, y in places if math.isfinite(y)]
+    ys = [y for _, y in places if math.isfinite(y) and (y > 0 or not log)]
     if not ys:
         return [[("(no number that could be drawn)", "dim")]]
+    if max(map(abs, ys)) >= _HUGE:
+        smaller = [replace(curve, ys=[y / _HUGE_UNIT for y in curve.ys]) for curve in curves]
+        return draw(smaller, columns, rows, log=log, x_words=x_words, unit=_HUGE_UNIT)
     low, high, ticks = _log_axis(min(ys), max(ys)) if log else _linear_axis(min(ys), max(ys), rows // _TICK_ROWS)
-    labels = _labels(ticks)
+    ticks = [tick for tick in ticks if math.isfinite(tick * unit)]
+    labels = _labels([tick * unit for tick in ticks])
     margin = max(len(label) for label in labels)
     room = max(10, columns - margin - 2)
     canvas = Canvas(room, rows)
-    x_axis = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, room * 2)
+    x_axis = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + max(1, abs(min(xs)) / _EXACT), room * 2)
     y_axis = Scale(low, high, rows * 4, log)
     for index, curve in enumerate(curves):
         _draw_curve(canvas, curve, x_axis, y_axis, index / len(curves))
@@ -185,7 +199,7 @@ def _nice_step(least: float) -> float:
 def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
     """Powers of ten: some where there are many, halves and fifths of them where there are few."""
     if math.log10(high) - math.log10(low) < 1e-9:
-        low, high = low / 2, high * 2
+        low, high = max(low / 2, _LEAST), high * 2
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     stride = max(1, math.ceil((last - first) / 6))
     powers = [10.0**power for power in range(first, last + 1, stride)]
@@ -222,6 +236,8 @@ def _nice_seconds(least: float) -> float:
 
 def count_words(value: float) -> str:
     """`1,200`, `45k`, `1.5M`."""
+    if abs(value) >= _BEYOND_UNITS:
+        return f"{value:.4g}"
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if unit == 'k' else size):.4g}{unit}"
@@ -233,11 +249,10 @@ def spark(values: Sequence[float], columns: int) -> str:
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return ""
-    low, high = min(finite), max(finite)
-    extent = (high - low) or 1.0
+    low, half = min(finite), max(finite) / 2 - min(finite) / 2 or 1.0  # the whole may be more than a float holds
     columns = min(columns, len(values))
     parts = [values[i * len(values) // columns : (i + 1) * len(values) // columns] for i in range(columns)]
-    return "".join(_block([(value - low) / extent for value in part if math.isfinite(value)]) for part in parts)
+    return "".join(_block([(value / 2 - low / 2) / half for value in part if math.isfinite(value)]) for part in parts)
 
 
 def _block(shares: list[float]) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from labwright.cli.words import one_line, shorten, width
+from labwright.cli.words import one_line, shorten, visible, width
 
 _ANSI = {
     "bold": "1",
@@ -181,7 +181,7 @@ def show_error(code: str, message: str, hint: str, *, as_json: bool) -> None:
 
 
 def _complain(label: str, colour: str, text: str) -> None:
-    lines = f"{label} {text}".splitlines()
+    lines = visible(f"{label} {text}").splitlines()  # an error may quote what somebody else wrote
     if sys.stderr.isatty():
         lines = [part for line in lines for part in folded(line, shutil.get_terminal_size().columns)]
     shown = "\n".join(lines)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -12,8 +13,9 @@ from labwright.cli.options import AsJson, Project, connect, project_folder
 from labwright.cli.screen import Column, Screen
 from labwright.cli.words import counted, parse_duration, size
 from labwright.client.address import read_token
+from labwright.client.lab import LabClient
 from labwright.domain.actor import Scope
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Conflict, Invalid, ServerUnreachable
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name
 from labwright.skills.header_file import keep_header
@@ -55,15 +57,56 @@ def gc(
     screen.next("Do it: labwright gc" if dry_run else "How long things are kept: keep_days in labwright.toml")
 
 
-def backup(project: Project = None, as_json: AsJson = False) -> None:
-    """The server makes one from time to time by itself, too."""
-    screen = Screen(as_json=as_json)
+def backup(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="The whole history instead, as one file: see labwright restore."),
+    ] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """The server makes one from time to time by itself, too. With --to run folders, plans and output go along."""
+    screen, folder = Screen(as_json=as_json), project_folder(project)
+    if to and to.exists():  # told before the work begins
+        raise Conflict(f"{to} is there already.", hint="Choose another name; a backup never replaces one.")
     with screen.working("writing a backup"):
-        made = connect(project).backup()
+        made = _copy_database(folder)
+        if to:
+            made = run_offline("archive", folder, file=to.absolute(), database=Path(made["path"]))
     if as_json:
         screen.json(made)
     else:
         screen.say(made["path"])
+    if to:
+        screen.next(f"{counted(made['files'], 'file')}, {size(made['bytes'])}. Back: labwright restore {to}")
+
+
+def _copy_database(project: Path) -> dict[str, Any]:
+    """By the server, or without one."""
+    try:
+        return LabClient(project).backup()
+    except ServerUnreachable:
+        made: dict[str, Any] = run_offline("backup", project)
+        return made
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `labwright backup --to FILE` made.")],
+    project: Annotated[
+        Path | None, typer.Option("--project", metavar="DIR", help="Into this folder. Default: where you are.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Into a project that has no history. Queued runs begin at the next labwright up; secrets are not in a backup."""
+    screen = Screen(as_json=as_json)
+    folder = project_folder(project or Path.cwd())
+    with screen.working("restoring"):
+        seal = run_offline("restore", folder, file=file.absolute())
+    if as_json:
+        screen.json(seal)
+        return
+    screen.say(f"Restored {counted(seal['files'], 'file')} of {seal['made_at']} into {ProjectPaths(folder).state}.")
+    screen.next("Next: labwright up -d")
 
 
 @db.callback()
@@ -72,15 +115,21 @@ def _db() -> None:
 
 
 @db.command("rebuild")
-def rebuild(project: Project = None, as_json: AsJson = False) -> None:
+def rebuild(
+    backup: Annotated[
+        Path | None, typer.Option("--backup", metavar="FILE", help="Begin with this one, not with the newest.")
+    ] = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
     """Make the database anew from folders, journal and newest backup; the old file is kept aside."""
     screen = Screen(as_json=as_json)
     with screen.working("reading the run folders"):
-        rebuilt = run_offline("rebuild", project_folder(project))
+        rebuilt = run_offline("rebuild", project_folder(project), backup=backup and backup.absolute())
     if as_json:
         screen.json(rebuilt)
         return
-    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan")]
+    parts = [counted(rebuilt[f"{noun}s"], noun) for noun in ("run", "sweep", "plan", "loop")]
     screen.say(f"Restored {', '.join(parts)}.")
     screen.facts(
         [

@@ -108,6 +108,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
 
 
+def visible(text: str) -> str:
+    """Nothing that steers the terminal, hides, or turns the order of letters around."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text.replace("\r\n", "\n"))
+
+
 def width(text: str) -> int:
     """Columns on a terminal."""
     return sum(_columns(character) for character in text)

@@ -15,6 +15,7 @@ from labwright.domain.errors import Invalid, LabwrightError, ServerUnreachable
 
 _TIMEOUT_SECONDS = 60.0
 _IDLE_SECONDS = 2.0  # the server closes what was idle for 5
+_BLOCK = 1 << 16
 _FAILURES = (OSError, http.client.HTTPException)
 
 
@@ -121,12 +122,17 @@ class Connection:
 
 
 def _lines(response: http.client.HTTPResponse, before_each: Callable[[], None]) -> Iterator[bytes]:
+    """By `read1`, which fails where an answer was cut off; to `readline` that is an end like any other."""
+    rest = b""
     while True:
         before_each()
-        line = response.readline()
-        if not line:
-            return
-        yield line
+        block = response.read1(_BLOCK)
+        if not block:
+            break
+        *whole, rest = (rest + block).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest
 
 
 def with_query(path: str, query: Mapping[str, object] | None) -> str:

@@ -49,6 +49,9 @@ class LabClient:
     def health(self) -> Json:
         return self._get("/health")
 
+    def whoami(self) -> Json:
+        return self._get("/whoami")
+
     def models(self) -> Json:
         return self._get("/models")
 

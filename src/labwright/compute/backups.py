@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import logging
 import sqlite3
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.store import events
+from labwright.store.database import Database
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +44,32 @@ class Backups:
 
 
 def make_backup(lab: Lab) -> Path:
-    folder = lab.paths.backups
+    return copy_database(lab.db, lab.paths.backups, lab.settings.backups_kept)
+
+
+def copy_database(database: Database, folder: Path, kept: int) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
-    target = folder / f"labwright-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
-    lab.db.backup_to(target)
-    for old in newest_backups(folder)[lab.settings.backups_kept :]:
-        old.unlink()
+    with _ONE_AT_A_TIME:
+        target = folder / _next_name(folder)
+        database.backup_to(target)
+        for old in newest_backups(folder)[kept:]:
+            old.unlink()
     return target
+
+
+_ONE_AT_A_TIME = threading.Lock()  # they share a name where they begin in the same second
+_STAMP = "labwright-%Y%m%dT%H%M%SZ.db"
+
+
+def _next_name(folder: Path) -> str:
+    """Later than all others, also where the clock was set back: names tell which is the newest."""
+    for newest in newest_backups(folder):
+        try:
+            after = calendar.timegm(time.strptime(newest.name, _STAMP)) + 1
+        except ValueError:  # not one of ours
+            continue
+        return time.strftime(_STAMP, time.gmtime(max(time.time(), after)))
+    return time.strftime(_STAMP, time.gmtime())
 
 
 def newest_backups(folder: Path) -> list[Path]:

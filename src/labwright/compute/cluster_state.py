@@ -6,9 +6,10 @@ import threading
 import time
 from dataclasses import replace
 
-from labwright.compute.detect import Looks, describe, detect, look, with_leases
+from labwright.compute.detect import Looks, describe, detect, look, look_at_gpus, with_leases
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap
 from labwright.domain.errors import Invalid
+from labwright.domain.gpu import Gpu
 
 _FRESH_SECONDS = 2.0
 _SLURM_FRESH_SECONDS = 60.0  # partitions and nodes change rarely, and the controller is everybody's
@@ -46,6 +47,10 @@ class ClusterState:
                 seen = self._look()
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
+
+    def gpus_now(self) -> tuple[Gpu, ...]:
+        """For a look every few seconds, day and night: no other question than to the driver, and none without cards."""
+        return look_at_gpus(self._lease_dir) if self.current.gpus else ()
 
     def _fresh_slurm(self) -> Cluster:
         """Nobody waits for somebody else's look: a controller that is down takes its time."""

@@ -46,7 +46,7 @@ def detect(lease_dir: str, environ: Mapping[str, str] = os.environ, *, slurm_exp
 
 
 def look(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Looks:
-    driver = run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
+    driver = _ask_driver()
     return Looks(
         driver=driver,
         slurm=probe_slurm(environ),
@@ -55,6 +55,15 @@ def look(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Looks:
         cores=machine.usable_cores(),
         memory_mb=machine.usable_memory_mb(),
     )
+
+
+def look_at_gpus(lease_dir: str, environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
+    """Only the cards: nobody else is asked."""
+    return with_leases(visible(_ask_driver().gpus, environ), lease_dir)
+
+
+def _ask_driver() -> Detection:
+    return run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
 
 
 def _decide(looks: Looks, environ: Mapping[str, str], slurm_expected: bool) -> ClusterType:
@@ -83,6 +92,7 @@ def describe(kind: ClusterType, looks: Looks, environ: Mapping[str, str] = os.en
         node_count=max(1, len(looks.slurm.nodes)) if on_slurm else 1,
         head_node=socket.gethostname(),
         partitions=looks.slurm.partitions if on_slurm else (),
+        nodes=looks.slurm.machines if on_slurm else (),
         shared_machine=bool(looks.others),
         gpuwrap=advise_gpuwrap(kind, bool(looks.others)),
         max_parallel=advise_parallel(kind, *usable),

@@ -9,6 +9,12 @@ from pydantic_core import to_json
 
 from labwright.compute.lab import Lab
 from labwright.files import append_whole
+from labwright.store.idempotency import IdempotencyKey
+
+
+def part_of(key: IdempotencyKey, number: int) -> IdempotencyKey:
+    """Many points are several lines, of which a kill may leave the first ones."""
+    return key.again(f"part {number}")
 
 
 def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.compute.run_folder import alert_options
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339
@@ -26,6 +27,7 @@ from labwright.store.database import Transaction
 from labwright.store.statements import REST, RUNS
 
 _ACTOR = str(SYSTEM)
+EXIT_RULE = "exit"
 GPU_WAIT_RULE = "gpu_wait"
 SLURM_HELD_RULE = "slurm_held"
 
@@ -51,6 +53,8 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
             run = apply_exit(tx, run, ended)
         elif given_up is not None and given_up["attempt"] == run.attempt:
             run = apply_exit(tx, run, given_up)
+            if run.status is RunStatus.LOST:
+                tell_loss(lab, tx, run)
         tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
     return run
 
@@ -220,6 +224,8 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
         ended_at=rfc3339(facts["ended_at"]),
         usage=facts["usage"],
     )
+    if run.status is RunStatus.LOST and to is RunStatus.FINISHED:
+        clear_alerts(tx, run, EXIT_RULE)
     if to is RunStatus.FAILED and facts["reason"] == "no_gpu":
         choices, at = ("ignore", "rerun"), facts["ended_at"]
         raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, choices, at=at)
@@ -311,6 +317,12 @@ def raise_alert(
         created_at=now() if at is None else rfc3339(at),
     )
     alerts.insert(tx, alert.after_end() if run.is_terminal else alert, by)
+
+
+def tell_loss(lab: Lab, tx: Transaction, lost: Run) -> None:
+    if alert_options(lab, lost)["builtin"].get("exit", True):
+        at = epoch_seconds(lost.ended_at or now())
+        raise_alert(tx, lost, EXIT_RULE, str(lost.error), Severity.CRITICAL, ("ignore", "rerun"), at=at)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from labwright.compute.cluster_state import ClusterState
+from labwright.compute.gpu_history import GpuHistory
 from labwright.compute.journal import Journal
 from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
@@ -32,6 +33,7 @@ class Lab:
     local: LocalLauncher
     slurm: SlurmLauncher
     cluster: ClusterState
+    gpu_history: GpuHistory
     unread: UnreadMetrics
     reserve: Reserve
     token: str

@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from labwright.compute.http_points import part_of
 from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
 from labwright.compute.refusals import ALERT_CALL, Refusals
@@ -27,13 +28,14 @@ from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.configurations import config_hash
-from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.errors import Conflict, LabwrightError, NotFound
 from labwright.domain.event import Hint
-from labwright.domain.metric import Points, as_number, as_step
+from labwright.domain.metric import Points, as_number, as_step, as_time
 from labwright.domain.run import Run, name_from
 from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import alerts, metrics, runs
 from labwright.store.database import Transaction
+from labwright.store.idempotency import IdempotencyKey, recall, remember
 from labwright.store.statements import METRICS
 
 log = logging.getLogger(__name__)
@@ -228,6 +230,8 @@ class Batch:
             self._refused.add("(a line)", "it is not an object")
         elif "m" in entry:
             self._take_numbers(entry)
+        elif "once" in entry:
+            self._take_once(entry["once"], entry.get("lines"))
         elif "source" in entry:
             self._take_name(entry.get("name"))
         else:
@@ -236,7 +240,7 @@ class Batch:
                     handle(self, entry[kind], entry)
 
     def _take_numbers(self, entry: dict[str, Any]) -> None:
-        step, moment, numbers = as_step(entry.get("s")), as_number(entry.get("t")), entry["m"]
+        step, moment, numbers = as_step(entry.get("s")), as_time(entry.get("t")), entry["m"]
         if step is None or moment is None or not isinstance(numbers, dict):
             self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
             return
@@ -251,6 +255,23 @@ class Batch:
             points.steps.append(step)
             points.times.append(moment)
             points.values.append(number)
+
+    def _take_once(self, sent: Any, lines: Any) -> None:
+        """Points that were sent with an idempotency key: who heard no answer sent them again."""
+        if not isinstance(sent, dict) or not isinstance(lines, list):
+            self._refused.add("(a line)", "it needs a key and lines")
+            return
+        key = IdempotencyKey(str(sent.get("key")), f"POST /runs/{self._run.id}/metrics", str(sent.get("digest")))
+        key = part_of(key, sent.get("part", 0))
+        try:
+            if recall(self._tx, key) is not None:
+                return
+        except Conflict:
+            self._refused.add("(points)", "their Idempotency-Key was used for others before")
+            return
+        remember(self._tx, key, None)
+        for line in lines:
+            self._take_entry(line if isinstance(line, dict) and "m" in line else None)
 
     def _take_name(self, name: Any) -> None:
         """`init(name=…)` names a run that has no name of its own."""
@@ -292,7 +313,7 @@ class Batch:
             kind=str(artifact.get("kind", "file"))[:40],
             path=str(artifact.get("path", ""))[:4096],
             caption=str(artifact.get("caption") or "")[:1000],
-            time=rfc3339(as_number(entry.get("t")) or 0.0),
+            time=rfc3339(as_time(entry.get("t")) or 0.0),
         )
 
     def _take_refused(self, refused: dict[str, Any], _entry: dict[str, Any]) -> None:

@@ -1,32 +1,35 @@
-"""Make the database anew from what lies on disk: the newest good backup, the journal, sweep files, folders of runs and
-plans."""
+"""Make the database anew from what lies on disk: the newest good backup, the journal, files of sweeps and wild loops,
+folders of runs and plans."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from labwright.compute.backups import newest_backups
 from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import LabwrightError, NotFound
-from labwright.domain.ids import PLAN, RUN, SWEEP, is_id
+from labwright.domain.ids import PLAN, RUN, SWEEP, WILD, is_id
 from labwright.domain.plan import Plan, PlanVersion
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
+from labwright.domain.wild import Wild
 from labwright.files import read_json
 from labwright.paths import ProjectPaths
-from labwright.store import plans, runs, sweeps
+from labwright.store import alerts, plans, runs, sweeps, wild
 from labwright.store.database import Database, Transaction
 from labwright.store.statements import REST, RUNS
 from labwright.workspace import Workspace
 
 log = logging.getLogger(__name__)
+Record = TypeVar("Record")
 _BY_PEOPLE = ("name", "tags", "notes", "priority", "archived")
 
 
@@ -35,22 +38,29 @@ class Rebuilt:
     runs: int = 0
     sweeps: int = 0
     plans: int = 0
+    loops: int = 0
     backup: str | None = None
     kept_aside: str | None = None
     unreadable: int = 0
 
 
-def rebuild(paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None) -> Rebuilt:
-    """The old file is kept aside, never deleted. The next start reads each folder's events as usual."""
+def rebuild(
+    paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None, chosen: Path | None = None
+) -> Rebuilt:
+    """From one backup, or the newest that can be used. The old file is kept aside, never deleted.
+
+    The next start reads each folder's events as usual.
+    """
     result = Rebuilt()
     target = paths.database
     aside = target.with_suffix(".rebuilding")
     _clear(aside)
-    result.backup = _start_from_backup(paths, aside, progress)
+    result.backup = _start_from(chosen, aside) if chosen else _start_from_newest(paths, aside, progress)
     database = Database(aside)
     database.renew_epoch()
     with database.transaction() as tx:
         _restore_sweeps(tx, paths, result)
+        _restore_loops(tx, paths, result)
         _restore_plans(tx, paths, result)
         noted, deleted = Journal(paths.journal).read()
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
@@ -75,29 +85,52 @@ def _clear(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _start_from_backup(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
+def _start_from_newest(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
     for backup in newest_backups(paths.backups):
-        aside.write_bytes(backup.read_bytes())
-        os.chmod(aside, 0o600)
         try:
-            Database(aside).close()
+            return _start_from(backup, aside)
         except LabwrightError as error:
             progress(f"backup {backup.name} cannot be used: {error}")
-            _clear(aside)
-            continue
-        return backup.name
     return None
 
 
+def _start_from(backup: Path, aside: Path) -> str:
+    if not backup.is_file():
+        raise NotFound(f"There is no file {backup}.", hint="They are in .labwright/backups/.")
+    aside.write_bytes(backup.read_bytes())
+    os.chmod(aside, 0o600)
+    try:
+        Database(aside).close()
+    except LabwrightError:
+        _clear(aside)
+        raise
+    return backup.name
+
+
 def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
-    for file in sorted(paths.sweeps.glob("*.json"), key=lambda path: path.stat().st_mtime):
-        if is_id(file.stem, SWEEP):
-            try:
-                sweeps.restore(tx, Sweep.from_dict(read_json(file)))
-                result.sweeps += 1
-            except (ValueError, KeyError, TypeError) as error:
-                log.warning("%s cannot be read: %s", file, error)
-                result.unreadable += 1
+    for sweep in sorted(_read_files(paths.sweeps, SWEEP, Sweep.from_dict, result), key=lambda each: each.created_at):
+        sweeps.restore(tx, sweep)
+        result.sweeps += 1
+
+
+def _restore_loops(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
+    """One that asked somebody whose alert is lost stays paused; whoever resumes it is told again what it needs."""
+    for loop in sorted(_read_files(paths.wild, WILD, Wild.from_dict, result), key=lambda each: each.created_at):
+        try:
+            alerts.get(tx.connection, loop.asked or "")
+        except NotFound:
+            loop = loop.evolve(asked=None)
+        wild.restore(tx, loop)
+        result.loops += 1
+
+
+def _read_files(folder: Path, kind: str, read: Callable[[Any], Record], result: Rebuilt) -> Iterator[Record]:
+    for file in (file for file in folder.glob("*.json") if is_id(file.stem, kind)):
+        try:
+            yield read(read_json(file))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s cannot be read: %s", file, error)
+            result.unreadable += 1
 
 
 def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 
 from labwright.compute.claims import read_claim
 from labwright.compute.ingest import end_run, ingest
@@ -13,8 +12,9 @@ from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.launchers.slurm import SLURM
+from labwright.compute.losses import lose
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.domain.clock import epoch_seconds
+from labwright.domain.clock import epoch_seconds, seconds_apart
 from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.run import Run, RunStatus
 from labwright.files import all_lines
@@ -48,7 +48,7 @@ def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
 def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     """Nobody began it: launch again. If the first sidecar is merely slow, the claim lets only one of them live."""
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
-    if not at_start and time.time() - launched <= _CLAIM_PATIENCE_SECONDS:
+    if not at_start and seconds_apart(launched) <= _CLAIM_PATIENCE_SECONDS:
         return
     if run.status is not RunStatus.LAUNCHING or processes_of_run(run.id):
         _recover_without_folder(lab, run)
@@ -109,7 +109,7 @@ def _silent_seconds(lab: Lab, run: Run) -> float:
     beat = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     with contextlib.suppress(FileNotFoundError):
         beat = max(beat, os.path.getmtime(lab.paths.run(run.id).heartbeat))
-    return time.time() - beat
+    return seconds_apart(beat)
 
 
 def _lose(lab: Lab, run_id: str, words: str) -> None:
@@ -125,7 +125,7 @@ def _lose(lab: Lab, run_id: str, words: str) -> None:
             error = f"Time limit of {run.time_limit_seconds or 0:g} s reached. {words}"
             end_run(tx, run, RunStatus.FAILED, reason="time_limit", error=error)
         else:
-            end_run(tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)
+            lose(lab, tx, run, reason="sidecar_lost", error=words)
 
 
 def _why_ended(paths: RunPaths) -> str:

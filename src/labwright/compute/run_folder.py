@@ -94,11 +94,11 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "workdir": str(_workdir(lab, run)),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
         "metrics": _metric_options(lab, run),
-        "alerts": _alert_options(lab, run),
+        "alerts": alert_options(lab, run),
     }
 
 
-def _alert_options(lab: Lab, run: Run) -> dict[str, Any]:
+def alert_options(lab: Lab, run: Run) -> dict[str, Any]:
     """The output of a script that was started by hand is not ours to see: that it is quiet says nothing.
 
     What goes wrong in a rehearsal is told by the plan that it is of.

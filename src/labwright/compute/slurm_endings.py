@@ -9,6 +9,7 @@ from typing import Any
 
 from labwright.compute.ingest import apply_exit, end_run, read_exit
 from labwright.compute.lab import Lab
+from labwright.compute.losses import lose
 from labwright.compute.slurm.states import Ending, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
@@ -72,6 +73,8 @@ class SlurmEndings:
                 return
             if fresh.stop_requested:
                 end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
+            elif ending.status is RunStatus.LOST:
+                lose(self._lab, tx, fresh, reason=ending.reason, error=ending.words, **known)
             else:
                 end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
         self._forget_secrets(run)

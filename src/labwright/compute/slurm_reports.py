@@ -20,7 +20,7 @@ from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.compute.slurm_endings import SlurmEndings
 from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
-from labwright.domain.clock import rfc3339
+from labwright.domain.clock import rfc3339, seconds_apart
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
@@ -272,7 +272,7 @@ class SlurmReports:
             beat = os.path.getmtime(self._lab.paths.run(run.id).heartbeat)
         except FileNotFoundError:
             return False
-        return time.time() - beat < _HEARTBEAT_PATIENCE_SECONDS
+        return seconds_apart(beat) < _HEARTBEAT_PATIENCE_SECONDS
 
     def _say(self, run: Run, reason: str, job_id: str | None = None) -> None:
         facts = {"status_reason": reason, "slurm_job_id": job_id or run.slurm_job_id}

@@ -20,3 +20,8 @@ def rfc3339(seconds: float) -> str:
 
 def epoch_seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+def seconds_apart(moment: float) -> float:
+    """From now, either way. A moment to come is one from before the clock was set back: as good as long ago."""
+    return abs(time.time() - moment)

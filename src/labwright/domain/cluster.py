@@ -56,6 +56,21 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine of Slurm's."""
+
+    name: str
+    state: str  # in Slurm's word: idle, mixed, allocated, drained, down*, …
+    is_well: bool
+    reason: str  # why an administrator, or Slurm itself, took it out
+    partitions: tuple[str, ...]
+    cpus: int
+    cpus_allocated: int
+    memory_mb: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     type: ClusterType
     status: ClusterStatus = ClusterStatus.HEALTHY
@@ -66,6 +81,7 @@ class Cluster:
     node_count: int = 1
     head_node: str = ""
     partitions: tuple[Partition, ...] = ()
+    nodes: tuple[Node, ...] = ()
     shared_machine: bool = False
     gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
     max_parallel: int = 1
@@ -79,6 +95,7 @@ class Cluster:
         data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": data.pop("max_parallel")}
         data["evidence"] = [asdict(item) for item in self.evidence]
         data["partitions"] = [asdict(partition) for partition in self.partitions]
+        data["nodes"] = [asdict(node) for node in self.nodes]
         return data
 
 

@@ -12,6 +12,7 @@ _BY_CHANCE = re.compile(r"0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
 _PLACES = re.compile(r"(?:/[\w.+-]+)+")
 _FACTOR = 2.0  # numbers that differ by less than this are neighbours
 _NOT_PART = ("seed",)
+_LONGEST_READ = 20_000  # characters; beyond it the shell's rules for words would take minutes
 Params = Mapping[str, Any]
 
 
@@ -41,7 +42,7 @@ def params_of(command: str, params: Params) -> dict[str, Any]:
 
 def _words(command: str) -> list[tuple[str, str | None]]:
     try:
-        words = shlex.split(command)
+        words = shlex.split(command) if len(command) <= _LONGEST_READ else command.split()
     except ValueError:
         words = command.split()
     found: list[tuple[str, str | None]] = []

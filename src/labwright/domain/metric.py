@@ -22,7 +22,8 @@ from labwright.domain.averages import bounded, deviation_of, mean_of, total_of
 CHUNK_POINTS = 2048
 SMALL_POINTS = 256
 BUCKET_POINTS = 32
-_MAX_STEP = 2**62
+_MAX_TIME = 253_402_300_799.0  # the end of the year 9999
+_STEPS = range(-(2**63), 2**63)  # what 64 bits hold
 _FEW = 4  # so few numbers do not get smaller, and trying takes longer than all else
 Number = TypeVar("Number", "array[int]", "array[float]")
 
@@ -101,7 +102,8 @@ def _pack_steps(steps: array[int]) -> bytes:
     """A constant stride, the usual case, takes 16 bytes whatever the count."""
     first = steps[0]
     stride = steps[1] - first if len(steps) > 1 else 1
-    if stride and steps == array("q", range(first, first + stride * len(steps), stride)):
+    fits = stride and stride in _STEPS and first + stride * (len(steps) - 1) == steps[-1]
+    if fits and steps == array("q", range(first, steps[-1] + stride, stride)):
         return struct.pack("<qq", first, stride)
     return b"z" + zlib.compress(_little(steps), 1)
 
@@ -269,9 +271,9 @@ class WholeSeries:
         return len(self._values)
 
     def values_at(self, places: Iterable[float]) -> list[float]:
-        """The last value up to each; NaN before the first, and once the next one after the last is overdue."""
-        end = self._end()
-        return [self._value_at(place) if place <= end else math.nan for place in places]
+        """The last value up to each; NaN before the first, and from where the next one after the last is due."""
+        last, due = self._place(len(self) - 1), self._due()
+        return [self._value_at(place) if place <= last or place < due else math.nan for place in places]
 
     def _value_at(self, place: float) -> float:
         chunk = bisect_right(self._firsts, place) - 1
@@ -279,8 +281,8 @@ class WholeSeries:
             return math.nan
         return self._values[self._starts[chunk] + bisect_right(self._places[chunk], place) - 1]
 
-    def _end(self) -> float:
-        """Where another point would be due."""
+    def _due(self) -> float:
+        """Where another point would be."""
         last = self._place(len(self) - 1)
         return last + (last - self._place(len(self) - 2) if len(self) > 1 else 0)
 
@@ -344,18 +346,29 @@ def as_number(value: object) -> float | None:
     return None
 
 
+def as_time(value: object) -> float | None:
+    """Seconds since 1970, within years of four digits."""
+    number = as_number(value)
+    return number if number is not None and abs(number) <= _MAX_TIME else None
+
+
 def as_step(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_STEP:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _STEPS:
         return None
     return value
 
 
-def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float, int]]:
-    """Mean, standard deviation and count of each column's finite values."""
+def listed(keys: Iterable[str], most: int = 20) -> str:
+    """Some of them in a sentence. A key that would break it, or steer a terminal, is quoted."""
+    return ", ".join(key if key.isprintable() else repr(key) for key in sorted(keys)[:most])
+
+
+def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float | None, int]]:
+    """Mean, standard deviation and count of each column's finite values. One value alone has no deviation."""
     found = []
     for column in columns:
         numbers = [value for value in column if math.isfinite(value)]
         mean = mean_of(numbers) if numbers else math.nan
-        spread = deviation_of(numbers, mean) if len(numbers) > 1 else 0.0
+        spread = deviation_of(numbers, mean) if len(numbers) > 1 else None
         found.append((mean, spread, len(numbers)))
     return found

@@ -12,6 +12,7 @@ from typing import Any, Generic
 from labwright.llm.chat import ChatModel, ChatRequest, Message, Reply, ToolSpec, whole
 from labwright.llm.faults import AnswerMalformed
 from labwright.llm.model import Answer, Request, Usage, Value
+from labwright.llm.received import read_object
 
 TOOL = "answer"
 _VALUE = "value"  # where the wanted type is no object, an object with this one field is asked for
@@ -124,11 +125,8 @@ class _Typed(Generic[Value]):
 def _object_in(text: str) -> dict[str, Any]:
     """Small models like to write the object instead of calling the tool with it."""
     fenced = _FENCED.match(text)
-    try:
-        found = json.loads(fenced[1] if fenced else text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
+    found = read_object(fenced[1] if fenced else text)
+    if found is None:
         raise _Malformed(f"The tool `{TOOL}` was not called.")
     return found
 

@@ -23,7 +23,7 @@ from labwright.llm.chat import ChatPiece, ChatRequest, EndPiece
 from labwright.llm.choice import Target
 from labwright.llm.endpoints import Wire
 from labwright.llm.patience import Patience
-from labwright.llm.sdk_messages import calls_of, messages, parameters, piece_of, usage_of, why_of
+from labwright.llm.sdk_messages import Words, calls_of, messages, parameters, usage_of, why_of
 
 _CONNECT_SECONDS = 10.0
 _NO_KEY = "none-needed"  # the SDKs want one, also for a server that does not
@@ -66,9 +66,12 @@ async def pieces(
                 instrument=False,
             ) as stream,
         ):
+            words = Words()
             async for event in stream:
-                if piece := piece_of(event):
+                for piece in words.pieces(event):
                     yield piece
+            for piece in words.rest():
+                yield piece
             response = stream.get()
             why = why_of(response)
             for call in calls_of(response):

@@ -31,6 +31,7 @@ from pydantic_ai.usage import RequestUsage
 from labwright.llm.chat import CallPiece, ChatRequest, Message, TextPiece, ThinkingPiece, ToolCall, ToolSpec, Why
 from labwright.llm.faults import AnswerCut, AnswerWithheld
 from labwright.llm.model import Usage
+from labwright.llm.received import Characters, no_object, read_object, tool_name
 
 _WHY: dict[FinishReason, Why] = {"stop": "end", "tool_call": "calls", "length": "length"}
 
@@ -76,20 +77,29 @@ def _answered(message: Message) -> Iterator[ModelResponsePart]:
         yield ToolCallPart(tool_name=call.name, args=call.arguments, tool_call_id=call.id)
 
 
-def piece_of(event: ModelResponseStreamEvent) -> TextPiece | ThinkingPiece | None:
+class Words:
     """Words as they come; calls are read from the whole answer."""
-    if not isinstance(event, PartStartEvent | PartDeltaEvent):
-        return None
-    found = event.part if isinstance(event, PartStartEvent) else event.delta
-    if isinstance(found, TextPart) and found.content:
-        return TextPiece(found.content)
-    if isinstance(found, TextPartDelta) and found.content_delta:
-        return TextPiece(found.content_delta)
-    if isinstance(found, ThinkingPart) and found.content:
-        return ThinkingPiece(found.content)
-    if isinstance(found, ThinkingPartDelta) and found.content_delta:
-        return ThinkingPiece(found.content_delta)
-    return None
+
+    def __init__(self) -> None:
+        self._said, self._thought = Characters(), Characters()
+
+    def pieces(self, event: ModelResponseStreamEvent) -> Iterator[TextPiece | ThinkingPiece]:
+        if not isinstance(event, PartStartEvent | PartDeltaEvent):
+            return
+        match event.part if isinstance(event, PartStartEvent) else event.delta:
+            case TextPart(content=text) | TextPartDelta(content_delta=text):
+                if said := self._said.whole(text):
+                    yield TextPiece(said)
+            case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=str(text)):
+                if thought := self._thought.whole(text):
+                    yield ThinkingPiece(thought)
+
+    def rest(self) -> Iterator[TextPiece | ThinkingPiece]:
+        """Half a character that nothing followed."""
+        if thought := self._thought.rest():
+            yield ThinkingPiece(thought)
+        if said := self._said.rest():
+            yield TextPiece(said)
 
 
 def calls_of(response: ModelResponse) -> list[CallPiece]:
@@ -97,14 +107,11 @@ def calls_of(response: ModelResponse) -> list[CallPiece]:
 
 
 def _call(part: ToolCallPart) -> ToolCall:
-    raw = part.args if part.args is not None else {}
-    try:
-        arguments = json.loads(raw or "{}") if isinstance(raw, str) else raw
-    except ValueError:
-        arguments = None
-    if isinstance(arguments, dict):
-        return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments)
-    return ToolCall(id=part.tool_call_id, name=part.tool_name, malformed=str(raw))
+    raw = part.args if isinstance(part.args, str) else json.dumps(part.args or {})
+    name, arguments = tool_name(part.tool_name), read_object(raw or "{}")
+    if arguments is None:
+        return ToolCall(id=part.tool_call_id, name=name, malformed=no_object(raw))
+    return ToolCall(id=part.tool_call_id, name=name, arguments=arguments)
 
 
 def why_of(response: ModelResponse) -> Why:

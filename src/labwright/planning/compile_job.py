@@ -14,14 +14,16 @@ from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_reader import read
 from labwright.llm import Model
+from labwright.planning import compilations
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
-from labwright.planning.rehearsal import Rehearse, rehearse_on
+from labwright.planning.rehearsal import Rehearse, forget_rehearsal, rehearse_on
 from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
 from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, change_state
+from labwright.planning.stopping import stop_what_it_started
 from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
@@ -37,6 +39,14 @@ def compile_plan(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) 
         words = f"{error.message} {error.hint}".strip()
         state = change_state(handle, status="failed", error=words, ready_for_run=False)
     finish(lab, plan, state)
+
+
+def leave_off(lab: Lab, plan: Plan) -> None:
+    """What is done stays: compiled again, it goes on from there, and is rehearsed anew."""
+    handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.stopped_by)
+    stop_what_it_started(lab, plan.id, actor)
+    forget_rehearsal(handle)
+    finish(lab, plan, change_state(handle, status="failed", error=f"stopped by {actor}", ready_for_run=False))
 
 
 def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
@@ -57,6 +67,7 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stoppi
     tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
+    compilations.note(handle, planning.scan, str(actor))
     if request.auto_approve and state.status == "waiting_for_review" and state.validated:
         approve(handle, planning.scan, state.validated_digest, request.auto_approve, automatic=True)
         state = run_pipeline(planning, tell)

@@ -90,8 +90,10 @@ class PlanKeeper:
             plan = plans.get(self._lab.db.reader(), plan_id)
         except NotFound:
             return
-        work = self._work_for(plan)
-        if work is not None and plan_id not in self._busy and not self._closing.is_set():
+        work, job = self._work_for(plan), self._busy.get(plan_id)
+        if job is not None and plan.stopped_by:
+            job.stopping.set()
+        if work is not None and job is None and not self._closing.is_set():
             self._busy[plan_id] = _Job(self, plan_id, work)
             self._busy[plan_id].thread.start()
 
@@ -134,13 +136,18 @@ class PlanKeeper:
 
     def _work_for(self, plan: Plan) -> Work | None:
         if plan.compiling_by:
-            return self._compile
+            return self._leave_off if plan.stopped_by else self._compile
         return self._execute if plan.status is PlanStatus.EXECUTING else None
 
     def _execute(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
         from labwright.planning import execute_job  # here and below, as the planner is large and may never be needed
 
         execute_job.execute_plan(lab, plan, stopping)
+
+    def _leave_off(self, lab: Lab, plan: Plan, _stopping: threading.Event) -> None:
+        from labwright.planning import compile_job
+
+        compile_job.leave_off(lab, plan)
 
     def _compile(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
         from labwright.planning import compile_job

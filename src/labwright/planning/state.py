@@ -65,6 +65,16 @@ class Rejection(Strict):
     at: str
 
 
+class Compilation(Strict):
+    """One that came as far as its checks; its files are kept under its digest."""
+
+    number: int
+    digest: str
+    at: str
+    by: str
+    passed: bool
+
+
 class PlanState(Strict):
     status: str = "new"  # new, needs_input, waiting_for_review, rejected, failed, ready_for_run
     node: str = ""
@@ -77,6 +87,7 @@ class PlanState(Strict):
     handoff: PlanRunHandoff | None = None
     feedback: dict[str, str] = {}  # by node
     rejections: tuple[Rejection, ...] = ()
+    compilations: tuple[Compilation, ...] = ()  # the last ones, oldest first
     generated: dict[str, str] = {}  # files that a model wrote: their hash, to tell an edit by a person
     repairs: tuple[RepairDone, ...] = ()  # of the code that is there now
     usage: dict[str, NodeUsage] = {}  # by node

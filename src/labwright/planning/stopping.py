@@ -1,4 +1,4 @@
-"""Ending what an execution started: its sweeps, and its runs outside of them."""
+"""Ending what an execution or a rehearsal started: its sweeps, and its runs outside of them."""
 
 from __future__ import annotations
 

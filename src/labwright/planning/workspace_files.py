@@ -128,6 +128,8 @@ def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | 
         else:
             withdraw_approval(lab, plan_id, f"{path} was edited", actor)
             handle.write(path, content.encode())
+            with lab.db.transaction() as tx:
+                stored.file_changed(tx, plan, path, str(actor))
     return read_file(lab, plan_id, path)
 
 

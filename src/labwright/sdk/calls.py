@@ -98,25 +98,46 @@ def _words(tags: Any) -> list[str]:
 def _begin_safely(words: dict[str, Any], config: dict[str, Any], mode: str, all_ranks: bool) -> Run:
     about = {key: plain(value) for key, value in words.items() if value}
     rank = places.rank(os.environ)
-    muted = mode == "disabled" or (rank > 0 and not all_ranks)
     try:
-        return _begin(about, config, rank, muted=muted, offline=mode == "offline")
+        if mode == "disabled":
+            return _begin_nowhere(about)
+        if rank > 0 and not all_ranks:
+            return _begin_beside(about, rank)
+        return _begin(about, config, rank, offline=mode == "offline")
     except Exception as error:  # noqa: BLE001 - whatever this machine is like, training begins
         say(f"metrics are not kept ({type(error).__name__}: {error})")
-        return _begin(about, config, rank, muted=True, offline=True)
+        return _begin_nowhere(about)
 
 
-def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, muted: bool, offline: bool) -> Run:
-    place = Place("", "", about.get("name", ""), owned=False) if muted else _find_place(about, config, offline)
+def _begin_nowhere(about: dict[str, Any]) -> Run:
+    return Run(Place("", "", about.get("name", ""), owned=False), None, _end)
+
+
+def _begin_beside(about: dict[str, Any], rank: int) -> Run:
+    """Another rank than the first: its numbers are not kept, but what it has to tell people is."""
+    place = places.inside_run(os.environ)
     if place is None:
-        place, muted = Place("", "", "", owned=False), True
-    file = None if muted else MetricsFile(place.run_dir, _header(place, about, rank), place.run_id, place.wake)
+        run = _begin_nowhere(about)
+    else:
+        alerts = MetricsFile(place.run_dir, _header(place, {}, rank), place.run_id, place.wake)
+        run = Run(place, None, _end, alerts)
+        _prepare_exit()
+    run.rank = rank
+    return run
+
+
+def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline: bool) -> Run:
+    place = _find_place(about, config, offline)
+    if place is None:
+        return _begin_nowhere({})
+    file = MetricsFile(place.run_dir, _header(place, about, rank), place.run_id, place.wake)
     if place.owned:
         _own(place)
-    if file is not None:
-        file.flush()  # its first line: whoever looks sees that the SDK is here
-        _prepare_exit()
-    return Run(place, file, _end)
+    file.flush()  # its first line: whoever looks sees that the SDK is here
+    _prepare_exit()
+    run = Run(place, file, _end)
+    run.rank = rank
+    return run
 
 
 def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:

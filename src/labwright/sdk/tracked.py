@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from labwright.sdk.places import Place
 
-_STEP_LIMIT = (1 << 63) - 1
+_FIRST_STEP, _LAST_STEP = -(1 << 63), (1 << 63) - 1
 _TEMPLATES = 512
 _TEMPLATE_KEYS = 200
 _REMEMBERED = 100_000
@@ -49,9 +49,20 @@ class AlertLevel:
 
 
 class Run:
-    """What `init` answers. Without a file (another rank, logging switched off) every call is taken and does nothing."""
+    """What `init` answers. Without a file (another rank, logging switched off) every call is taken and does nothing.
 
-    def __init__(self, place: Place, file: MetricsFile | None, on_finish: Callable[[Run, int | None], None]) -> None:
+    `alerts` is the file for alerts: another rank has one too.
+    """
+
+    rank = 0
+
+    def __init__(
+        self,
+        place: Place,
+        file: MetricsFile | None,
+        on_finish: Callable[[Run, int | None], None],
+        alerts: MetricsFile | None = None,
+    ) -> None:
         self.id = place.run_id
         self.name = place.name
         self.dir = place.run_dir
@@ -60,6 +71,7 @@ class Run:
         self.summary = Summary(self._log_summary)
         self._place = place
         self._file = file
+        self._alerts = alerts or file
         self._on_finish = on_finish
         self._next_step = 0
         self._templates: dict[tuple[str, ...], str] = {}
@@ -79,7 +91,7 @@ class Run:
         file = self._file
         if file is None:
             return
-        if step.__class__ is int and -_STEP_LIMIT <= step <= _STEP_LIMIT:
+        if step.__class__ is int and _FIRST_STEP <= step <= _LAST_STEP:
             at: int = step
             self._next_step = at + 1 if commit else at
         else:
@@ -118,7 +130,7 @@ class Run:
         if step is not None:
             try:
                 at = int(step)
-                if at == step and abs(at) <= _STEP_LIMIT:
+                if at == step and _FIRST_STEP <= at <= _LAST_STEP:
                     self._next_step = at + 1 if commit else at
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
@@ -129,6 +141,9 @@ class Run:
             at = self._next_step
             if commit is None or commit:
                 self._next_step = at + 1
+        if at > _LAST_STEP:
+            self._refuse("step", f"there is none after {_LAST_STEP}")
+            return None
         return at
 
     def _log_one_by_one(self, data: Any, step: int) -> None:
@@ -206,9 +221,16 @@ class Run:
             if len(self._alerted) < _REMEMBERED:
                 self._alerted[title] = now + float(wait_duration or 0)
             level = _LEVELS.get(str(getattr(level, "value", level)).upper(), "INFO")
-            self._tell({"alert": {"title": title, "text": plain(str(text)), "level": level}})
+            words = f"{text} (rank {self.rank})".strip() if self.rank else str(text)
+            self._tell_people({"title": title, "text": plain(words), "level": level})
         except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
             self._refuse("alert()", str(error))
+
+    def _tell_people(self, alert: dict[str, Any]) -> None:
+        if self._alerts is not None:
+            self._alerts.write(fact_line({"t": round(time(), 3), "alert": alert}))
+        elif self.rank:
+            say_once(f"alert() of rank {self.rank} is not kept: the script is in no run of Labwright's")
 
     def save(self, path: Any, *_ignored: Any, **_also_ignored: Any) -> None:
         """Name a file as a result of this run. It stays where it is; a pattern names all it matches."""
@@ -249,9 +271,11 @@ class Run:
         if self._file is not None:
             self._tell_refused_again()
             self._file.close()
+        elif self._alerts is not None:
+            self._alerts.close()
 
     def mute(self) -> None:
-        self._file = None
+        self._file = self._alerts = None
 
     def _tell(self, facts: dict[str, Any]) -> None:
         if self._file is not None:

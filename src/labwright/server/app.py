@@ -27,8 +27,7 @@ from labwright.planning.keeper import PlanKeeper
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
-from labwright.server.models import ErrorOut
-from labwright.server.openapi import describe
+from labwright.server.openapi import ERRORS, describe
 from labwright.server.routes import (
     access,
     alerts,
@@ -62,7 +61,6 @@ from labwright.version import __version__
 
 _WORKER_THREADS = 16
 _EXPRESS_THREADS = 4
-_ERRORS = {status: {"model": ErrorOut} for status in (401, 403, 404, 409, 413, 422, 507)}
 
 
 def make_app(lab: Lab, *, bound_to: str) -> ASGIApp:
@@ -97,6 +95,7 @@ def make_api(lab: Lab) -> FastAPI:
         hub.bind(asyncio.get_running_loop())
         anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
         await anyio.to_thread.run_sync(engine.start)
+        await anyio.to_thread.run_sync(lab.gpu_history.start)
         await anyio.to_thread.run_sync(couriers.start)
         await anyio.to_thread.run_sync(keeper.start)
         await anyio.to_thread.run_sync(plan_keeper.start)
@@ -109,6 +108,7 @@ def make_api(lab: Lab) -> FastAPI:
         await anyio.to_thread.run_sync(plan_keeper.close)
         await anyio.to_thread.run_sync(keeper.close)
         await anyio.to_thread.run_sync(couriers.close)
+        lab.gpu_history.close()
         await anyio.to_thread.run_sync(engine.close)
 
     app = FastAPI(
@@ -118,7 +118,7 @@ def make_api(lab: Lab) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses=_ERRORS,  # type: ignore[arg-type]
+        responses=ERRORS,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models

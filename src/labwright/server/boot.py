@@ -27,8 +27,10 @@ from typing import Any
 
 from labwright.compute import machine
 from labwright.compute.alert_rules import project_rules
+from labwright.compute.backups import newest_backups
 from labwright.compute.cluster_state import ClusterState
 from labwright.compute.environment import for_jobs
+from labwright.compute.gpu_history import GpuHistory
 from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
@@ -36,6 +38,7 @@ from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.notify.channels import PrivateFiles
 from labwright.compute.rebuild import rebuild
 from labwright.compute.reserve import Reserve
+from labwright.compute.restore import settle
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
 from labwright.compute.sdk_folder import write_small_package
 from labwright.compute.slurm.commands import SlurmCommands
@@ -137,7 +140,7 @@ def prepare_state(project: Path) -> ProjectPaths:
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
-        for folder in (paths.runs, paths.sweeps, paths.plans, paths.logs, paths.backups):
+        for folder in (paths.runs, paths.sweeps, paths.wild, paths.plans, paths.logs, paths.backups):
             folder.mkdir(mode=0o700, exist_ok=True)
         (paths.state / ".gitignore").write_text("*\n")
     except OSError as error:
@@ -170,6 +173,21 @@ def take_lock(paths: ProjectPaths) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, json.dumps(identity(os.getpid()).to_dict()).encode(), 0)  # for who misses server.json
     return fd
+
+
+def server_is_up(paths: ProjectPaths) -> bool:
+    """Whether somebody on this host holds the lock; it is not taken."""
+    try:
+        fd = os.open(paths.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # none was ever up, or it is another user's
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def _last_server(paths: ProjectPaths) -> dict[str, Any]:
@@ -238,6 +256,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             log.warning("the database is missing; restoring it from the run folders")
             rebuild(paths, log.info)
         journal = Journal(paths.journal)
+        cluster_state = ClusterState(settings.lease_dir)
         lab = Lab(
             paths=paths,
             settings=settings,
@@ -246,7 +265,8 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             slurm=_slurm_launcher(paths, settings),
-            cluster=ClusterState(settings.lease_dir),
+            cluster=cluster_state,
+            gpu_history=GpuHistory(paths.gpu_history, cluster_state.gpus_now),
             unread=UnreadMetrics(paths.unread_metrics),
             reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),
@@ -262,6 +282,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         raise _unusable(paths, error) from error
     if not lab.token:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
+    settle(lab)
     cluster.restore(lab)
     plans.settle(lab)
     return lab
@@ -291,7 +312,8 @@ def _place_database(paths: ProjectPaths, settings: Settings) -> None:
 
 def _has_history(paths: ProjectPaths) -> bool:
     return (
-        any(paths.runs.iterdir())
+        bool(newest_backups(paths.backups))
+        or any(paths.runs.iterdir())
         or any(paths.plans.iterdir())
         or (paths.journal.exists() and paths.journal.stat().st_size > 0)
     )

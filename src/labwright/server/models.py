@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from labwright.domain.alert import Severity
 from labwright.domain.cluster import ClusterSource, ClusterStatus, ClusterType, GpuwrapAdvice
 from labwright.domain.early_stop import AFTER_RUNS, FACTOR, FIRST_STEP
-from labwright.domain.run import GpuwrapConfig
+from labwright.domain.run import GpuwrapConfig, Run
 from labwright.domain.sweep import SweepMethod, SweepStatus
 
 MAX_JSON_BYTES = 64 * 1024
@@ -59,6 +60,20 @@ PlainJson = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 EnvValue = Annotated[Text, Field(max_length=100_000)]
 Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=2000)]
+
+
+def _described(record: type[Any]) -> Any:
+    """A record of the domain for the description of the API: unlike a dataclass it is analysed once, not by route."""
+    hints = get_type_hints(record)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(record):
+        made = field.default_factory
+        default = Field(default_factory=made) if made is not dataclasses.MISSING else field.default
+        fields[field.name] = (hints[field.name], ... if default is dataclasses.MISSING else default)
+    return create_model(record.__name__, **fields)
+
+
+RunOut: Any = _described(Run)
 
 
 class In(BaseModel):
@@ -298,6 +313,18 @@ class PartitionOut(BaseModel):
     gpus: int
 
 
+class NodeOut(BaseModel):
+    name: str
+    state: str = Field(description="in Slurm's word")
+    is_well: bool
+    reason: str = Field(description="why it was taken out, as Slurm has it")
+    partitions: list[str]
+    cpus: int
+    cpus_allocated: int
+    memory_mb: int
+    gpus: int
+
+
 class Cluster(BaseModel):
     type: ClusterType
     status: ClusterStatus
@@ -309,6 +336,7 @@ class Cluster(BaseModel):
     node_count: int
     head_node: str
     partitions: list[PartitionOut]
+    nodes: list[NodeOut]
     shared_machine: bool
     recommended: Recommended
     evidence: list[EvidenceOut]
@@ -318,6 +346,20 @@ class Cluster(BaseModel):
 class ClusterOut(BaseModel):
     cluster: Cluster
     run_summary: dict[str, int]
+
+
+class GpuTraceOut(BaseModel):
+    uuid: str
+    times: list[float] = Field(description="seconds since the epoch; a time in which nobody looked has no entry")
+    utilization: list[float] = Field(description="percent, mean since the entry before")
+    memory_used_mb: list[int] = Field(description="greatest since the entry before")
+    run_ids: list[str] = Field(description="which run held it; empty where none did")
+
+
+class GpuHistoryOut(BaseModel):
+    hours: float
+    every_seconds: float = Field(description="how often the server looks")
+    gpus: list[GpuTraceOut]
 
 
 class SweepOut(BaseModel):

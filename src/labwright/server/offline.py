@@ -1,67 +1,101 @@
-"""What needs the database while no server runs: `python -m labwright.server.offline rebuild|check`.
+"""What needs no server, or none may run for: `python -m labwright.server.offline VERB`.
 
-People use `labwright db rebuild` and `labwright doctor`.
+People use `labwright db rebuild`, `labwright backup`, `labwright restore` and `labwright doctor`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from labwright.compute import machine
 from labwright.compute.alert_rules import project_rules
-from labwright.compute.rebuild import Rebuilt, rebuild
-from labwright.domain.errors import LabwrightError, NotFound
+from labwright.compute.archive import archive
+from labwright.compute.backups import copy_database
+from labwright.compute.rebuild import rebuild
+from labwright.compute.restore import restore
+from labwright.compute.slurm.probe import probe_slurm
+from labwright.domain.errors import Conflict, LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.sandbox import containment
-from labwright.server.boot import take_lock
+from labwright.server.boot import listen, server_is_up, take_lock
 from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
+from labwright.store.database import Database
 
 _DRIVER_SECONDS = 5.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="labwright.server.offline")
-    parser.add_argument("verb", choices=("rebuild", "check"))
+    parser.add_argument("verb", choices=tuple(_VERBS))
     parser.add_argument("--project", type=Path, required=True)
+    for name in ("--file", "--database", "--backup"):
+        parser.add_argument(name, type=Path)
     options = parser.parse_args()
-    paths = ProjectPaths(options.project.resolve())
     try:
-        found = asdict(_rebuild(paths)) if options.verb == "rebuild" else _check(paths)
+        found = _VERBS[options.verb](ProjectPaths(options.project.resolve()), options)
     except LabwrightError as error:
         print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
         sys.exit(1)
     print(json.dumps(found))
 
 
-def _rebuild(paths: ProjectPaths) -> Rebuilt:
+@contextlib.contextmanager
+def _without_server(paths: ProjectPaths) -> Iterator[None]:
     """Under the server's own lock, so that neither meets the other."""
     if not paths.state.is_dir():
         raise NotFound(f"There is no {paths.state}.", hint="Name the project's folder with --project.")
     lock = take_lock(paths)
     try:
-        return rebuild(paths, lambda text: print(text, file=sys.stderr, flush=True))
+        yield
     finally:
         os.close(lock)
 
 
-def _check(paths: ProjectPaths) -> list[dict[str, str]]:
+def _rebuild(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
+    with _without_server(paths):
+        return asdict(rebuild(paths, lambda text: print(text, file=sys.stderr, flush=True), options.backup))
+
+
+def _backup(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG001
+    with _without_server(paths):
+        database = Database(paths.database)
+        try:
+            return {"path": str(copy_database(database, paths.backups, load_settings(paths.project).backups_kept))}
+        finally:
+            database.close()
+
+
+def _archive(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
+    return asdict(archive(paths, options.database, options.file))
+
+
+def _restore(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
+    return restore(paths, options.file)
+
+
+def _check(paths: ProjectPaths, options: argparse.Namespace) -> list[dict[str, str]]:  # noqa: ARG001
     settings = load_settings(paths.project)
     return [
         _rules(paths),
         _file_system(paths),
         _database(paths),
+        _address(paths, settings),
         _lease_dir(settings),
         _driver(),
+        _slurm(),
         _sandbox(),
         *_language_models(paths, settings),
     ]
@@ -124,6 +158,23 @@ def _integrity(database: Path) -> str:
         connection.close()
 
 
+def _address(paths: ProjectPaths, settings: Settings) -> dict[str, str]:
+    """Whether the next server could listen where the settings say, and who will reach it there."""
+    where = f"{settings.host}:{settings.port}"
+    if server_is_up(paths):
+        return _finding("address", "ok", "in use by this project's server")
+    try:
+        listener = listen(settings.host, settings.port, chosen=True)
+    except Conflict as error:
+        return _finding("address", "warn", error.message, "labwright up takes a free port, unless you give it --port.")
+    except LabwrightError as error:
+        return _finding("address", "fail", error.message, "Mend host and port in labwright.toml, or leave them out.")
+    listener.socket.close()
+    if listener.node_url:
+        return _finding("address", "ok", f"{where} is free; others come by this host's name, or one of allowed_hosts")
+    return _finding("address", "ok", f"{where} is free; only this machine reaches it, others by ssh -L")
+
+
 def _lease_dir(settings: Settings) -> dict[str, str]:
     path = settings.lease_dir
     if not lease_dir.exists(path):
@@ -145,6 +196,18 @@ def _driver() -> dict[str, str]:
     return _finding("GPU driver", "ok", f"{len(found.gpus)} GPUs by {found.source}, driver {found.driver_version}")
 
 
+def _slurm() -> dict[str, str]:
+    found = probe_slurm()
+    if found.answers:
+        said = "; ".join([found.said, *found.unwell])
+        fix = "See sinfo -R; what can only run there waits." if found.unwell else ""
+        return _finding("Slurm", "warn" if found.unwell else "ok", said, fix)
+    if not found.is_configured:
+        return _finding("Slurm", "ok", found.said or "none")
+    fix = "Runs wait until it answers; to use this machine meanwhile: labwright cluster --set cpu_only"
+    return _finding("Slurm", "fail", found.said, fix)
+
+
 def _language_models(paths: ProjectPaths, settings: Settings) -> list[dict[str, str]]:
     """Each one that is configured gets one small question: a key is only good if it opens something."""
     try:
@@ -154,6 +217,15 @@ def _language_models(paths: ProjectPaths, settings: Settings) -> list[dict[str, 
     if not models.configured:
         return [_finding("model", "ok", "none: offline rules, and nothing leaves this machine")]
     return [_finding("model", "ok" if one.ok else "fail", one.said, one.hint) for one in models.check()]
+
+
+_VERBS: dict[str, Callable[[ProjectPaths, argparse.Namespace], Any]] = {
+    "rebuild": _rebuild,
+    "backup": _backup,
+    "archive": _archive,
+    "restore": _restore,
+    "check": _check,
+}
 
 
 if __name__ == "__main__":

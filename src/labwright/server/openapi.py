@@ -11,7 +11,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from labwright.server.auth import OPEN_PATHS
+from labwright.server.models import ErrorDetail, ErrorOut
 
+_REFERENCE = "#/components/schemas/{model}"
+_ERROR = {"content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model=ErrorOut.__name__)}}}}
+# Of every route. By reference: as models they would be built anew for each of them, before its first answer.
+ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 404, 409, 413, 422, 507), _ERROR)
 _SCHEMES = {
     "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -30,10 +35,10 @@ def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     def schema() -> dict[str, Any]:
         with once:
             if app.openapi_schema is None:
-                app.openapi_schema = _with_security(
-                    get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes),
-                    scopes,
+                found = get_openapi(
+                    title=app.title, version=app.version, description=app.description, routes=app.routes
                 )
+                app.openapi_schema = _with_security(_with_errors(found), scopes)
             return app.openapi_schema
 
     app.openapi = schema  # type: ignore[method-assign]
@@ -46,6 +51,15 @@ def _scopes(routers: Sequence[APIRouter]) -> _Scopes:
         for method in route.methods or ():
             found[method.lower(), route.path_format] = sorted(scope for scopes in checks for scope in scopes)
     return found
+
+
+def _with_errors(schema: dict[str, Any]) -> dict[str, Any]:
+    for model in (ErrorOut, ErrorDetail):
+        described = model.model_json_schema(ref_template=_REFERENCE)
+        schema["components"]["schemas"][model.__name__] = {
+            name: part for name, part in described.items() if name != "$defs"
+        }
+    return schema
 
 
 def _with_security(schema: dict[str, Any], scopes: _Scopes) -> dict[str, Any]:

@@ -199,6 +199,28 @@ class FileOut(BaseModel):
     editable: bool
 
 
+class CompilationOut(BaseModel):
+    number: int
+    digest: str
+    at: str
+    by: str
+    passed: bool = Field(description="whether every check passed")
+
+
+class FileChangeOut(BaseModel):
+    path: str
+    kind: str = Field(description="added, removed or changed")
+    diff: str = Field(description="unified, without its head")
+
+
+class ChangesOut(BaseModel):
+    plan_id: str
+    before: str = Field(description="digest")
+    after: str = Field(description="digest")
+    files: list[FileChangeOut]
+    beside: list[str] = Field(description="what else an approval covers and that changed, in words")
+
+
 class ReportOut(BaseModel):
     plan_id: str
     markdown: str

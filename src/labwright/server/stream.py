@@ -19,6 +19,7 @@ from labwright.store import events, sessions
 KEEP_ALIVE_SECONDS = 15.0
 _RECENT = 2000
 _PAGE = 500
+_PAUSE_SECONDS = 0.01  # events that follow close on each other go out together: each block costs every client
 _HINT_PAUSE_SECONDS = 0.1
 
 
@@ -99,6 +100,7 @@ class Hub:
                     block = b"".join(_event_frame(epoch, event) for event in found if wanted.takes(event))
                     if block:
                         yield block
+                        await asyncio.sleep(_PAUSE_SECONDS)
                 if client.hints:
                     hints, client.hints = client.hints, set()
                     for hint in hints:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from typing import Any
 
+from labwright.compute.gpu_history import LOOK_SECONDS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now
@@ -21,6 +23,12 @@ _SLURM_SEEN = "slurm_seen"
 
 def show(lab: Lab) -> dict[str, Any]:
     return _view(lab, lab.cluster.fresh())
+
+
+def history(lab: Lab, hours: float, max_points: int) -> dict[str, Any]:
+    """How busy and how full each card was, as the server saw it."""
+    cards = [asdict(trace) for trace in lab.gpu_history.read(hours * 3600, max_points)]
+    return {"hours": hours, "every_seconds": LOOK_SECONDS, "gpus": cards}
 
 
 def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _group(lab: Lab, config: str, members: list[Run], key: str, max_points: int,
         "n": len(wholes),
         AXES[x]: places,
         "mean": [as_json(mean) for mean, _, _ in spread],
-        "std": [std for _, std, _ in spread],
+        "std": [as_json(std) for _, std, _ in spread],
         "counts": [count for _, _, count in spread],
     }
 

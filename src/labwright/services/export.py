@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
-from labwright.domain.metric import Points, as_json
+from labwright.domain.metric import Points, as_json, listed
 from labwright.services import runs as run_verbs
 from labwright.services.metric_keys import meant_keys
 from labwright.store import metrics
@@ -28,8 +28,8 @@ def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with
     known = {series.key for series in found}
     meant = known if keys is None else meant_keys(keys, known)
     if missing := sorted(meant - known):
-        few = ", ".join(sorted(known)[:20]) or "none yet"
-        raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=f"It has: {few}.")
+        hint = f"It has: {listed(known) or 'none yet'}."
+        raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=hint)
     wanted = [series for series in found if series.key in meant]
     first = (run_id,) if with_run else ()
     names = ("run_id", *COLUMNS) if with_run else COLUMNS

@@ -5,23 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labwright.compute.http_points import write_http_points
+from labwright.compute.http_points import part_of, write_http_points
 from labwright.compute.lab import Lab
 from labwright.domain.metric import as_json
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import epochs_at
 from labwright.services.metric_keys import meant_keys
 from labwright.store import metrics
+from labwright.store.idempotency import IdempotencyKey, first_answer
 from labwright.store.metrics import Series
 from labwright.store.statements import METRICS
 
 _SYSTEM = "system"  # the source
+_PART_POINTS = 1000
 Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 
 
-def add_points(lab: Lab, run_id: str, points: Sequence[Point], received_at: float) -> int:
-    """Durable once this returns; the series show it moments later."""
+def add_points(
+    lab: Lab, run_id: str, points: Sequence[Point], received_at: float, key: IdempotencyKey | None = None
+) -> int:
+    """Durable once this returns; the series show it moments later. What was sent with the same key is taken once."""
     run_verbs.get(lab, run_id)
+    if key is None:
+        write_http_points(lab, run_id, _lines_of(points, received_at))
+    elif not _is_known(lab, key, len(points)):
+        parts = [points[at : at + _PART_POINTS] for at in range(0, len(points), _PART_POINTS)]
+        once = {"key": key.key, "digest": key.digest}
+        # Each part is one line, whole or not there; who reads it takes it once.
+        write_http_points(
+            lab,
+            run_id,
+            [{"once": {**once, "part": n}, "lines": _lines_of(part, received_at)} for n, part in enumerate(parts)],
+        )
+    lab.metrics_arrived(run_id)
+    return len(points)
+
+
+def _is_known(lab: Lab, key: IdempotencyKey, count: int) -> bool:
+    """Of points that a kill cut short the last part is not. Raises Conflict if the key was used for others."""
+    known = [first_answer(lab.db.reader(), part_of(key, n)) for n in (0, (count - 1) // _PART_POINTS)]
+    return known[-1] is not None
+
+
+def _lines_of(points: Sequence[Point], received_at: float) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     newest: dict[tuple[int, float], dict[str, float | str]] = {}
     for key, step, value, moment in points:
@@ -31,9 +57,7 @@ def add_points(lab: Lab, run_id: str, points: Sequence[Point], received_at: floa
             numbers = newest[at] = {}
             lines.append({"s": step, "t": at[1], "m": numbers})
         numbers[key] = value
-    write_http_points(lab, run_id, lines)
-    lab.metrics_arrived(run_id)
-    return len(points)
+    return lines
 
 
 def read(

@@ -43,6 +43,7 @@ class Supply:
         self.added = 0
         self._exhausted = False
         self._ended_seconds: list[float] = []
+        self._finished_seconds: list[float] = []
         self._elapsed: list[float] = []
         if sweep.is_rationed:
             self._count_times()
@@ -83,6 +84,8 @@ class Supply:
 
     def _window(self) -> int:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
+        if self._is_first_of_its_length():
+            return 1
         if self._sweep.parallel:
             return self._sweep.parallel
         cluster = self._lab.cluster.current
@@ -91,6 +94,12 @@ class Supply:
         capacity = capacity_of(cluster, self._lab.settings.max_parallel)
         gpus = self._gpus
         return max(1, capacity.gpus // gpus if gpus else capacity.cpu_runs)
+
+    def _is_first_of_its_length(self) -> bool:
+        """Nobody knows how many GPU-hours a run takes: one goes ahead and tells, or all of them would overrun the
+        budget together."""
+        limited = self._sweep.template.get("time_limit_seconds") or not self._gpus
+        return "gpu_hours" in self._sweep.budget and not limited and not self._finished_seconds
 
     def _slurm_window(self, cluster: Cluster) -> int:
         """Slurm takes any number, but a budget of time is used up by what runs, and who asks for all at once has
@@ -159,21 +168,34 @@ class Supply:
         assert sweep.metric is not None
         values = sweeps.metric_values(self._lab.db.reader(), sweep.id, sweep.metric)
         trials: dict[int, list[SweepRun]] = {}
-        for row in self._rows():
+        rows = self._rows()
+        for row in rows:
             if row.trial is not None:
                 trials.setdefault(row.trial, []).append(row)
-        return [_trial(sweep, number, rows, values) for number, rows in sorted(trials.items())]
+        ended = self._ended_by_then(rows)
+        return [_trial(sweep, number, found, values, ended) for number, found in sorted(trials.items())]
+
+    def _ended_by_then(self, rows: list[SweepRun]) -> set[str]:
+        """The runs whose end made room for the question, in the order of their ends, and none that ended later.
+
+        So a server that was down while several ended asks what it would have asked after each of them.
+        """
+        ended = sorted((row for row in rows if row.status in TERMINAL), key=lambda row: (row.ended_at or "", row.id))
+        return {row.id for row in ended[: max(0, len(rows) - self._window() + 1)]}
 
     def _count_times(self) -> None:
         at = epoch_seconds(now())
-        for _status, began, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
+        for status, began, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
             seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(began))
             (self._ended_seconds if ended else self._elapsed).append(seconds)
+            if status == RunStatus.FINISHED:
+                self._finished_seconds.append(seconds)
 
     def _ledger(self, *, with_promises: bool = True) -> Ledger:
-        """A run is expected to take as long as the longest so far, or as its time limit while none has ended."""
+        """A run is expected to take as long as the longest so far, or as its time limit while none has finished."""
         limit = self._sweep.template.get("time_limit_seconds")
-        longest = max(self._ended_seconds, default=limit or 0.0)
+        finished = max(self._finished_seconds, default=limit or 0.0)
+        longest = max((finished, *self._ended_seconds, *self._elapsed))
         not_begun = self._in_flight - len(self._elapsed)
         promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
         return Ledger(
@@ -186,11 +208,11 @@ class Supply:
         )
 
 
-def _trial(sweep: Sweep, number: int, rows: list[SweepRun], values: dict[str, float]) -> Trial:
+def _trial(sweep: Sweep, number: int, rows: list[SweepRun], values: dict[str, float], ended: set[str]) -> Trial:
     """The mean over the seeds that finished; open while one of them has not ended."""
     params = json.loads(rows[0].params)
     config: Config = {name: params[name] for name in sweep.parameters if name in params}
-    if any(row.status not in TERMINAL for row in rows):
+    if any(row.id not in ended for row in rows):
         return Trial(number, config, TrialState.OPEN)
     for status, state in ((RunStatus.FINISHED, TrialState.DONE), (RunStatus.STOPPED, TrialState.STOPPED_EARLY)):
         found = [values[row.id] for row in rows if row.status == status and math.isfinite(values.get(row.id, math.nan))]

@@ -48,7 +48,7 @@ class Monitor:
         self.run: dict[str, Any] = spec["run"]
         self.options: dict[str, Any] = spec["sidecar"]
         self.record = record
-        self._started = started
+        self._began = time.monotonic() - max(0.0, time.time() - started)  # which no change of the clock touches
         self._process = process
         self._supervisor = None if start is None else os.getppid()  # none: we were sent to an orphan
         self._cap = OutputCap(paths, self.options["log_cap_bytes"])
@@ -99,7 +99,7 @@ class Monitor:
         limit = self.run["time_limit_seconds"]
         if os.path.exists(self.paths.stop):
             return "stop"
-        return "time_limit" if limit and time.time() - self._started >= limit else ""
+        return "time_limit" if limit and time.monotonic() - self._began >= limit else ""
 
     def _tick(self) -> None:
         self._beat()

@@ -12,7 +12,6 @@ import resource
 import select
 import signal
 import time
-import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,11 +23,10 @@ from labwright.sidecar.exit_words import facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
-from labwright.sidecar.monitor import Monitor
+from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
 from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import facts_of, forward
-from labwright.sidecar.sources.run_metrics import has_something_to_take
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
 
@@ -38,13 +36,10 @@ _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
-_MONITOR_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
-_MONITOR_LAST_LOOK_SECONDS = 60.0
-_MONITOR_LAST_LOOKS = 3
 _TERM_SPREAD_SECONDS = 0.5
-_HELPER_PAUSE_SECONDS = 0.5  # before a dead monitor or relay is replaced: one that cannot live must not burn a core
 _FULL_DISK_BYTES = 64 << 10
 _OUTPUT_PATIENCE_SECONDS = 20.0
+_RELAY_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
 _RELAY_END_SECONDS = 1.0
 
 
@@ -64,11 +59,9 @@ class Supervisor:
         self._job_status: int | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
         self._relay_at = 0.0
-        self._monitor_pid: int | None = None
+        self._monitor = MonitorKeeper(self.paths, self.spec, self.record, self._let_go_of_the_job)
         self._started = 0.0
-        self._monitor_at = 0.0
-        self._monitor_failed = False
-        self._was_watched = False
+        self._began = 0.0  # the same by a clock that nobody sets
         self._disk_was_full = False
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
@@ -105,7 +98,7 @@ class Supervisor:
             self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
             self._end_leftovers()
             self._settle_output()
-            self._close_monitor()
+            self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
             verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
             if not verdict.retry or self._stopping:
@@ -195,7 +188,7 @@ class Supervisor:
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
         self._job_status = None
-        self._started = time.time()
+        self._started, self._began = time.time(), time.monotonic()
         uuids = list(self._lease.uuids) if self._lease else []
         facts = facts_of(self._inherited) if self._slurm else {}
         pipe = self._relay.pipe if self._relay else None
@@ -213,13 +206,14 @@ class Supervisor:
 
     def _wait_for_job(self) -> None:
         began = time.monotonic()
-        self._monitor_at = began + self.options["monitor_after_seconds"]
+        self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
             self._tend_relay()
-            if self._monitor_pid is None and time.monotonic() >= self._monitor_at:
+            due_in = self._monitor.due_in
+            if due_in is not None and due_in <= 0:
                 self._offer_input()
-                self._start_monitor()
+                self._monitor.start()
             if limit and time.monotonic() - began >= limit:
                 self._end_job("time_limit")
             elif self._stop_requested():
@@ -241,8 +235,8 @@ class Supervisor:
         waits = [_CONTROL_POLL_SECONDS]
         if self._relay and self._relay.pid is None:
             waits.append(self._relay_at - time.monotonic())
-        if self._monitor_pid is None:
-            waits.append(self._monitor_at - time.monotonic())
+        if (due_in := self._monitor.due_in) is not None:
+            waits.append(due_in)
         if deadline:
             waits.append(deadline - time.monotonic())
         return max(0.0, min(waits))
@@ -271,7 +265,7 @@ class Supervisor:
     @property
     def _helpers(self) -> set[int]:
         """Our own children beside the job."""
-        return {pid for pid in (self._monitor_pid, self._relay and self._relay.pid) if pid}
+        return {pid for pid in (self._monitor.pid, self._relay and self._relay.pid) if pid}
 
     def _end_leftovers(self) -> None:
         """What the command left running ends with it; otherwise it would go on untracked."""
@@ -288,14 +282,11 @@ class Supervisor:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if pid == self._monitor_pid:
-                    self._monitor_pid = None
-                    self._monitor_failed = status != 0
-                    self._monitor_at = time.monotonic() + _HELPER_PAUSE_SECONDS
+                if self._monitor.saw_end(pid, status):
                     continue
                 if self._relay and pid == self._relay.pid:
                     self._relay.pid = None
-                    self._relay_at = time.monotonic() + _HELPER_PAUSE_SECONDS
+                    self._relay_at = time.monotonic() + _RELAY_PAUSE_SECONDS
                     continue
                 self._add_usage(usage)
                 if self._job and pid == self._job.pid:
@@ -321,6 +312,10 @@ class Supervisor:
     @property
     def _terminal(self) -> Terminal | None:
         return self._job.terminal if self._job else None
+
+    def _sleep_and_reap(self, seconds: float) -> None:
+        self._sleep(seconds)
+        self._reap()
 
     def _pump_and_reap(self) -> None:
         if self._terminal:
@@ -357,71 +352,22 @@ class Supervisor:
 
     # -- the monitor
 
+    def _let_go_of_the_job(self) -> None:
+        """In the monitor: the lease is the job's, nobody reads a terminal once the supervisor is gone, and the end of
+        the pipe tells the relay that all is printed."""
+        for fd in self._lease.fds if self._lease else ():
+            os.close(fd)
+        if self._terminal:
+            self._terminal.close()
+        if self._relay:
+            self._relay.close()
+
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
         assert self._job is not None
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
         os.symlink(self._job.input_path, self.paths.stdin)
-
-    def _start_monitor(self) -> None:
-        """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        pid = os.fork()
-        if pid == 0:
-            self._become_monitor()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        self._monitor_pid = pid
-        self._was_watched = True
-
-    def _become_monitor(self) -> None:
-        try:
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
-            for fd in self._lease.fds if self._lease else ():
-                os.close(fd)  # the lease belongs to the job; the monitor must not keep a card
-            if self._terminal:
-                self._terminal.close()  # nor a terminal that nobody reads once the supervisor is gone
-            if self._relay:
-                self._relay.close()  # nor the pipe, whose end tells the relay that all is printed
-            Monitor(self.paths, self.spec, self.record, self._started, self._at_start).watch()
-            os._exit(0)
-        except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-
-    def _close_monitor(self) -> None:
-        """Ask for its last look at the output; if it is killed on the way, another one looks."""
-        for _ in range(_MONITOR_LAST_LOOKS):
-            if self._monitor_pid is None and has_something_to_take(self.paths, self.spec):
-                self._start_monitor()  # the command was done before anybody watched
-            if self._monitor_pid is None or not self._wait_for_monitor():
-                return
-
-    def _wait_for_monitor(self) -> bool:
-        """Answers whether it was killed before it was done; a hung one we kill ourselves."""
-        assert self._monitor_pid is not None
-        self._monitor_failed = False
-        os.kill(self._monitor_pid, signal.SIGTERM)
-        asked_at = time.monotonic()
-        while self._monitor_pid is not None:
-            if self._is_hung(time.monotonic() - asked_at):
-                os.kill(self._monitor_pid, signal.SIGKILL)
-                asked_at = float("inf")
-            self._sleep(0.1)
-            self._reap()
-        return self._monitor_failed and asked_at != float("inf")
-
-    def _is_hung(self, seconds: float) -> bool:
-        if seconds <= _MONITOR_SILENCE_SECONDS:
-            return False
-        try:
-            silent = time.time() - os.path.getmtime(self.paths.heartbeat)
-        except FileNotFoundError:
-            return True
-        return silent > _MONITOR_SILENCE_SECONDS or seconds > _MONITOR_LAST_LOOK_SECONDS
 
     # -- the end
 
@@ -469,8 +415,7 @@ class Supervisor:
             self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
     def _ended(self, **facts: Any) -> dict[str, Any]:
-        ended = time.time()
-        usage = dict(self._usage, wall_seconds=ended - self._started if self._started else 0.0)
+        usage = dict(self._usage, wall_seconds=time.monotonic() - self._began if self._started else 0.0)
         return {
             "exit_code": None,
             "signal": None,
@@ -478,14 +423,14 @@ class Supervisor:
             **facts,
             "attempt": self.run["attempt"],
             "started_at": self._started or None,
-            "ended_at": ended,
+            "ended_at": time.time(),
             "usage": {name: round(value, 3) for name, value in usage.items()},
         }
 
     def _is_as_new(self) -> bool:
         """Only after a plain command that was over before anybody watched it."""
         plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._terminated)
-        return plain and not self._was_watched and not children_of(os.getpid())
+        return plain and not self._monitor.was_needed and not children_of(os.getpid())
 
     def _let_go(self, facts: dict[str, Any]) -> None:
         signal.set_wakeup_fd(-1)

@@ -88,7 +88,13 @@ class SimulatedSlurm:
     def start_controller(self) -> None:
         self._daemon("slurmctld")
 
+    def restart_controller(self) -> None:
+        """As an administrator does: it writes down what it knows first."""
+        _end(self.layout.pid_file("slurmctld"), signal.SIGTERM)
+        self.start_controller()
+
     def kill_controller(self) -> None:
+        """It forgets what it did last: Slurm then takes jobs that run for new ones, and drains their nodes."""
         _end(self.layout.pid_file("slurmctld"), signal.SIGKILL)
 
     def start_node(self, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from dataclasses import dataclass, replace
 
 from labwright.domain.clock import now
@@ -29,9 +30,11 @@ class IdempotencyKey:
 
 def recall(tx: Transaction, key: IdempotencyKey | None) -> str | None:
     """The first answer as JSON, if this very request was carried out before."""
-    if key is None:
-        return None
-    row = tx.execute(REST["remembered_answer"], key=key.key, request=key.request).fetchone()
+    return None if key is None else first_answer(tx.connection, key)
+
+
+def first_answer(connection: sqlite3.Connection, key: IdempotencyKey) -> str | None:
+    row = connection.execute(REST["remembered_answer"], {"key": key.key, "request": key.request}).fetchone()
     if row is None:
         return None
     if row[0] != key.digest:

@@ -50,6 +50,11 @@ def change(tx: Transaction, before: Plan, after: Plan, actor: str) -> None:
     _emit(tx, EventType.PLAN_UPDATED, after, actor, {"changed": changed, "version": after.version})
 
 
+def file_changed(tx: Transaction, plan: Plan, path: str, actor: str) -> None:
+    """A file of its workspace was edited; the record is the same."""
+    _emit(tx, EventType.PLAN_UPDATED, plan, actor, {"changed": [path], "version": plan.version})
+
+
 def delete(tx: Transaction, plan: Plan, actor: str) -> None:
     forget(tx, plan.id)
     _emit(tx, EventType.PLAN_DELETED, plan, actor, {"title": plan.title})
@@ -69,6 +74,11 @@ def get(connection: sqlite3.Connection, plan_id: str) -> Plan:
 
 def every(connection: sqlite3.Connection) -> list[Plan]:
     return [Plan.from_dict(json.loads(row[0])) for row in connection.execute(PLANS["all"])]
+
+
+def compiled_for(connection: sqlite3.Connection, by: str) -> list[Plan]:
+    """Just now."""
+    return [Plan.from_dict(json.loads(row[0])) for row in connection.execute(PLANS["compiled_for"], {"by": by})]
 
 
 def page(

@@ -34,6 +34,10 @@ def change(tx: Transaction, before: Wild, after: Wild, actor: str) -> Wild:
     return after
 
 
+def restore(tx: Transaction, wild: Wild) -> None:
+    tx.execute(_SQL["upsert"], id=wild.id, record=_json(wild))
+
+
 def get(connection: sqlite3.Connection, wild_id: str) -> Wild:
     row = connection.execute(_SQL["get"], {"id": wild_id}).fetchone()
     if row is None:

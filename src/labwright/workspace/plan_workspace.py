@@ -135,6 +135,9 @@ class PlanWorkspaceHandle:
     def open_copy(self, value: str) -> Path:
         return copies.open_copy(self.paths.copies, value)
 
+    def remove_copy(self, value: str) -> None:
+        copies.remove_tree(self.paths.copies / value)
+
     def listing(self, value: str) -> Digest:
         """What a kept digest was of, to compare with."""
         return copies.listing(self.paths.copies, value)

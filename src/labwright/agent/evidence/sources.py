@@ -10,6 +10,7 @@ from labwright.agent.evidence.evidence import Seen
 from labwright.compute.lab import Lab
 from labwright.domain.averages import deviation_of, mean_of
 from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.metric import listed
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, SweepStatus
 from labwright.services import cluster, logs, runs, sweep_views
@@ -183,7 +184,7 @@ def goal_of(key: str) -> str:
 def _statistics(lab: Lab, run: Run, key: str) -> Any:
     found = [series for series in metrics.series_of(lab.db.reader(), run.id) if series.key == key]
     if not found:
-        known = ", ".join(sorted({series.key for series in metrics.series_of(lab.db.reader(), run.id)})[:20])
+        known = listed({series.key for series in metrics.series_of(lab.db.reader(), run.id)})
         raise NotFound(f"Run {run.id} has no metric {key!r}.", hint=f"It has: {known or 'none'}.")
     return metrics.preferred(found)[0].statistics
 

@@ -8,9 +8,9 @@ import subprocess
 import threading
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from labwright.agent.shell.environment import shell_environment
+from labwright.agent.shell.settings_file import SettingsFile
 from labwright.agent.shell.view import view_of
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
@@ -79,7 +79,7 @@ def execute(
     token = _token(lab, actor, limits, writes=writes)
     header = keep_header(lab.paths.headers, f"shell-{actor.name}", token)
     kept = Kept(_HEAD, _TAIL)
-    had_config = lab.paths.config.exists()
+    settings = SettingsFile(lab.paths.config)
     environment = shell_environment(os.environ, lab.paths.project, lab.url, header)
     ended = run_child(
         machine_command(
@@ -91,8 +91,7 @@ def execute(
         kept,
         enough=lambda pid: _STOPPED if over and over.is_set() else over_limit(pid, limits),
     )
-    note = "" if had_config else _set_aside(lab.paths.config)
-    return _told(ended, kept, token, limits, note)
+    return _told(ended, kept, token, limits, settings.as_it_was())
 
 
 def _limits(lab: Lab, seconds: float | None) -> Limits:
@@ -123,15 +122,6 @@ def _begin_once(lab: Lab, session: str, key: str) -> None:
             hint="Look at what it has done before you give it again.",
         )
     write_whole(mark, key.encode())
-
-
-def _set_aside(config: Path) -> str:
-    """Settings are a person's. A file that is there cannot be changed; a new one does not stay."""
-    if not config.exists():
-        return ""
-    refused = config.with_name(f"{config.name}.refused")
-    config.replace(refused)
-    return f"{config.name} holds settings, which are a person's to make; it was renamed to {refused.name}."
 
 
 def _told(ended: Ended, kept: Kept, token: str, limits: Limits, note: str) -> Told:

@@ -16,6 +16,7 @@ from labwright.paths import CONFIG_FILE
 
 _LINES = 400
 _MOST_BYTES = 2 << 20
+_LONGEST_EDIT = 500_000  # characters
 _FILES = 300
 _HITS = 60
 _SCANNED = 5000
@@ -64,7 +65,7 @@ def search_files(deed: Deed, pattern: str, folder: str = ".") -> Json:
 def edit_file(deed: Deed, path: str, new: str, old: str | None = None) -> Json:
     """Replaces one place; without `old` it makes a new file. Done again after a kill it finds it done."""
     target = _inside(deed, path, writing=True)
-    if old is None and target.exists() and target.read_text() != new:
+    if old is None and target.exists() and _read(deed, path) != new:
         raise Invalid(f"{path} is there already.", hint="Say with `old` which of its text is to be replaced.")
     before = _read(deed, path) if target.exists() else ""
     if not old:
@@ -153,7 +154,11 @@ TOOLS = (
         name="edit_file",
         description="Replace `old`, which must be in the file once, by `new`; without `old` make a new file.",
         do=edit_file,
-        takes={"path": _PATH, "old": text("what is there"), "new": text("what is to be there")},
+        takes={
+            "path": _PATH,
+            "old": text("what is there", maxLength=_LONGEST_EDIT),
+            "new": text("what is to be there", maxLength=_LONGEST_EDIT),
+        },
         needs=("path", "new"),
         writes=True,
     ),

@@ -15,7 +15,11 @@ def detect_cluster(deed: Deed) -> Json:
 
 
 def _told(deed: Deed, shown: Json) -> Json:
-    found = {name: value for name, value in shown["cluster"].items() if name not in ("evidence", "partitions", "gpus")}
+    found = {
+        name: value
+        for name, value in shown["cluster"].items()
+        if name not in ("evidence", "partitions", "nodes", "gpus")
+    }
     gpus = [
         {name: gpu[name] for name in ("index", "name", "memory_used_mb", "memory_total_mb", "lease")}
         for gpu in shown["cluster"]["gpus"]

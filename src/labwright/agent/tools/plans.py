@@ -15,6 +15,7 @@ from labwright.store.idempotency import recall, remember
 
 _SHOWN = ("id", "title", "goal", "status", "version", "valid", "updated_at")
 _CITED = 8000
+_LONGEST = 200_000  # characters of a plan
 
 
 def list_plans(deed: Deed, limit: int = 20) -> Json:
@@ -136,7 +137,7 @@ TOOLS = (
         takes={
             "title": text("concise"),
             "goal": text("the text of its Objective"),
-            "raw_markdown": text("the whole plan and nothing else"),
+            "raw_markdown": text("the whole plan and nothing else", maxLength=_LONGEST),
             "plan": text("the id of a plan of this conversation, to save another version of it"),
             "rehearsal": _REHEARSAL,
         },

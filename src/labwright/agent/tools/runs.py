@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from labwright.agent.tools.tool import Deed, Json, Tool, anything, several, text, whole
+from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, anything, several, text, whole
 from labwright.domain.run import Run, RunStatus
 from labwright.services import failures, runs
 from labwright.services.new_run import NewRun
@@ -139,8 +139,8 @@ TOOLS = (
         ),
         do=start_run,
         takes={
-            "command": text("what a shell would run"),
-            "name": text("a short name"),
+            "command": text("what a shell would run", maxLength=LONGEST_COMMAND),
+            "name": text("a short name", maxLength=200),
             "sweep": text("the id of the sweep it joins"),
             "params": anything("the configuration, by name"),
             "seed": whole("", 0, 2**53),
@@ -157,7 +157,7 @@ TOOLS = (
         name="rerun",
         description="Run the same again as a new run, perhaps with another command.",
         do=rerun,
-        takes={"run": _RUN, "command": text("instead of the old one"), "despite": _DESPITE},
+        takes={"run": _RUN, "command": text("instead of the old one", maxLength=LONGEST_COMMAND), "despite": _DESPITE},
         needs=("run",),
         writes=True,
     ),

@@ -7,11 +7,10 @@ from functools import partial
 
 from labwright.agent.policy import judge
 from labwright.agent.shell import execute
-from labwright.agent.tools.tool import Deed, Json, Tool, text, whole
+from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, text, whole
 from labwright.domain.errors import Invalid
 from labwright.domain.session import Mode
 
-_LONGEST_COMMAND = 20_000
 _NEXT = {
     True: "Start it as a run: start_run with these, or POST /runs. One configuration is one run; many are start_sweep.",
     False: "Nothing is run while planning: put it into the plan as a run.",
@@ -19,8 +18,8 @@ _NEXT = {
 
 
 def shell(deed: Deed, command: str, seconds: int | None = None, *, writes: bool) -> Json:
-    if not command.strip() or len(command) > _LONGEST_COMMAND:
-        raise Invalid(f"A command has 1 to {_LONGEST_COMMAND} characters.", hint="Write longer scripts into a file.")
+    if not command.strip():
+        raise Invalid("The command is empty.")
     if found := judge(command, deed.lab.paths.project):
         proposed = {**found.proposal.to_dict(), "workdir": str(deed.lab.paths.project / found.proposal.folder)}
         return {"executed": False, "why": found.why, "proposed_run": proposed, "next": _NEXT[writes]}
@@ -42,7 +41,10 @@ def shell_tool(mode: Mode) -> Tool:
             'curl -sS -H @"$LABWRIGHT_HEADER" "$LABWRIGHT_URL/runs".'
         ),
         do=partial(shell, writes=writes),
-        takes={"command": text("for bash -c"), "seconds": whole("end it after so many", 1, 3600)},
+        takes={
+            "command": text("for bash -c", maxLength=LONGEST_COMMAND),
+            "seconds": whole("end it after so many", 1, 3600),
+        },
         needs=("command",),
         writes=writes,
     )

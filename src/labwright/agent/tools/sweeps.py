@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from labwright.agent.tools.tool import Deed, Json, Tool, anything, one_of, several, text, whole
+from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, anything, one_of, several, text, whole
 from labwright.domain.errors import Invalid
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services import failures, sweep_views, sweeps
@@ -156,8 +156,8 @@ TOOLS = (
         ),
         do=start_sweep,
         takes={
-            "name": text("a short name"),
-            "command": text("what each run runs"),
+            "name": text("a short name", maxLength=200),
+            "command": text("what each run runs", maxLength=LONGEST_COMMAND),
             "parameters": anything("by name: a list, or {min, max, log?, int?}"),
             "method": one_of("", *(str(method) for method in SweepMethod if method != _MADE_BY_HAND)),
             "metric": text("what is to be improved"),
@@ -176,7 +176,7 @@ TOOLS = (
         name="create_sweep",
         description="An empty sweep, which runs join one by one through `sweep` of start_run.",
         do=create_sweep,
-        takes={"name": text("a short name"), "question": text("what it is to find out")},
+        takes={"name": text("a short name", maxLength=200), "question": text("what it is to find out")},
         needs=("name", "question"),
         writes=True,
     ),

@@ -16,6 +16,7 @@ from labwright.llm.chat import ToolSpec
 from labwright.store.idempotency import IdempotencyKey
 
 Json = dict[str, Any]
+LONGEST_COMMAND = 20_000  # characters
 
 
 @dataclass(slots=True, kw_only=True)

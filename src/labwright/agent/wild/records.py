@@ -54,7 +54,7 @@ class Loop:
             before = stored.get(tx.connection, self.wild.id)
             if before.status not in AT_WORK:
                 raise NotAtWork
-            after = stored.change(tx, before, change(before), str(self.actor))
+            after = verbs.change(self.lab, tx, before, change(before), self.actor)
             if alert is not None:
                 alerts.insert(tx, alert, str(self.actor))
             if words:

@@ -18,6 +18,7 @@ from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.ids import SWEEP, WILD, id_of, new_id
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import AT_WORK, Verdict, Wild, WildStatus
+from labwright.files import write_json
 from labwright.services import sweeps as sweep_verbs
 from labwright.store import alerts, sessions, sweeps
 from labwright.store import wild as stored
@@ -86,11 +87,16 @@ def _insert(lab: Lab, wild: Wild, actor: Actor, key: IdempotencyKey | None) -> W
         actor=actor,
         sweep_id=wild.sweep_id,
     )
-    with lab.db.transaction() as tx:
-        if answer := recall(tx, key):
-            return Wild.from_dict(json.loads(answer))
-        stored.insert(tx, wild, str(actor))
-        remember(tx, key, wild.to_dict())
+    try:
+        with lab.db.transaction() as tx:
+            if answer := recall(tx, key):
+                return Wild.from_dict(json.loads(answer))
+            stored.insert(tx, wild, str(actor))
+            remember(tx, key, wild.to_dict())
+            _write(lab, wild)
+    except BaseException:
+        lab.paths.wild_loop(wild.id).unlink(missing_ok=True)
+        raise
     return wild
 
 
@@ -130,7 +136,7 @@ def pause(lab: Lab, wild_id: str, actor: Actor) -> Wild:
     with lab.db.transaction() as tx:
         wild = stored.get(tx.connection, wild_id)
         _check_at_work(wild, "pause")
-        paused = change(tx, wild, stood_still(wild, f"paused by {actor}"), actor)
+        paused = change(lab, tx, wild, stood_still(wild, f"paused by {actor}"), actor)
     _hold_queue(lab, wild.sweep_id, actor)
     return paused
 
@@ -156,7 +162,7 @@ def resume(lab: Lab, wild_id: str, actor: Actor, budget: dict[str, Any] | None =
         going = wild.evolve(budget={**wild.budget, **(budget or {})}, asked=None, running_since=now(), report=None)
         if wild.asked is not None:
             _check_budget(lab, going)
-        resumed = change(tx, wild, going.move(WildStatus.RUNNING), actor)
+        resumed = change(lab, tx, wild, going.move(WildStatus.RUNNING), actor)
     if sweeps.get(lab.db.reader(), wild.sweep_id).status is SweepStatus.PAUSED:
         sweep_verbs.resume(lab, wild.sweep_id, actor)
     return resumed
@@ -182,7 +188,7 @@ def stop(lab: Lab, wild_id: str, actor: Actor) -> Wild:
         wild = stored.get(tx.connection, wild_id)
         if wild.is_ended:
             raise Conflict(f"Wild loop {wild_id} has ended already ({wild.status}).", hint="There is nothing to stop.")
-        stopped = change(tx, wild, ended(lab, wild, WildStatus.STOPPED, f"stopped by {actor}"), actor)
+        stopped = change(lab, tx, wild, ended(lab, wild, WildStatus.STOPPED, f"stopped by {actor}"), actor)
         _clear_alert(tx, wild, actor)
         tell_of_end(lab, tx, stopped)
     end_sweep(lab, stopped, actor)
@@ -232,13 +238,20 @@ def steer(lab: Lab, wild_id: str, text: str, actor: Actor, key: IdempotencyKey |
         if len(before.steering) >= _MOST_STEERING:
             raise Invalid(f"It was steered {_MOST_STEERING} times already.", hint="Stop it and start another one.")
         said = {"text": text, "at": now(), "taken_in": None}
-        after = change(tx, before, before.evolve(steering=(*before.steering, said)), actor)
+        after = change(lab, tx, before, before.evolve(steering=(*before.steering, said)), actor)
         remember(tx, key, after.to_dict())
     return after
 
 
-def change(tx: Transaction, before: Wild, after: Wild, actor: Actor) -> Wild:
-    return stored.change(tx, before, after, str(actor))
+def change(lab: Lab, tx: Transaction, before: Wild, after: Wild, actor: Actor) -> Wild:
+    """In the database and in the loop's own file, which a rebuild reads."""
+    stored.change(tx, before, after, str(actor))
+    _write(lab, after)
+    return after
+
+
+def _write(lab: Lab, wild: Wild) -> None:
+    write_json(lab.paths.wild_loop(wild.id), wild.to_dict(), sync=False)
 
 
 def _check_at_work(wild: Wild, verb: str) -> None:

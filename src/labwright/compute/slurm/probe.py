@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
-from labwright.domain.cluster import Partition
+from labwright.domain.cluster import Node, Partition
 
 SINFO_TIMEOUT_SECONDS = 10.0
 _SEPARATOR = "\x1f"
-# node, partition, up or down, time limit, CPUs, memory in MB, gres, state
-_FIELDS = ("%N", "%P", "%a", "%l", "%c", "%m", "%G", "%T")
+# node, partition, up or down, time limit, CPUs, memory in MB, gres, state, CPUs as allocated/idle/other/total, reason
+_FIELDS = ("%N", "%P", "%a", "%l", "%c", "%m", "%G", "%T", "%C", "%E")
+_NO_REASON = frozenset({"none", "(null)", "n/a"})
+_LONGEST_REASON = 200
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,(]+)*?:(\d+)(?=[(,]|$)")
 _CONFIGURATION = "/etc/slurm/slurm.conf"
 _UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
@@ -33,6 +35,8 @@ class NodeRow:
     memory_mb: int
     gpus: int
     state: str
+    cpus_allocated: int = 0
+    reason: str = ""
 
     @property
     def is_unwell(self) -> bool:
@@ -52,6 +56,14 @@ class SlurmProbe:
     @property
     def nodes(self) -> dict[str, NodeRow]:
         return {row.node: row for row in self.rows}
+
+    @property
+    def machines(self) -> tuple[Node, ...]:
+        """One by one, by name."""
+        by_name: dict[str, list[NodeRow]] = {}
+        for row in self.rows:
+            by_name.setdefault(row.node, []).append(row)
+        return tuple(_machine(by_name[name]) for name in sorted(by_name, key=_counting))
 
     @property
     def unwell(self) -> list[str]:
@@ -106,11 +118,11 @@ def probe_version(commands: SlurmCommands) -> str:
 
 
 def read_rows(text: str) -> list[NodeRow]:
-    return [_row(line.split(_SEPARATOR)) for line in text.splitlines() if line.count(_SEPARATOR) == len(_FIELDS) - 1]
+    return [_row(line.split(_SEPARATOR)) for line in text.split("\n") if line.count(_SEPARATOR) == len(_FIELDS) - 1]
 
 
 def _row(cells: Iterable[str]) -> NodeRow:
-    node, partition, availability, limit, cpus, memory, gres, state = (cell.strip() for cell in cells)
+    node, partition, availability, limit, cpus, memory, gres, state, by_use, reason = (cell.strip() for cell in cells)
     return NodeRow(
         node=node,
         partition=partition.rstrip("*"),
@@ -121,7 +133,14 @@ def _row(cells: Iterable[str]) -> NodeRow:
         memory_mb=_leading_number(memory),
         gpus=count_gpus(gres),
         state=state.lower(),
+        cpus_allocated=_leading_number(by_use),
+        reason="" if reason.lower() in _NO_REASON else reason[:_LONGEST_REASON],
     )
+
+
+def _counting(name: str) -> list[str | int]:
+    """As people count: node2 before node10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _leading_number(text: str) -> int:
@@ -154,4 +173,19 @@ def _partition(rows: list[NodeRow]) -> Partition:
         nodes_unwell=sum(row.is_unwell for row in rows),
         cpus=sum(row.cpus for row in rows),
         gpus=sum(row.gpus for row in rows),
+    )
+
+
+def _machine(rows: list[NodeRow]) -> Node:
+    last = rows[-1]
+    return Node(
+        name=last.node,
+        state=last.state,
+        is_well=not last.is_unwell,
+        reason=last.reason,
+        partitions=tuple(row.partition for row in rows),
+        cpus=last.cpus,
+        cpus_allocated=last.cpus_allocated,
+        memory_mb=last.memory_mb,
+        gpus=last.gpus,
     )

@@ -2,5 +2,6 @@
 
 from labwright.planning.rehearsal.on_lab import rehearse_on
 from labwright.planning.rehearsal.record import Prediction, Rehearsal, Rehearse, RehearsedRun, rehearsed
+from labwright.planning.rehearsal.trials import forget_rehearsal
 
-__all__ = ["Prediction", "Rehearsal", "Rehearse", "RehearsedRun", "rehearse_on", "rehearsed"]
+__all__ = ["Prediction", "Rehearsal", "Rehearse", "RehearsedRun", "forget_rehearsal", "rehearse_on", "rehearsed"]

@@ -18,6 +18,7 @@ from labwright.planning.rehearsal.shortening import Shortening, scaling, shorten
 from labwright.planning.rehearsal.trials import Trials
 from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.sandbox import containment
+from labwright.sandbox.elsewhere import NO_SANDBOX
 from labwright.workspace import PlanWorkspaceHandle
 
 _RUN_SECONDS = 30.0  # longer than that nothing is tried
@@ -50,9 +51,7 @@ def _why_not(lab: Lab, scan: ProjectScan, ir: PlanIR, entry: EntryPoint | None) 
     cluster = lab.cluster.current
     if entry is None:
         return f"{ir.experiment.script} is not among the scripts that were found"
-    if cluster.type is ClusterType.SLURM:
-        return "on Slurm runs go to other machines, and whether those have a sandbox cannot be told from here"
-    if containment().kind != "bubblewrap":
+    if cluster.type is not ClusterType.SLURM and containment().kind != "bubblewrap":
         return f"there is no sandbox: {containment().reason}"
     if entry.cuda_only and not cluster.gpu_count:
         return f"the code takes a GPU for granted, and this machine has none: {'; '.join(entry.cuda_only[:3])}"
@@ -108,6 +107,9 @@ class _Stage:
 
     def _failure(self, failed: RehearsedRun, tried: list[RehearsedRun], notes: tuple[str, ...]) -> Rehearsal:
         values = ", ".join(f"{name} {value}" for name, value in failed.params.items())
+        if NO_SANDBOX in failed.said:
+            reason = f"there is no sandbox where it ran: {failed.said}"
+            return Rehearsal(outcome="not_possible", reason=reason, runs=tuple(tried), notes=notes)
         for words, what in ((_NEEDS_NETWORK, "the network"), (_NEEDS_GPU, "a GPU")):
             if any(word in failed.said for word in words):
                 reason = f"{self._entry.path} needs {what}, which a rehearsal here does not have: {failed.said}"
@@ -124,9 +126,11 @@ class _Stage:
         return predict(each, grid.size, self._at_a_time(), memory, basis)
 
     def _at_a_time(self) -> int:
-        capacity = capacity_of(self._lab.cluster.current, self._lab.settings.max_parallel)
-        gpus = 1 if self._lab.cluster.current.type is ClusterType.LOCAL_GPU else 0
-        gpus = self._ir.experiment.resources.gpus or gpus
+        cluster, gpus = self._lab.cluster.current, self._ir.experiment.resources.gpus
+        if cluster.type is ClusterType.SLURM:  # what waits in its queue is not at work
+            return max(1, min(cluster.max_parallel // max(1, gpus), self._ir.workflow.grid.size))
+        capacity = capacity_of(cluster, self._lab.settings.max_parallel)
+        gpus = gpus or (1 if cluster.type is ClusterType.LOCAL_GPU else 0)
         room = capacity.gpus // gpus if gpus and capacity.gpus else capacity.cpu_runs
         return max(1, min(room, self._ir.workflow.grid.size))
 

@@ -28,6 +28,7 @@ from labwright.planning.rehearsal.record import RehearsedRun
 from labwright.planning.rehearsal.shortening import Shortening
 from labwright.planning.scan import ProjectScan
 from labwright.planning.waiting import wait_for
+from labwright.sandbox.elsewhere import only_where_it_works
 from labwright.services import runs as run_verbs
 from labwright.services.new_run import NewRun
 from labwright.store import runs
@@ -60,11 +61,10 @@ class Trials:
         command = self._experiment.command_for(Configuration(config, seed), {})
         if short is not None:
             command = short.apply(command, amount, self._scan.environment.activation)
-        on_gpus = self._lab.cluster.current.type is ClusterType.LOCAL_GPU
         wanted = NewRun(
             id=self._id(config, short, amount),
             name=f"rehearsal of {self._ir.experiment.id}",
-            command=fenced(self._lab, Path(self._scan.folder), self._copy, command, gpus=on_gpus),
+            command=self._fenced(command),
             plan_id=self._handle.id,
             tags=(REHEARSAL,),
             params=config,
@@ -75,6 +75,13 @@ class Trials:
             auto_start=True,
         )
         self._made.append(run_verbs.create(self._lab, wanted, self._actor).id)
+
+    def _fenced(self, command: str) -> str:
+        cluster = self._lab.cluster.current.type
+        on_slurm = cluster is ClusterType.SLURM
+        gpus = bool(self._ir.experiment.resources.gpus) if on_slurm else cluster is ClusterType.LOCAL_GPU
+        line = fenced(self._lab, Path(self._scan.folder), self._copy, command, gpus=gpus)
+        return only_where_it_works(line) if on_slurm else line
 
     def finish(
         self, config: Config, short: Shortening | None, amount: object, stopping: threading.Event
@@ -99,7 +106,7 @@ class Trials:
             with contextlib.suppress(Conflict):  # most have ended
                 run_verbs.stop(self._lab, run_id, self._actor, "the rehearsal is over")
         shutil.rmtree(self._copy, ignore_errors=True)
-        (self._handle.paths.dir / _PENDING).unlink(missing_ok=True)
+        forget_rehearsal(self._handle)
 
     def _id(self, config: Config, short: Shortening | None, amount: object) -> str:
         length = short.words(amount) if short else ""
@@ -113,10 +120,16 @@ class Trials:
             if run.is_terminal:
                 return run
             if time.monotonic() > deadline:
-                raise Conflict(f"{run_id} is still {run.status}: the machine is busy with other runs.")
+                why = run.status_reason or "the machine is busy with other runs"
+                raise Conflict(f"{run_id} is still {run.status}: {why}.")
             return None
 
         return wait_for(self._lab, look, stopping)
+
+
+def forget_rehearsal(handle: PlanWorkspaceHandle) -> None:
+    """The next one begins with runs of its own; copies that no run needs go at the next start."""
+    (handle.paths.dir / _PENDING).unlink(missing_ok=True)
 
 
 def _token(handle: PlanWorkspaceHandle) -> str:

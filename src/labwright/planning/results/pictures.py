@@ -149,7 +149,12 @@ def _curve(lab: Lab, findings: Findings, found: Configuration) -> list[Point]:
     except NotFound:
         return []
     numbers = zip(group["steps"], group["mean"], group["std"], strict=True)
-    return [Point(x=x, y=mean, spread=std) for x, mean, std in numbers if isinstance(mean, int | float)]
+    return [Point(x=x, y=mean, spread=_drawable(std)) for x, mean, std in numbers if isinstance(mean, int | float)]
+
+
+def _drawable(deviation: float | str | None) -> float:
+    """One seed alone has none, and of huge numbers it may be infinite."""
+    return deviation if isinstance(deviation, int | float) else 0.0
 
 
 def _file_name(name: str) -> str:

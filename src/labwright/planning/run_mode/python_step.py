@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.domain.cluster import ClusterType
 from labwright.domain.ids import RUN
 from labwright.domain.run import Run, RunStatus
 from labwright.files import write_json
@@ -15,6 +16,7 @@ from labwright.planning.carriers import note_carrier
 from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.run_mode.task_command import TaskPlaces, task_command
+from labwright.sandbox.elsewhere import NO_SANDBOX
 from labwright.services import runs as run_verbs
 from labwright.services.new_run import NewRun
 from labwright.store import runs
@@ -66,7 +68,9 @@ def _wanted(execution: Execution, step_id: str, run_id: str, folder: Path) -> Ne
     return NewRun(
         id=run_id,
         name=step_id,
-        command=task_command(execution.scan, places, entrypoint, step_id, (_INPUTS, _ANSWER)),
+        command=task_command(
+            execution.scan, places, entrypoint, step_id, (_INPUTS, _ANSWER), elsewhere=_on_slurm(execution.lab)
+        ),
         plan_id=handle.id,
         tags=("plan", step_id),
         workdir=str(folder),
@@ -74,6 +78,10 @@ def _wanted(execution: Execution, step_id: str, run_id: str, folder: Path) -> Ne
         time_limit_seconds=_SECONDS,
         auto_start=True,
     )
+
+
+def _on_slurm(lab: Lab) -> bool:
+    return lab.cluster.current.type is ClusterType.SLURM
 
 
 def _ended(lab: Lab, run_id: str) -> Run | None:
@@ -87,6 +95,8 @@ def _answer(lab: Lab, run: Run, file: Path) -> Sealed:
     if run.status is RunStatus.FINISHED and told.get("status") == "finished":
         return Sealed(told.get("value"))
     said = str(told.get("error") or "") or run.error or run.status_reason or last_words(lab, run)
+    if NO_SANDBOX in (words := last_words(lab, run)):
+        said = f"{words}. Install it there, or name nodes that have it by [slurm] constraint in labwright.toml"
     raise StepFailed(f"{run.id} {run.status}: {said[:1000]}".rstrip(": "))
 
 

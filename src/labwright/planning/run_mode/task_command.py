@@ -11,6 +11,7 @@ from pathlib import Path
 from labwright.planning.contained import interpreter_folders, project_python
 from labwright.planning.scan import ProjectScan
 from labwright.sandbox import SCRATCH, Fence, Limits, containment
+from labwright.sandbox.elsewhere import only_where_it_works
 from labwright.sandbox.fences import bubblewrap_command, within
 
 _LIMITS = Limits(wall_seconds=3600.0, cpu_seconds=3600, memory_mb=8192, processes=256, scratch_mb=1024)
@@ -28,9 +29,18 @@ class TaskPlaces:
 
 
 def task_command(
-    scan: ProjectScan, places: TaskPlaces, entrypoint: tuple[str, str, str], step_id: str, names: tuple[str, str]
+    scan: ProjectScan,
+    places: TaskPlaces,
+    entrypoint: tuple[str, str, str],
+    step_id: str,
+    names: tuple[str, str],
+    *,
+    elsewhere: bool,
 ) -> str:
-    """One line for a shell. Without bubblewrap the task can do what its user can: `doctor` and the docs say so."""
+    """One line for a shell. Without bubblewrap the task can do what its user can: `doctor` and the docs say so.
+
+    `elsewhere`: on a machine that may lack what this one has; what was reviewed as contained does not run there.
+    """
     fenced = containment().kind == "bubblewrap"
     step, workspace = ("/step", "/plan/workspace") if fenced else (str(places.step), str(places.workspace))
     source_root, module, symbol = entrypoint
@@ -51,7 +61,8 @@ def task_command(
         workdir=str(places.files),
     )
     _bwrap, *rest = bubblewrap_command(words, fence, _LIMITS)
-    return _in(_environment("/plan/package"), [shutil.which("bwrap") or "bwrap", *rest])
+    line = _in(_environment("/plan/package"), [shutil.which("bwrap") or "bwrap", *rest])
+    return only_where_it_works(line) if elsewhere else line
 
 
 def _environment(package: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ planner is a good part of the server's memory, and most days nobody plans.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from labwright.planning.compilations import changes_view, compilations_view
     from labwright.planning.verbs.compiling import Wanted, compile_plan, create, validate
     from labwright.planning.verbs.editing import edit, settle, withdraw_approval
     from labwright.planning.verbs.executing import execute, stop
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Wanted": "verbs.compiling",
     "approve": "verbs.reviewing",
+    "changes_view": "compilations",
+    "compilations_view": "compilations",
     "compile_plan": "verbs.compiling",
     "create": "verbs.compiling",
     "edit": "verbs.editing",
@@ -33,8 +36,9 @@ _HOMES = {
     "write_file": "workspace_files",
 }
 __all__ = [
-    "Wanted", "approve", "compile_plan", "create", "edit", "execute", "get", "read_file", "reject", "results_view",
-    "settle", "stop", "validate", "withdraw_approval", "workspace_view", "write_file",
+    "Wanted", "approve", "changes_view", "compilations_view", "compile_plan", "create", "edit", "execute", "get",
+    "read_file", "reject", "results_view", "settle", "stop", "validate", "withdraw_approval", "workspace_view",
+    "write_file",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Execute an approved plan, if what was approved is what there is; and stop it."""
+"""Execute an approved plan, if what was approved is what there is; and stop it, or its compilation."""
 
 from __future__ import annotations
 
@@ -58,11 +58,15 @@ def _what_first(plan: Plan, state: PlanState, handle: PlanWorkspaceHandle, scan:
 
 
 def stop(lab: Lab, plan_id: str, actor: Actor) -> View:
-    """End an execution and all that it started. What it found out stays."""
+    """End an execution, or a compilation, and all that it started. What it found out stays."""
 
     def stopped(plan: Plan) -> Plan:
+        if plan.compiling_by:
+            return plan.not_compiled(str(actor), at=now())
         if plan.status is not PlanStatus.EXECUTING:
-            raise Conflict(f"Plan {plan_id} is {plan.status}, not executing.", hint="There is nothing to stop.")
+            raise Conflict(
+                f"Plan {plan_id} is {plan.status}, and nobody is at work on it.", hint="There is nothing to stop."
+            )
         return plan.move(PlanStatus.FAILED, at=now(), reason=f"stopped by {actor}")
 
     made = plans.change(lab, plan_id, stopped, actor)

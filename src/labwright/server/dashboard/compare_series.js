@@ -28,7 +28,7 @@ export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors)
     const color = colors.get(group.run_ids[0]);
     if (group.n < 2) continue;
     const middle = drawable(group.mean, log);
-    const edge = (sign) => drawable(middle.map((value, at) => (value === null ? NaN : value + sign * group.std[at])), log);
+    const edge = (sign) => drawable(middle.map((value, at) => (value === null || group.std[at] === null ? NaN : value + sign * toNumber(group.std[at]))), log);
     add(group[axis], [edge(1), edge(-1), smoothing ? smoothed(middle, smoothing) : middle]);
     const first = lines.length + 1;
     lines.push({ color, width: 0, dots: false, silent: true }, { color, width: 0, dots: false, silent: true }, { color, name: `mean of ${group.n}`, runs: group.run_ids, dots: group[axis].length < 40 });
@@ -36,5 +36,13 @@ export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors)
   }
   const inBands = new Set(mean ? found.groups.filter(({ n }) => n > 1).flatMap(({ run_ids: ids }) => ids) : []);
   for (const run of found.runs) if (!inBands.has(run.run_id)) curve(run[axis] ?? run.steps, run.values, colors.get(run.run_id), run.name);
-  return { columns: tables.length ? uPlot.join(tables) : [[], []], lines, bands };
+  return { columns: joined(tables), lines, bands };
+}
+
+// Runs of one script mostly log at the same steps: then there is nothing to bring together.
+function joined(tables) {
+  if (!tables.length) return [[], []];
+  const [x] = tables[0];
+  const isOne = tables.every(([other]) => other.length === x.length && other.every((value, at) => value === x[at]));
+  return isOne ? [x, ...tables.flatMap(([, ...columns]) => columns)] : uPlot.join(tables);
 }

@@ -14,24 +14,27 @@ export function grouped(keys) {
 }
 
 // Columns in ascending x: x, what was logged, what is drawn strong. Gaps are null. NaN and infinity cannot be drawn;
-// they are counted, so that they can be told.
+// they are counted, so that they can be told. So are points without a place: before the first epoch there is none.
 export function columnsOf(series, { by, smoothing, log, logX }) {
-  const raw = series.values.map(toNumber);
-  let x = series.steps;
-  let values = raw;
-  if (by === "time" && series.times) {
-    const order = [...series.times.keys()].sort((a, b) => series.times[a] - series.times[b]);
-    const start = series.times[order[0]] ?? 0;
-    x = order.map((index) => series.times[index] - start);
-    values = order.map((index) => raw[index]);
-  }
+  let [x, values] = placed(series, by);
+  const placeless = series.values.length - x.length;
   if (logX) [x, values] = aboveZero(x, values);
   const drawable = values.map((value) => (Number.isFinite(value) && (!log || value > 0) ? value : null));
   return {
     columns: [x, drawable, smoothing ? smoothed(drawable, smoothing) : drawable],
+    placeless,
     strange: values.filter((value) => !Number.isFinite(value)).length,
     hidden: values.filter((value) => Number.isFinite(value) && log && value <= 0).length,
   };
+}
+
+function placed(series, by) {
+  const raw = series.values.map(toNumber);
+  const places = (by === "time" && series.times) || (by === "epoch" && series.epochs?.map(toNumber));
+  if (!places) return [series.steps, raw];
+  const order = [...places.keys()].filter((index) => Number.isFinite(places[index])).sort((a, b) => places[a] - places[b]);
+  const start = by === "time" ? (places[order[0]] ?? 0) : 0;
+  return [order.map((index) => places[index] - start), order.map((index) => raw[index])];
 }
 
 // A log axis begins above zero: step 0 has no place on it.

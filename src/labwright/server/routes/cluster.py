@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 
 from labwright.server.auth import PERSON, PLANNERS, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.models import ClusterIn, ClusterOut, DetectIn
+from labwright.server.models import ClusterIn, ClusterOut, DetectIn, GpuHistoryOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import cluster
 
@@ -17,6 +19,16 @@ router = APIRouter(prefix="/cluster", route_class=StrictJsonRoute, tags=["cluste
 def get_cluster(request: Request) -> ClusterOut:
     """What there is to run on, with GPU use as it is now."""
     return ClusterOut(**cluster.show(lab_of(request)))
+
+
+@router.get("/history", dependencies=[READERS()])
+def get_gpu_history(
+    request: Request,
+    hours: Annotated[float, Query(gt=0, le=12)] = 3,
+    max_points: Annotated[int, Query(ge=10, le=3000)] = 300,
+) -> GpuHistoryOut:
+    """How busy and how full each GPU of this machine was over the last hours, and which run held it."""
+    return GpuHistoryOut(**cluster.history(lab_of(request), hours, max_points))
 
 
 @router.post("/detect", dependencies=[PLANNERS()])

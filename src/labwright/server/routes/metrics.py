@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field, GetPydanticSchema, ValidatorFunctionWrapHandler
 from pydantic_core import from_json
@@ -16,7 +16,7 @@ from pydantic_core.core_schema import no_info_wrap_validator_function
 from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
 from labwright.server.auth import READERS, allow
-from labwright.server.context import lab_of
+from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models import BIG, In, Text
 from labwright.services import compare, export, metrics, runs
@@ -32,6 +32,7 @@ Axis = Literal["step", "time", "epoch"]
 Keys = Annotated[
     list[str] | None, Query(description="several: repeated, or with commas unless such a key exists; all without")
 ]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 _LOGGERS = allow(Scope.AGENT, Scope.RUN)
 
 
@@ -85,9 +86,10 @@ class PointsIn(In):
 
 
 @router.post("/runs/{run_id}/metrics", status_code=202, response_model=AcceptedOut, dependencies=[_LOGGERS])
-def add_metrics(run_id: str, body: PointsIn, request: Request) -> Response:
+def add_metrics(run_id: str, body: PointsIn, request: Request, key: Key = None) -> Response:
     """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
-    accepted = metrics.add_points(lab_of(request), run_id, body.points, time.time())
+    once = idempotency_key(key, request, body)
+    accepted = metrics.add_points(lab_of(request), run_id, body.points, time.time(), once)
     return JSONResponse({"accepted": accepted}, 202)
 
 
@@ -97,6 +99,7 @@ EXPRESS = Express(
     form=PointsIn,
     permission=_LOGGERS,
     parse=from_json,
+    takes_key=True,
 )
 
 

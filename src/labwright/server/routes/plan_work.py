@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 
 from labwright.domain.errors import Invalid
 from labwright.planning import verbs
@@ -10,6 +12,8 @@ from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.plan_models import (
     ApproveIn,
+    ChangesOut,
+    CompilationOut,
     CompileIn,
     FileIn,
     FileOut,
@@ -54,6 +58,23 @@ def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> 
     return FileOut(**made)
 
 
+@router.get("/compilations", dependencies=[READERS()])
+def list_plan_compilations(plan_id: str, request: Request) -> list[CompilationOut]:
+    """Those that came as far as their checks, the newest first; the last twenty are kept."""
+    return [CompilationOut(**one) for one in verbs.compilations_view(lab_of(request), plan_id)]
+
+
+@router.get("/changes", dependencies=[READERS()])
+def get_plan_changes(
+    plan_id: str,
+    request: Request,
+    before: Annotated[int, Query(ge=1, le=1_000_000)],
+    after: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+) -> ChangesOut:
+    """What changed in plan, IR, code and tests between two compilations; without `after`, to the files as they are."""
+    return ChangesOut(**verbs.changes_view(lab_of(request), plan_id, before, after))
+
+
 @router.post("/validate", status_code=202, dependencies=[PLANNERS()])
 def validate_plan(plan_id: str, request: Request, body: ValidateIn | None = None) -> PlanOut:
     """Every check again on the files as they are, in the background."""
@@ -87,7 +108,7 @@ def execute_plan(plan_id: str, request: Request) -> PlanOut:
 
 @router.post("/stop", dependencies=[WRITERS()])
 def stop_plan(plan_id: str, request: Request) -> PlanOut:
-    """End an execution, with all the runs that it started."""
+    """End an execution, or a compilation, with all the runs that it started."""
     return PlanOut(**verbs.stop(lab_of(request), plan_id, actor_of(request)))
 
 

@@ -17,7 +17,7 @@ from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
-from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunPatch
+from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
 from labwright.services import alerts, external, queue, runs
 from labwright.services.new_run import NewRun
@@ -31,7 +31,7 @@ def _run(run: Run, status: int = 200) -> Response:
     return Response(run.to_json(), status, media_type="application/json")
 
 
-@router.post("", status_code=201, response_model=Run, dependencies=[WRITERS()])
+@router.post("", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def create_run(body: RunIn, request: Request, key: Key = None) -> Response:
     """Create a run; with `auto_start` it is queued at once."""
     wanted = _new_run(body)
@@ -56,7 +56,7 @@ def _new_run(body: RunIn) -> NewRun:
     return NewRun(**{**values, "tags": tuple(body.tags), "after": tuple(body.after)})
 
 
-@router.post("/external", status_code=201, response_model=Run, dependencies=[WRITERS()])
+@router.post("/external", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) -> Response:
     """Track a process that was started by hand and logs by the SDK."""
     process = ProcessIdentity(pid=body.pid, start_time=body.start_time, boot_id=body.boot_id, host=body.host)
@@ -75,7 +75,7 @@ def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) 
     return answer
 
 
-@router.post("/import", status_code=201, response_model=Run, dependencies=[PERSON()])
+@router.post("/import", status_code=201, response_model=RunOut, dependencies=[PERSON()])
 def import_run(body: ImportIn, request: Request) -> Response:
     """Take in a folder that was logged without a server; one that is here already is answered with 200."""
     from labwright.services import imports  # here, as it is rare
@@ -84,7 +84,7 @@ def import_run(body: ImportIn, request: Request) -> Response:
     return _run(found.run, 200 if found.already_there else 201)
 
 
-@router.get("", response_model=list[Run], dependencies=[READERS()])
+@router.get("", response_model=list[RunOut], dependencies=[READERS()])
 def list_runs(
     request: Request,
     status: Annotated[str | None, Query(description="one or more, comma-separated")] = None,
@@ -125,14 +125,16 @@ def _sort(text: str) -> str:
     return text
 
 
-@router.get("/{run_id}", response_model=Run, dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)])
+@router.get(
+    "/{run_id}", response_model=RunOut, dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)]
+)
 def get_run(run_id: str, request: Request) -> Response:
     """By id; the beginning of an id, a name or `last` work too."""
     lab = lab_of(request)
     return _run(queue.with_reason(lab, runs.find(lab, run_id)))
 
 
-@router.patch("/{run_id}", response_model=Run, dependencies=[WRITERS()])
+@router.patch("/{run_id}", response_model=RunOut, dependencies=[WRITERS()])
 def change_run(run_id: str, body: RunPatch, request: Request) -> Response:
     """Name, tags, notes, priority."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True)
@@ -148,19 +150,19 @@ def delete_run(run_id: str, request: Request) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/{run_id}/start", response_model=Run, dependencies=[WRITERS()])
+@router.post("/{run_id}/start", response_model=RunOut, dependencies=[WRITERS()])
 def start_run(run_id: str, request: Request) -> Response:
     """Queue a run that is ready."""
     return _run(runs.start(lab_of(request), run_id, actor_of(request)))
 
 
-@router.post("/{run_id}/stop", response_model=Run, dependencies=[WRITERS()])
+@router.post("/{run_id}/stop", response_model=RunOut, dependencies=[WRITERS()])
 def stop_run(run_id: str, request: Request) -> Response:
     """End it and everything it started: TERM, grace, KILL."""
     return _run(runs.stop(lab_of(request), run_id, actor_of(request)))
 
 
-@router.post("/{run_id}/rerun", status_code=201, response_model=Run, dependencies=[WRITERS()])
+@router.post("/{run_id}/rerun", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: Key = None) -> Response:
     """A new run of the same thing."""
     body = body or RerunIn()
@@ -172,13 +174,13 @@ def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: K
     return _run(runs.rerun(lab_of(request), run_id, actor_of(request), changes, once), 201)
 
 
-@router.post("/{run_id}/archive", response_model=Run, dependencies=[WRITERS()])
+@router.post("/{run_id}/archive", response_model=RunOut, dependencies=[WRITERS()])
 def archive_run(run_id: str, request: Request) -> Response:
     """Out of the usual lists, not deleted."""
     return _run(runs.archive(lab_of(request), run_id, actor_of(request)))
 
 
-@router.post("/{run_id}/unarchive", response_model=Run, dependencies=[WRITERS()])
+@router.post("/{run_id}/unarchive", response_model=RunOut, dependencies=[WRITERS()])
 def unarchive_run(run_id: str, request: Request) -> Response:
     """Back into the usual lists."""
     return _run(runs.unarchive(lab_of(request), run_id, actor_of(request)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator, Iterator
+from typing import Any
 
-from labwright.domain.metric import as_number, as_step
+from labwright.domain.metric import as_number, as_step, as_time
 from labwright.files import complete_lines
 from labwright.sidecar.rules.seen import Point
 
@@ -64,10 +65,16 @@ class MetricTail:
 def points_in(line: bytes) -> Iterator[Point]:
     try:
         entry = json.loads(line)
-        numbers = entry["m"].items()
+        entries = entry["lines"] if "once" in entry else [entry]
+        for one in entries:
+            yield from _points_of(one)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return  # not about numbers; the server says what it cannot read
-    step, time = as_step(entry.get("s")), as_number(entry.get("t"))
+
+
+def _points_of(entry: dict[str, Any]) -> Iterator[Point]:
+    numbers = entry["m"].items()
+    step, time = as_step(entry.get("s")), as_time(entry.get("t"))
     if step is None or time is None:
         return
     for key, value in numbers:

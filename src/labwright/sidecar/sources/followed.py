@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -21,6 +22,7 @@ class Followed:
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
         self.path = path
+        self.paths = {path}  # all that are read through this one
         self.file = file
         self.closed = False
         self._claim = claim
@@ -158,8 +160,12 @@ class TrainerState(Followed):
     _taken: list[int] | None = None  # the sums of the entries read so far; a monitor before this one knew them
 
     def offer(self, path: str) -> None:
-        if os.path.getmtime(path) > os.path.getmtime(self.path):
-            self.path = path
+        """A checkpoint may be swept away at any moment, also the one that was the newest."""
+        self.paths.add(path)
+        with contextlib.suppress(FileNotFoundError):
+            written = os.path.getmtime(path)
+            if not os.path.exists(self.path) or written > os.path.getmtime(self.path):
+                self.path = path
 
     def _size(self) -> int | None:
         try:

@@ -123,7 +123,7 @@ class WorkdirFiles:
         if source is None:
             self._note(path, "no known format; declare .jsonl, TensorBoard event files or trainer_state.json")
             return
-        identity = (folder_of_states(path), 0) if source == "trainer_state" else (path, found.st_ino)
+        identity = _identity(path, source, found.st_ino)
         known = self._followed.get(identity)
         if isinstance(known, TrainerState):
             known.offer(path)
@@ -151,7 +151,7 @@ class WorkdirFiles:
             if "file" not in header or header.get("attempt") != self._attempt or not os.path.exists(header["file"]):
                 continue  # the SDK's, an earlier attempt's, or gone
             path, source = header["file"], header["source"]
-            identity = (folder_of_states(path), 0) if source == "trainer_state" else (path, header["inode"])
+            identity = _identity(path, source, header["inode"])
             file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity))
             self._open(identity, file)
 
@@ -186,16 +186,17 @@ class WorkdirFiles:
         self._doubtful = changed
 
     def _changed_unclaimed(self) -> Iterator[str]:
-        mine = {followed.path for followed in self._followed.values()}
+        mine = {path for followed in self._followed.values() for path in followed.paths}
         for entry in _walk(self._workdir):
-            if kind_of(entry.path) is None or os.path.realpath(entry.path) in mine:
+            kind = kind_of(entry.path)
+            if kind is None or os.path.realpath(entry.path) in mine:
                 continue
             try:
-                found = entry.stat()
+                changed, claimed = entry.stat(), os.stat(_identity(entry.path, kind, 0)[0])
             except OSError:
                 continue
             since = self._start.time
-            if found.st_mtime >= since and not is_claimed_since(self._claims, found, since):
+            if changed.st_mtime >= since and not is_claimed_since(self._claims, claimed, since):
                 yield entry.path
 
     def _note(self, path: str, why: str) -> None:
@@ -226,6 +227,11 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
 
 def _is_searched(name: str) -> bool:
     return not name.startswith(".") and name not in _SKIPPED
+
+
+def _identity(path: str, source: str, inode: int) -> tuple[str, int]:
+    """What is read and claimed as one: a file, or all states of a folder."""
+    return (folder_of_states(path), 0) if source == "trainer_state" else (path, inode)
 
 
 def _digest(identity: tuple[str, int]) -> str:

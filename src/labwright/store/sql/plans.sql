@@ -13,6 +13,9 @@ SELECT record FROM plans WHERE id = :id;
 -- name: all
 SELECT record FROM plans ORDER BY seq;
 
+-- name: compiled_for
+SELECT record FROM plans WHERE record ->> 'compiling_by' = :by ORDER BY seq;
+
 -- name: delete
 DELETE FROM plans WHERE id = :id;
 

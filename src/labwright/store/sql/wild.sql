@@ -1,6 +1,9 @@
 -- name: insert
 INSERT INTO wild (id, record) VALUES (:id, :record);
 
+-- name: upsert
+INSERT INTO wild (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE SET record = excluded.record;
+
 -- name: update
 UPDATE wild SET record = :record WHERE id = :id;
 

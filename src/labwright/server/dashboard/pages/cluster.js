@@ -3,15 +3,17 @@
 import { post } from "../api.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { bytes, duration } from "../format.js";
-import { noteGpus, samplesOf } from "../gpu_history.js";
+import { GpuTraces } from "../parts/gpu_traces.js";
 import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
+import { Meter } from "../parts/meter.js";
 import { Problem } from "../parts/message.js";
 import { RunLines } from "../parts/run_line.js";
 import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
+import { runAddress } from "../router.js";
 import { isPerson, mayWrite } from "../session.js";
-import { html, useMemo, useState } from "../ui.js";
+import { html, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 const LOOK_MS = 3000;
@@ -22,14 +24,14 @@ export default function ClusterPage() {
   useTitle("Cluster");
   const { data, problem, refresh } = useFetched("cluster", {}, { wakes: wakesOn("cluster."), every: LOOK_MS });
   const queue = useFetched("runs", { status: "queued,waiting,launching", limit: 200, sort: "-priority" }, runs);
-  useMemo(() => noteGpus(data?.cluster.gpus ?? []), [data]); // before they are drawn
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const { cluster } = data;
   return html`<div class="page run-page">
     <header class="run-head"><div class="run-title"><h1>Cluster</h1><${Health} status=${cluster.status} /><${Verbs} cluster=${cluster} refresh=${refresh} /></div><${Facts} cluster=${cluster} /></header>
-    ${cluster.gpus.length > 0 && html`<section aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} history=${(gpu) => html`<${Trace} samples=${samplesOf(gpu.uuid)} />`} /></div></section>`}
+    ${cluster.gpus.length > 0 && html`<section class="stack" aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} /></div></section><${GpuTraces} gpus=${cluster.gpus} />`}
     ${cluster.partitions.length > 0 && html`<${Partitions} partitions=${cluster.partitions} />`}
+    ${cluster.nodes.length > 0 && html`<${Nodes} nodes=${cluster.nodes} />`}
     <section class="stack" aria-label="Queue"><h2>Queue</h2>
       ${queue.data?.length ? html`<${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
     <details class="evidence"><summary>What was looked at</summary><table class="pairs"><tbody>${cluster.evidence.map(
@@ -103,11 +105,29 @@ const Partitions = ({ partitions }) => html`<section class="stack" aria-label="P
   <tbody>${partitions.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}${one.default ? " (default)" : ""}</th><td>${one.state}</td><td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
     <td class="num">${one.nodes}</td><td class="num">${one.nodes_unwell}</td><td class="num">${one.cpus}</td><td class="num">${one.gpus}</td></tr>`)}</tbody></table></div></section>`;
 
-function Trace({ samples }) {
-  if (samples.length < 2) return html`<svg class="trace" viewBox="0 0 200 40" aria-hidden="true"></svg>`;
-  const [from, to] = [samples[0].at, samples.at(-1).at];
-  const line = (name) => samples.map((sample) => `${(((sample.at - from) / (to - from || 1)) * 200).toFixed(1)},${(38 - sample[name] * 36).toFixed(1)}`).join(" ");
-  const words = `Busy and memory over the last ${duration((to - from) / 1000)}`;
-  return html`<svg class="trace" viewBox="0 0 200 40" preserveAspectRatio="none" role="img" aria-label=${words}><title>${words}</title>
-    <polyline points=${line("memory")} class="trace-memory" /><polyline points=${line("busy")} class="trace-busy" /></svg>`;
+const NODES_AT_ONCE = 50;
+
+// The unwell first, then by name; what of ours is on each.
+function Nodes({ nodes }) {
+  const { data: active } = useFetched("runs", { status: "running,waiting", limit: 1000 }, runs);
+  const [all, setAll] = useState(false);
+  const ours = Map.groupBy(active ?? [], (run) => run.node);
+  const sorted = [...nodes].sort((a, b) => a.is_well - b.is_well);
+  const shown = all ? sorted : sorted.slice(0, NODES_AT_ONCE);
+  return html`<section class="stack" aria-label="Nodes"><h2>Nodes</h2><div class="wide" tabindex="0" role="region" aria-label="Nodes"><table class="grid-table">
+    <thead><tr>${["Name", "State", "Partitions", "Cores in use", "GPUs", "Memory", "Runs of this project"].map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
+    <tbody>${shown.map((node) => html`<${NodeRow} key=${node.name} node=${node} runs=${ours.get(node.name) ?? []} />`)}</tbody></table></div>
+    ${shown.length < nodes.length && html`<div><button onClick=${() => setAll(true)}>Show all ${nodes.length} nodes</button></div>`}</section>`;
+}
+
+const NODE_KINDS = { idle: ["finished", "circle-check"], mixed: ["running", "play"], allocated: ["running", "play"], completing: ["running", "play"] };
+
+function NodeRow({ node, runs }) {
+  const [kind, icon] = node.is_well ? (NODE_KINDS[node.state.replace(/\W+$/, "")] ?? ["stopped", "circle-question-mark"]) : ["failed", "circle-x"];
+  return html`<tr><th scope="row">${node.name}</th>
+    <td><span class="status status-${kind}"><${Icon} name=${icon} />${node.state}</span>${node.reason && html`<span class="muted node-reason">${node.reason}</span>`}</td>
+    <td>${node.partitions.join(", ")}</td>
+    <td class="num"><span class="node-cores"><${Meter} value=${node.cpus_allocated / (node.cpus || 1)} label="Cores of ${node.name} in use" />${node.cpus_allocated} of ${node.cpus}</span></td>
+    <td class="num">${node.gpus}</td><td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
+    <td>${runs.map((run, at) => html`${at > 0 && ", "}<a key=${run.id} href=${runAddress(run.id)}>${run.name}</a>`)}</td></tr>`;
 }

@@ -3,7 +3,7 @@
 import { isAborted } from "../api.js";
 import { useFetched } from "../fetched.js";
 import { number, text } from "../format.js";
-import { ChartControls } from "../parts/chart_look.js";
+import { ChartControls, look } from "../parts/chart_look.js";
 import { CompareChart } from "../parts/compare_chart.js";
 import { Icon } from "../parts/icon.js";
 import { Message } from "../parts/message.js";
@@ -92,7 +92,7 @@ function colorsOf(runs) {
 }
 
 function Curves({ runs, metrics, colors }) {
-  const zoom = useMemo(() => signal(null), []);
+  const zoom = useMemo(() => signal(null), [look.value.by]);
   const [words, setWords] = useState("");
   const [limit, setLimit] = useState(AT_ONCE);
   const found = metrics.filter((key) => key.toLowerCase().includes(words.toLowerCase()));

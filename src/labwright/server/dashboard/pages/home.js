@@ -1,7 +1,6 @@
 // What is running, waiting, broken and waiting for an answer, on one page.
 
 import { useFetched, wakesOn } from "../fetched.js";
-import { noteGpus } from "../gpu_history.js";
 import { Alert } from "../parts/alert.js";
 import { Approval } from "../parts/chat_approval.js";
 import { GoalBox } from "../parts/goal_box.js";
@@ -15,7 +14,7 @@ import { Ago } from "../parts/time.js";
 import { chatAddress, planAddress } from "../router.js";
 import { isPerson } from "../session.js";
 import { pendingAlerts } from "../store.js";
-import { html, useEffect } from "../ui.js";
+import { html } from "../ui.js";
 import { counts, useTitle } from "../window_title.js";
 
 const AT_MOST = 8;
@@ -82,7 +81,6 @@ function NeedsYou({ approvals }) {
 }
 
 function Machine({ cluster: found }) {
-  useEffect(() => noteGpus(found?.cluster.gpus ?? []), [found]);
   if (!found) return null;
   const { cluster } = found;
   const words = { cpu_only: "no GPU", local_gpu: `${cluster.gpu_count} ${cluster.gpu_count === 1 ? "GPU" : "GPUs"}`, slurm: `Slurm, ${cluster.node_count} nodes` };

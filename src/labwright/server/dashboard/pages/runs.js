@@ -9,7 +9,7 @@ import { clearTicked, SelectionBar, tick, ticked } from "../parts/selection_bar.
 import { scrollToRow, useVirtual } from "../parts/virtual.js";
 import { go, route, runAddress, setQuery } from "../router.js";
 import * as list from "../run_list.js";
-import { reloads } from "../store.js";
+import { knownRun, reloads } from "../store.js";
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
@@ -73,7 +73,6 @@ function Table({ view, columns }) {
     if (last > items.length - NEAR_END_ROWS) list.loadMoreRows();
   }, [last, items.length]);
 
-  const nameOfItem = (item) => item.id ?? `group ${item.group.key}`;
   const names = useMemo(() => items.map(nameOfItem), [items]);
   useLayoutEffect(() => {
     if (lastOpened && names.includes(lastOpened)) scrollToRow(ref.current, names.indexOf(lastOpened), rowHeight, headHeight);
@@ -89,12 +88,14 @@ function Table({ view, columns }) {
     if (item?.id) openRun(item.id);
     else if (item) list.toggleGroup(item.group.key);
   };
+  const order = useRef(names);
+  order.current = names;
   // With Shift everything between this row and the one ticked before it.
-  const onTick = (id, on, extend) => {
-    const [from, to] = [names.indexOf(anchor.current), names.indexOf(id)].sort((a, b) => a - b);
-    tick(extend && from >= 0 ? items.slice(from, to + 1).map((item) => item.id).filter(Boolean) : [id], on);
+  const onTick = useMemo(() => (id, on, extend) => {
+    const [from, to] = [order.current.indexOf(anchor.current), order.current.indexOf(id)].sort((a, b) => a - b);
+    tick(extend && from >= 0 ? order.current.slice(from, to + 1).filter((name) => knownRun(name)) : [id], on);
     anchor.current = id;
-  };
+  }, []);
   useKeys({
     j: () => select(at + 1),
     k: () => select(at < 0 ? 0 : at - 1),
@@ -107,21 +108,39 @@ function Table({ view, columns }) {
     },
   });
 
-  const opened = (id) => (lastOpened = id);
+  const row = useRows(columns, (item, index, isSelected) => item.group
+    ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${isSelected} />`
+    : html`<${RunRow} key=${item.id} id=${item.id} index=${index} columns=${columns} selected=${isSelected} onOpen=${opened} onTick=${onTick} />`);
   return html`<${Waiting} box=${ref} />
-    <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 92 : 72}px, ${view.group ? 124 : 96}px) `.repeat(columns.length), "--count": columns.length }} aria-label="Table of runs" role="region"
+    <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 100 : 72}px, ${view.group ? 128 : 88}px) `.repeat(columns.length), "--count": columns.length }} aria-label="Table of runs" role="region"
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
       onPointerLeave=${() => (pointerInside.current = false)}>
       <div class="table-rows" role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>
         <${Head} columns=${columns} sort=${view.sort} ids=${ids} />
         <div style=${{ height: `${before}px` }}></div>
-        ${items.slice(first, last).map((item, offset) => item.group
-          ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${first + offset} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${nameOfItem(item) === selected} />`
-          : html`<${RunRow} key=${item.id} id=${item.id} index=${first + offset} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`)}
+        ${items.slice(first, last).map((item, offset) => row(item, first + offset, nameOfItem(item) === selected))}
         <div style=${{ height: `${after}px` }}></div>
       </div>
       ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
     </div>`;
+}
+
+const nameOfItem = (item) => item.id ?? `group ${item.group.key}`;
+const opened = (id) => (lastOpened = id);
+
+// A row that is drawn already and would be drawn alike is left alone: while scrolling only the rows that come in cost.
+function useRows(columns, draw) {
+  const before = useRef({ columns, rows: new Map() });
+  const known = before.current.columns === columns ? before.current.rows : new Map();
+  const rows = new Map(); // only of this drawing: what scrolled away is not held
+  before.current = { columns, rows };
+  return (item, index, isSelected) => {
+    const name = nameOfItem(item);
+    const kept = known.get(name);
+    const isSame = kept?.index === index && kept.isSelected === isSelected && kept.group === item.group;
+    rows.set(name, isSame ? kept : { index, isSelected, group: item.group, row: draw(item, index, isSelected) });
+    return rows.get(name).row;
+  };
 }
 
 function openRun(id) {

@@ -2,10 +2,11 @@
 
 import { getBlob, runPath } from "../api.js";
 import { saveBlob, saveCanvas } from "../downloads.js";
-import { duration, number } from "../format.js";
+import { number } from "../format.js";
 import { askAddress } from "../router.js";
 import { columnsOf } from "../series.js";
 import { html, useMemo, useRef, useState } from "../ui.js";
+import { NO_EPOCHS, placeText } from "./chart_look.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
 import { Plot } from "./plot.js";
@@ -46,12 +47,12 @@ function Reading({ series, data, hover, look }) {
   if (hover === null || values[hover] === undefined || values[hover] === null) {
     return html`<span class="chart-value num" title="${series.last} at step ${series.last_step}">${number(series.last)}</span>`;
   }
-  const at = look.by === "time" ? duration(xs[hover]) : `step ${xs[hover]}`;
-  return html`<span class="chart-value num" title=${values[hover]}><span class="muted">${at}</span> ${number(values[hover])}</span>`;
+  return html`<span class="chart-value num" title=${values[hover]}><span class="muted">${placeText(look.by, xs[hover])}</span> ${number(values[hover])}</span>`;
 }
 
 function Note({ data, isEmpty }) {
   const parts = [];
+  if (data.placeless) parts.push(data.columns[0].length ? `${data.placeless} before the first epoch` : NO_EPOCHS);
   if (data.strange) parts.push(`${data.strange} NaN or infinite`);
   if (data.hidden) parts.push(`${data.hidden} not above zero, not on a log axis`);
   if (!parts.length) return null;

@@ -1,5 +1,6 @@
 // How charts are drawn: smoothing and axes, the same on every page, remembered by this browser.
 
+import { duration, number } from "../format.js";
 import { recall, remember } from "../storage.js";
 import { html, signal } from "../ui.js";
 
@@ -9,6 +10,11 @@ export function setLook(changes) {
   look.value = { ...look.value, ...changes };
   remember("charts", look.value);
 }
+
+// A place on the horizontal axis in words.
+export const placeText = (by, x) => (by === "time" ? duration(x) : `${by} ${by === "step" ? x : number(x)}`);
+
+export const NO_EPOCHS = "No epochs: log a metric called epoch";
 
 export function ChartControls({ zoom, children }) {
   const { smoothing, log, logX, by } = look.value;
@@ -21,7 +27,7 @@ export function ChartControls({ zoom, children }) {
       <output class="num">${smoothing.toFixed(2)}</output></label>
     ${tickbox("log", log, "Log axis")}
     ${tickbox("logX", logX, "Log x")}
-    <div class="segments" role="group" aria-label="Horizontal axis">${["step", "time"].map(
+    <div class="segments" role="group" aria-label="Horizontal axis">${["step", "time", "epoch"].map(
       (name) => html`<button key=${name} aria-pressed=${String(name === by)} onClick=${() => setLook({ by: name })}>${name}</button>`,
     )}</div>
   </div>`;

@@ -3,11 +3,11 @@
 import { get, isAborted } from "../api.js";
 import { columnsOfRuns } from "../compare_series.js";
 import { saveCanvas } from "../downloads.js";
-import { duration, number } from "../format.js";
+import { number } from "../format.js";
 import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
-import { look } from "./chart_look.js";
+import { look, NO_EPOCHS, placeText } from "./chart_look.js";
 import { Icon } from "./icon.js";
 import { Plot } from "./plot.js";
 
@@ -30,6 +30,7 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
         onClick=${() => saveCanvas(plot.current.root.querySelector("canvas"), `compare ${metric}.png`)}><${Icon} name="download" size="14" /></button></span>`}</figcaption>
     ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare"
       label="${metric} of ${having.length} runs" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />`}
+    ${by === "epoch" && found?.by === by && !isReady && html`<p class="chart-note chart-note-big">${NO_EPOCHS}</p>`}
     ${isReady && hover !== null && html`<${Reading} data=${data} hover=${hover} by=${by} />`}
   </figure>`;
 }
@@ -39,7 +40,7 @@ function Reading({ data, hover, by }) {
   const [xs, ...columns] = data.columns;
   const values = data.lines.map((line, at) => ({ ...line, value: near(columns[at], hover) })).filter(({ silent, value }) => !silent && value !== null);
   values.sort((a, b) => b.value - a.value);
-  return html`<div class="reading"><span class="muted num">${by === "time" ? duration(xs[hover]) : `step ${xs[hover]}`}</span>${values.slice(0, 8).map(
+  return html`<div class="reading"><span class="muted num">${placeText(by, xs[hover])}</span>${values.slice(0, 8).map(
     ({ name, color, value }) => html`<span class="reading-line"><span class="swatch" style=${{ background: `var(${color})` }}></span><span class="reading-name">${name}</span><span class="num">${number(value)}</span></span>`,
   )}</div>`;
 }
@@ -72,7 +73,8 @@ function useCompared(metric, ids, by, mean) {
         const answer = await get("metrics/compare", { key: metric, run_ids: wanted, max_points: MAX_POINTS, x: by, groups: mean }, abort.signal);
         setFound({ ...answer, by });
       } catch (error) {
-        if (!isAborted(error) && error.status) throw error;
+        if (by === "epoch" && error.status === 404) setFound({ runs: [], groups: [], by });
+        else if (!isAborted(error) && error.status) throw error;
       }
     }, REFRESH_MS);
     load();

@@ -7,14 +7,13 @@ import { Meter } from "./meter.js";
 
 const MB = 1024 * 1024;
 
-export const Gpus = ({ gpus, history }) => html`<ul class="gpus">${gpus.map(
+export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
   (gpu) => html`<li key=${gpu.uuid} class="gpu">
     <div class="gpu-name"><strong>GPU ${gpu.index}</strong> <span class="muted" title=${gpu.uuid}>${gpu.name}</span></div>
     <${Holder} gpu=${gpu} />
     <label class="gpu-meter">Busy <${Meter} value=${gpu.utilization / 100} label="Busy" /><span class="num">${gpu.utilization} %</span></label>
     <label class="gpu-meter">Memory <${Meter} value=${gpu.memory_used_mb / gpu.memory_total_mb} label="Memory in use" />
       <span class="num">${bytes(gpu.memory_used_mb * MB)} of ${bytes(gpu.memory_total_mb * MB)}</span></label>
-    ${history?.(gpu)}
   </li>`,
 )}</ul>`;
 

@@ -104,7 +104,6 @@ function useReader(run, follows, changed) {
   const following = useRef(follows);
   following.current = follows;
   const again = resync.value;
-  const ended = isTerminal(run);
   useEffect(() => {
     reader.tail();
     const grow = throttle(() => reader.grow(following.current), GROW_MS);
@@ -115,9 +114,12 @@ function useReader(run, follows, changed) {
       reader.close();
     };
   }, [reader]);
+  const state = `${again} ${run.status}`;
+  const read = useRef(state); // the end was just asked for
   useEffect(() => {
-    if (again) reader.grow(following.current);
-  }, [reader, again, ended, run.status]);
+    if (read.current !== state) reader.grow(following.current);
+    read.current = state;
+  }, [reader, state]);
   return reader;
 }
 

@@ -35,7 +35,10 @@ export function PlanDocument({ plan, refresh }) {
 
 const Faults = ({ errors, onLine }) => html`<ul class="faults" aria-label="What is wrong with the form">${errors.map(({ line, message, hint }, at) => html`<li key=${at}>
   ${onLine ? html`<button class="link" onClick=${() => onLine(line)}>line ${line}</button>` : html`<span class="num">line ${line}</span>`}
-  <span>${message}${hint && html` <span class="muted">${hint}</span>`}</span></li>`)}</ul>`;
+  <span>${coded(message)}${hint && html` <span class="muted">${coded(hint)}</span>`}</span></li>`)}</ul>`;
+
+// What stands between backticks is code.
+const coded = (words) => words.split("\u0060").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 
 function Editor({ draft, setDraft, before, onSave }) {
   const field = useRef(null);

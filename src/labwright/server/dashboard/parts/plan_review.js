@@ -9,6 +9,7 @@ import { html, useState } from "../ui.js";
 import { Copy } from "./copy.js";
 import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
+import { PlanChanges } from "./plan_changes.js";
 import { sayError, say } from "./toast.js";
 
 const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
@@ -25,7 +26,7 @@ export function PlanReview({ plan, refresh }) {
       ${planning.questions.length > 0 && planning.status === "needs_input" && html`<${Questions} path=${path} questions=${planning.questions} refresh=${refresh} />`}
       ${workspace.problem && !workspace.data && !plan.compiling_by && html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`}
       ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
-        <${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
+        <${PlanChanges} plan=${plan} digest=${workspace.data.digest} /><${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
     </div>
     <div class="stack"><${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} />
       ${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}</div>

@@ -15,6 +15,7 @@ export const colorAt = (index) => PALETTE[index % PALETTE.length];
 export function Plot({ columns, lines, bands = [], axis = "step", logX = false, logY = false, zoom, sync = "charts", label, onHover, onPlot, height = HEIGHT }) {
   const box = useRef(null);
   const plot = useRef(null);
+  const drawn = useRef(null); // the columns that the plot has
   const kind = JSON.stringify([lines, bands, axis, logX, logY, height]);
 
   useEffect(() => {
@@ -22,13 +23,14 @@ export function Plot({ columns, lines, bands = [], axis = "step", logX = false, 
     const make = () => {
       plot.current?.destroy();
       plot.current = new uPlot(options(place, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }), columns, place);
+      drawn.current = columns;
       onPlot?.(plot.current);
       if (zoom?.value) plot.current.setScale("x", zoom.value);
     };
     make();
     const fit = () => {
       const width = place.clientWidth; // 0 on the way out of the page, which uPlot cannot divide into ticks
-      if (width && plot.current) plot.current.setSize({ width, height });
+      if (width && plot.current && width !== plot.current.width) plot.current.setSize({ width, height });
     };
     const watcher = new ResizeObserver(fit);
     watcher.observe(place);
@@ -41,9 +43,15 @@ export function Plot({ columns, lines, bands = [], axis = "step", logX = false, 
     };
   }, [kind]);
 
-  useEffect(() => plot.current?.setData(columns, !zoom?.value), [columns]);
-  const range = zoom?.value;
   useEffect(() => {
+    if (drawn.current !== columns) plot.current?.setData(columns, !zoom?.value);
+    drawn.current = columns;
+  }, [columns]);
+  const range = zoom?.value;
+  const shown = useRef(range);
+  useEffect(() => {
+    if (shown.current === range) return;
+    shown.current = range;
     if (range) plot.current?.setScale("x", range);
     else plot.current?.setData(columns);
   }, [range]);

@@ -50,12 +50,15 @@ function quality(done, goal) {
 
 const shade = (share) => `color-mix(in oklab, var(--series-1) ${Math.round(share * 100)}%, var(--heat-low))`;
 
+const phone = matchMedia("(max-width: 640px)");
+
 function Parallel({ done, names, metric }) {
   const [over, setOver] = useState(null);
   const good = useMemo(() => quality(done, metric.goal), [done, metric.goal]);
   const axes = useMemo(() => [...names.map((name) => axisOf(name, done.map(({ params }) => params[name]))), axisOf(metric.key, done.map(({ mean }) => mean))], [done, names]);
-  const [width, height, top, bottom] = [Math.max(860, axes.length * 170), 280, 34, 250];
-  const across = (at) => 60 + (at * (width - 120)) / Math.max(1, axes.length - 1);
+  const [width, height, top, bottom] = [phone.matches ? axes.length * 115 : Math.max(860, axes.length * 170), 280, 34, 250];
+  const margin = phone.matches ? 40 : 60;
+  const across = (at) => margin + (at * (width - 2 * margin)) / Math.max(1, axes.length - 1);
   const up = (axis, value) => bottom - axis.place(value) * (bottom - top);
   const pathOf = (one) => [...names.map((name) => one.params[name]), one.mean].map((value, at) => `${at ? "L" : "M"}${across(at).toFixed(1)} ${up(axes[at], value).toFixed(1)}`).join("");
   const drawn = [...done].slice(0, LINES).reverse(); // the best on top

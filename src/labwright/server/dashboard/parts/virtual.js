@@ -3,14 +3,19 @@
 import { useLayoutEffect, useRef, useState } from "../ui.js";
 
 const OVERSCAN = 12;
+const STEP = 4; // rows that scroll by before others are drawn
 
 export function useVirtual(count, rowHeight) {
   const ref = useRef(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
+  const [view, setView] = useState({ top: 0, bottom: Math.ceil(800 / rowHeight) }); // rows
 
   useLayoutEffect(() => {
     const box = ref.current;
-    const look = () => setView({ top: box.scrollTop, height: box.clientHeight });
+    const look = () => {
+      const top = Math.floor(box.scrollTop / rowHeight / STEP) * STEP;
+      const bottom = Math.ceil((box.scrollTop + box.clientHeight) / rowHeight / STEP) * STEP;
+      setView((now) => (now.top === top && now.bottom === bottom ? now : { top, bottom }));
+    };
     const watcher = new ResizeObserver(look);
     watcher.observe(box);
     box.addEventListener("scroll", look, { passive: true });
@@ -19,10 +24,10 @@ export function useVirtual(count, rowHeight) {
       watcher.disconnect();
       box.removeEventListener("scroll", look);
     };
-  }, []);
+  }, [rowHeight]);
 
-  const first = Math.max(0, Math.min(count, Math.floor(view.top / rowHeight)) - OVERSCAN);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN);
+  const first = Math.max(0, Math.min(count, view.top) - OVERSCAN);
+  const last = Math.min(count, view.bottom + OVERSCAN);
   return { ref, first, last, before: first * rowHeight, after: Math.max(0, count - last) * rowHeight };
 }
 

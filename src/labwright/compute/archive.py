@@ -1,0 +1,162 @@
+"""A project's whole history as one file, while the server works or without one. `restore.py` is the way back.
+
+The copy of the database comes first and the folders after it, so that these are never older than it. Without secrets.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import stat
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from labwright.domain.clock import now
+from labwright.domain.errors import Conflict, Invalid, StorageFailed
+from labwright.paths import ProjectPaths, RunPaths
+from labwright.version import __version__
+
+SEAL = "backup.json"  # the last entry: without it the file was cut off, or is none of ours
+_FAST = 1  # of gzip's nine levels: the others save a few percent and take several times as long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    path: str
+    files: int
+    bytes: int
+    made_at: str
+    version: str = __version__
+
+
+def carried(paths: ProjectPaths) -> tuple[Path, ...]:
+    """What goes along as it is. The journal before the folders: these tell more of a run than it does."""
+    return (
+        paths.journal,
+        paths.sweeps,
+        paths.arrays,
+        paths.plans,
+        paths.runs,
+        paths.skills,
+        paths.snapshots,
+        paths.environments,
+        paths.spending,
+    )
+
+
+def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
+    """Written aside and renamed: a kill leaves no file that looks like a backup and is none."""
+    _check_target(paths, target)
+    aside = target.with_name(f"{target.name}.part")
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+            _lock(file, target)
+            file.truncate(0)  # what a kill left; whoever writes it now has the lock
+            made = _write(paths, database, target, file)
+            file.flush()
+            os.fsync(file.fileno())
+            aside.rename(target)
+    except OSError as error:
+        aside.unlink(missing_ok=True)  # half a backup on a full disk would only make it fuller
+        raise StorageFailed(f"{target} cannot be written: {error.strerror or error}.") from error
+    return made
+
+
+def _check_target(paths: ProjectPaths, target: Path) -> None:
+    if target.exists():
+        raise Conflict(f"{target} is there already.", hint="Choose another name; a backup never replaces one.")
+    if not target.parent.is_dir():
+        raise Invalid(f"There is no folder {target.parent}.", hint="Make it, or name another one.")
+    if target.resolve().is_relative_to(paths.state.resolve()):
+        raise Invalid(f"{target} lies in what it is to keep safe.", hint=f"Name a place outside of {paths.state}.")
+
+
+def _lock(file: BinaryIO, target: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Conflict(f"{target} is being written already.", hint="Wait for it, or choose another name.") from None
+
+
+def _write(paths: ProjectPaths, database: Path, target: Path, file: BinaryIO) -> Archived:
+    files = size = 0
+    with tarfile.open(fileobj=file, mode="w:gz", compresslevel=_FAST, format=tarfile.PAX_FORMAT) as tar:
+        for path in _members(paths, database):
+            added = _add(tar, path, str(path.relative_to(paths.state)))
+            files, size = files + (added is not None), size + (added or 0)
+        made = Archived(path=str(target), files=files, bytes=size, made_at=now())
+        seal = json.dumps({**asdict(made), "project": str(paths.project)}).encode()
+        info = tarfile.TarInfo(SEAL)
+        info.size = len(seal)
+        tar.addfile(info, io.BytesIO(seal))
+    return made
+
+
+def _members(paths: ProjectPaths, database: Path) -> Iterator[Path]:
+    yield database
+    for path in carried(paths):
+        yield from _below(path)
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """A folder before what is in it, and how a run ended first of all: where that is told, the rest is whole."""
+    if not path.is_dir() or path.is_symlink():
+        if path.is_symlink() or path.is_file():
+            yield path
+        return
+    yield path
+    names = sorted(_names_in(path), key=lambda name: (name != _EXIT, name))
+    for name in names:
+        if name != _SECRETS and not name.endswith(".new"):
+            yield from _below(path / name)
+
+
+_EXIT, _SECRETS = (os.path.basename(name) for name in (RunPaths("").exit, RunPaths("").secrets))
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:  # deleted since
+        return []
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> int | None:
+    """The bytes it took; nothing if it is gone, as files of a working server may be."""
+    info = tarfile.TarInfo(name)
+    try:
+        found = path.lstat()
+        info.mode, info.mtime = stat.S_IMODE(found.st_mode), found.st_mtime
+        if stat.S_ISREG(found.st_mode):
+            return _add_file(tar, path, info)
+        info.type = tarfile.DIRTYPE if stat.S_ISDIR(found.st_mode) else tarfile.SYMTYPE
+        info.linkname = os.readlink(path) if info.issym() else ""
+    except FileNotFoundError:
+        return None
+    tar.addfile(info)
+    return 0
+
+
+def _add_file(tar: tarfile.TarFile, path: Path, info: tarfile.TarInfo) -> int:
+    with path.open("rb") as file:
+        info.size = os.fstat(file.fileno()).st_size
+        tar.addfile(info, _Steady(file, info.size))
+    return info.size
+
+
+class _Steady(io.RawIOBase):
+    """So many bytes of a file, whatever it does meanwhile: of a longer one the beginning, a shorter one filled up."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._read: Callable[[int], bytes] = file.read
+        self._left = size
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left if size < 0 else min(size, self._left)
+        self._left -= wanted
+        return self._read(wanted).ljust(wanted, b"\0")

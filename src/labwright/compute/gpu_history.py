@@ -1,0 +1,93 @@
+"""Look at the cards from time to time and keep what was seen, also over a restart: one line a look in one file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from labwright.domain.gpu import Gpu
+from labwright.domain.gpu_history import Moment, Trace, traces
+from labwright.files import all_lines, append_whole, write_whole
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 15.0
+KEPT_SECONDS = 12 * 3600.0
+_MOST = int(KEPT_SECONDS / LOOK_SECONDS)
+
+
+class GpuHistory:
+    """`look` tells the cards as they are now; none where there are none, or the driver is silent."""
+
+    def __init__(self, path: Path, look: Callable[[], Iterable[Gpu]]) -> None:
+        self._path = path
+        self._look = look
+        self._moments: deque[Moment] = deque(maxlen=_MOST)
+        self._lines = 0
+        self._changing = threading.Lock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="gpu-history", daemon=True)
+
+    def start(self) -> None:
+        self._recall(time.time())
+        self._thread.start()
+
+    def close(self) -> None:
+        """Not waited for: a look may take as long as the driver does."""
+        self._closing.set()
+
+    def read(self, seconds: float, points: int) -> list[Trace]:
+        until = time.time()
+        with self._changing:
+            moments = list(self._moments)
+        return traces(moments, until - seconds, until, points)
+
+    def note(self, at: float) -> None:
+        moment = Moment.of(self._look(), at)
+        if not moment.cards:
+            return
+        with self._changing:
+            self._moments.append(moment)
+        self._write(moment)
+
+    def _loop(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self.note(time.time())
+            except OSError as error:  # a full disk, or no process to be had; the next look may fare better
+                log.warning("how busy the GPUs are could not be noted: %s", error)
+            self._closing.wait(LOOK_SECONDS)
+
+    def _recall(self, now: float) -> None:
+        """What a kill has torn, or somebody else wrote there, is left out: it is a picture, not a record."""
+        lines, _ = all_lines(str(self._path))
+        for line in lines:
+            try:
+                moment = Moment.from_dict(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+            if now - KEPT_SECONDS < moment.at <= now:
+                self._moments.append(moment)
+        self._lines = len(lines)
+
+    def _write(self, moment: Moment) -> None:
+        """Twice as many lines as are kept, then only those that are kept."""
+        if self._lines >= 2 * _MOST:
+            write_whole(self._path, b"".join(map(_line, self._moments)), sync=False)
+            self._lines = len(self._moments)
+            return
+        fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            append_whole(fd, _line(moment))
+        finally:
+            os.close(fd)
+        self._lines += 1
+
+
+def _line(moment: Moment) -> bytes:
+    return json.dumps(moment.to_dict(), separators=(",", ":")).encode() + b"\n"

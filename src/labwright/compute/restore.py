@@ -1,0 +1,177 @@
+"""A project's history from the file that `archive.py` made, into a project that has none.
+
+The next start of a server finds no database and makes it anew from the copy and the folders. `settle` then ends what
+the file shows half-way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import json
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from labwright.compute.archive import SEAL, carried
+from labwright.compute.ingest import end_run
+from labwright.compute.lab import Lab
+from labwright.domain.errors import Conflict, Invalid, NotFound, StorageFailed
+from labwright.domain.run import ACTIVE, Run, RunStatus
+from labwright.files import write_json
+from labwright.paths import ProjectPaths
+from labwright.store import runs
+from labwright.store.database import Transaction
+
+_CUT_OFF = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
+_UNWATCHED = "It was going when the backup was made, and what came of it is not in that."
+_NO_SECRETS = "Its secret variables are not in a backup: submit it again with them."
+
+
+def restore(paths: ProjectPaths, source: Path) -> dict[str, Any]:
+    """Made aside and renamed, so a kill leaves either nothing in place or all of it. What the seal tells."""
+    if not source.is_file():
+        raise NotFound(f"There is no file {source}.")
+    with _alone(paths.project):
+        _check_empty(paths)
+        aside = ProjectPaths(paths.restoring)
+        _remove(aside.project)
+        try:
+            return _restore(source, aside, paths)
+        except OSError as error:
+            raise StorageFailed(f"Nothing was restored: {error.strerror or error}.") from error
+        finally:
+            _remove(aside.project)
+
+
+def _restore(source: Path, aside: ProjectPaths, paths: ProjectPaths) -> dict[str, Any]:
+    aside.state.mkdir(parents=True, mode=0o700)
+    seal = _unpack(source, aside)
+    write_json(aside.restored, seal)
+    os.sync()
+    aside.state.rename(paths.state)
+    return seal
+
+
+@contextlib.contextmanager
+def _alone(project: Path) -> Iterator[None]:
+    """Two at once would each remove what the other made."""
+    fd = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise Conflict(f"Another restore into {project} is under way.", hint="Wait for it.") from None
+    finally:
+        os.close(fd)
+
+
+def _check_empty(paths: ProjectPaths) -> None:
+    if paths.state.exists():
+        raise Conflict(
+            f"{paths.project} has a history of its own.",
+            hint=f"Restore elsewhere with --project, or move it away first: mv {paths.state} {paths.state}.old",
+        )
+
+
+def _remove(folder: Path) -> None:
+    """Also folders that were made read-only."""
+    for name, _, _ in os.walk(folder):
+        os.chmod(name, 0o700)
+    shutil.rmtree(folder, ignore_errors=not folder.exists())
+
+
+def _unpack(source: Path, aside: ProjectPaths) -> dict[str, Any]:
+    try:
+        with tarfile.open(source, "r:gz") as tar:
+            seal = _Unpacking(tar, aside).all()
+            while tar.fileobj and tar.fileobj.read(1 << 20):  # its checksum stands behind all else
+                continue
+    except _CUT_OFF as error:
+        raise _no_backup(source, str(error)) from error
+    if seal is None:
+        raise _no_backup(source, "its end is missing")
+    return seal
+
+
+def _no_backup(source: Path, why: str) -> Invalid:
+    return Invalid(
+        f"{source} is cut off, damaged, or no backup of Labwright's ({why}). Nothing was restored.",
+        hint="Name a file that `labwright backup --to FILE` made.",
+    )
+
+
+class _Unpacking:
+    """Only files, folders and links, only below the state folder, whatever the file says."""
+
+    def __init__(self, tar: tarfile.TarFile, aside: ProjectPaths) -> None:
+        self._tar = tar
+        self._state = aside.state
+        self._known = {path.name for path in (*carried(aside), aside.backups)}
+        self._later: list[Callable[[], None]] = []
+        self._seal: dict[str, Any] | None = None
+
+    def all(self) -> dict[str, Any] | None:
+        for member in self._tar:
+            if member.name == SEAL:
+                self._seal = json.loads(self._content(member).read())
+            else:
+                self._one(member, self._place(member.name))
+        for finish in reversed(self._later):  # the modes of folders from the innermost on
+            finish()
+        return self._seal
+
+    def _place(self, name: str) -> Path:
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] not in self._known or ".." in parts:
+            raise ValueError(f"{name!r} has no place in a backup")
+        place = self._state.joinpath(*parts)
+        place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        return place
+
+    def _one(self, member: tarfile.TarInfo, place: Path) -> None:
+        if member.isdir():
+            place.mkdir(mode=0o700, exist_ok=True)
+            self._later.append(lambda: os.chmod(place, member.mode & 0o777))
+        elif member.issym():  # last of all: nothing can then be written through one
+            self._later.append(lambda: os.symlink(member.linkname, place))
+        elif member.isfile():
+            self._write(member, place)
+        else:
+            raise ValueError(f"{member.name!r} is neither file, folder nor link")
+
+    def _write(self, member: tarfile.TarInfo, place: Path) -> None:
+        with place.open("xb") as file:
+            shutil.copyfileobj(self._content(member), file, 1 << 20)
+            os.fchmod(file.fileno(), member.mode & 0o777)
+        os.utime(place, (member.mtime, member.mtime))
+
+    def _content(self, member: tarfile.TarInfo) -> Any:
+        content = self._tar.extractfile(member)
+        if content is None:
+            raise ValueError(f"{member.name!r} has no content")
+        return content
+
+
+def settle(lab: Lab) -> None:
+    """Once, at the first start: nobody watches what was going then, and it must not begin a second time."""
+    if not lab.paths.restored.exists():
+        return
+    with lab.db.transaction() as tx:
+        for run in runs.with_status(tx.connection, *sorted(ACTIVE)):
+            if not os.path.exists(lab.paths.run(run.id).exit):
+                end_run(tx, run, RunStatus.LOST, reason="restored", error=_UNWATCHED)
+        for run in runs.with_status(tx.connection, RunStatus.QUEUED):
+            _fail_without_secrets(tx, run)
+    lab.paths.restored.unlink()
+
+
+def _fail_without_secrets(tx: Transaction, run: Run) -> None:
+    fresh = runs.get(tx.connection, run.id)  # it may have failed with one that it waited for
+    if fresh.secret_env and not fresh.is_terminal:
+        end_run(tx, fresh, RunStatus.FAILED, reason="restored", error=_NO_SECRETS)

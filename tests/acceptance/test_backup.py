@@ -1,0 +1,223 @@
+"""A whole history as one file and back: while the server works, after it is gone, and with a kill in either."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.archive import SEAL, archive, carried
+from labwright.compute.backups import copy_database, newest_backups
+from labwright.compute.restore import restore
+from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
+from labwright.paths import ProjectPaths
+from labwright.server.boot import prepare_state
+from labwright.store.database import Database
+from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
+from tests.acceptance.test_storage import ending, facts, gate
+from tests.support.children import ended_with_the_test
+from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
+
+LARGE = 150 << 20  # of zeros: it takes a moment to pack, and next to nothing on disk
+LEFT_OUT = {  # what a restored project makes anew, and what is secret
+    *("token", "sign_in", "server", "lock", "wake", "reserve", "database_pointer", "restored", "restoring"),
+    *(
+        "channels",
+        "headers",
+        "secrets",
+        "shells",
+        "rehearsals",
+        "python_path",
+        "unread_metrics",
+        "metric_claims",
+        "logs",
+    ),
+}
+
+
+def test_a_whole_history_comes_back_in_another_place(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
+    session = server.post("/sessions", {"title": "a talk"})["id"]
+    done = server.wait_for_end(server.submit("echo heard; exit 3", tags=["t"], params={"lr": 0.1})["id"])["id"]
+    server.call("POST", f"/runs/{done}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.5}]})
+    server.call("PATCH", f"/runs/{done}", {"notes": "a note"})
+    going = server.submit(gate(server, "go"))["id"]
+    server.wait_for_status(going, "running")
+    queued = server.submit("exit 4")["id"]
+    secret = server.submit("true", env={"API_TOKEN": "not-for-others"})["id"]
+    before = {run["id"]: run for run in server.all_runs()}
+    file = tmp_path / "history.tar.gz"
+    made = answer(server, "backup", "--to", str(file), "--json")
+    assert made["path"] == str(file) and made["files"] > 5
+    assert file.stat().st_mode & 0o077 == 0
+    later = server.post("/runs", {"command": "true"})["id"]
+    assert "is there already" in labwright(server, "backup", "--to", str(file)).stderr
+
+    elsewhere = make_server("elsewhere", LABWRIGHT_MAX_PARALLEL="1")
+    assert answer(elsewhere, "restore", str(file), "--json")["project"] == str(server.project)
+    assert "history of its own" in labwright(elsewhere, "restore", str(file)).stderr
+    elsewhere.start()
+    after = {run["id"]: run for run in elsewhere.all_runs()}
+    assert later not in after
+    assert {run_id: facts(run) for run_id, run in after.items()} == {i: facts(run) for i, run in before.items()}
+    assert ending(after[done]) == ending(before[done])
+    assert elsewhere.get(f"/runs/{done}/logs")["content"] == "heard\n"
+    wait_until(lambda: elsewhere.run(done)["summary"].get("loss", {}).get("last") == 0.5, "the metric")
+    assert elsewhere.get(f"/sessions/{session}")["title"] == "a talk"
+    assert (after[going]["status"], after[going]["status_reason"]) == ("lost", "restored")
+    assert (after[secret]["status"], "secret variables" in after[secret]["error"]) == ("failed", True)
+    assert elsewhere.wait_for_end(queued)["exit_code"] == 4
+    assert elsewhere.token != server.token
+    (server.project / "go").touch()
+    assert server.wait_for_end(going)["status"] == "finished"  # the first one does not notice
+    assert not list(tmp_path.rglob("*.part")) and not list(tmp_path.rglob("*.restoring"))
+
+
+def test_without_a_server_and_with_kills_a_backup_is_whole_or_not_there(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("echo heard")["id"])["id"]
+    server.kill()
+    large = server.state / "runs" / run / "large"
+    with large.open("wb") as hole:
+        hole.truncate(LARGE)
+    file, part = tmp_path / "history.tar.gz", tmp_path / "history.tar.gz.part"
+    packing = begin(server, "backup", "--to", str(file))
+    wait_until(lambda: part.exists() and part.stat().st_size > 1000, "the backup to be under way")
+    kill_tree(packing)
+    assert not file.exists()
+    assert answer(server, "backup", "--to", str(file), "--json")["bytes"] > LARGE
+    assert not part.exists()
+
+    copy = make_server("copy")
+    unpacking = begin(copy, "restore", str(file))
+    wait_until(lambda: any(copy.project.glob("*.restoring/*/runs/*/large")), "the restore to be under way")
+    kill_tree(unpacking)
+    assert not copy.state.exists()
+    answer(copy, "restore", str(file), "--json")
+    assert os.listdir(copy.project) == [".labwright"]
+    (copy.state / "restored.json").read_bytes()
+    copy.start()
+    assert copy.get(f"/runs/{run}/logs")["content"] == "heard\n"
+    assert not (copy.state / "restored.json").exists()
+    copy.stop()
+    server.start()
+    assert server.run(run)["status"] == "finished"
+
+
+def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[bytes]:
+    """In a group of its own: the command leaves the work to a child."""
+    return ended_with_the_test(
+        subprocess.Popen([*LABWRIGHT, *arguments], cwd=server.project, env=server.environment, start_new_session=True)
+    )
+
+
+def kill_tree(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, 9)
+    process.wait()
+
+
+def test_every_file_of_the_state_folder_goes_along_or_is_left_out_on_purpose() -> None:
+    paths = ProjectPaths(Path("/p"))
+    spelled = {name for name, value in vars(paths).items() if isinstance(value, Path)} - {"project", "state", "config"}
+    going = {name for name in spelled if getattr(paths, name) in carried(paths)} | {"backups"}
+    assert spelled == going | LEFT_OUT
+    assert not going & LEFT_OUT
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    paths = prepare_state(tmp_path)
+    Database(paths.database).close()
+    (paths.runs / "run-0000000000").mkdir()
+    (paths.runs / "run-0000000000" / "output.log").write_bytes(os.urandom(200_000))
+    (paths.runs / "run-0000000000" / "secrets.json").write_text("{}")
+    database = Database(paths.database)
+    made = archive(paths, copy_database(database, paths.backups, 5), tmp_path / "history.tar.gz")
+    database.close()
+    return Path(made.path)
+
+
+def into(folder: Path) -> ProjectPaths:
+    folder.mkdir()
+    return ProjectPaths(folder)
+
+
+def test_a_file_that_was_cut_off_or_changed_restores_nothing(history: Path, tmp_path: Path) -> None:
+    whole = history.read_bytes()
+    paths = into(tmp_path / "copy")
+    restored = into(tmp_path / "whole")
+    restore(restored, history)
+    assert not list(restored.state.rglob("secrets.json"))
+    middle = len(whole) // 2
+    bad = [whole[: len(whole) * i // 7] for i in range(7)] + [
+        whole[:-20],
+        b"text",
+        whole[:middle] + whole[middle + 9 :],
+    ]
+    for content in bad:
+        history.write_bytes(content)
+        with pytest.raises(Invalid, match="Nothing was restored"):
+            restore(paths, history)
+        assert os.listdir(paths.project) == []
+    with pytest.raises(NotFound):
+        restore(paths, tmp_path / "nowhere")
+
+
+def test_nothing_is_written_outside_whatever_the_file_says(tmp_path: Path) -> None:
+    def packed(*members: tuple[str, bytes, str]) -> Path:
+        file = tmp_path / "hostile.tar.gz"
+        with tarfile.open(file, "w:gz") as tar:
+            for name, kind, link in (*members, (SEAL, tarfile.REGTYPE, "")):
+                info = tarfile.TarInfo(name)
+                info.type, info.linkname, info.size = kind, link, 2 if kind == tarfile.REGTYPE else 0
+                tar.addfile(info, io.BytesIO(b"{}"))
+        return file
+
+    paths = into(tmp_path / "copy")
+    plain, link = tarfile.REGTYPE, tarfile.SYMTYPE
+    for members in (
+        [("../out", plain, "")],
+        [(f"{tmp_path}/out", plain, "")],
+        [("token", plain, "")],
+        [("runs/../../../out", plain, "")],
+        [("runs/pipe", tarfile.FIFOTYPE, "")],
+        [("runs/hard", tarfile.LNKTYPE, "/etc/passwd")],
+        [("runs/twice", plain, ""), ("runs/twice", plain, "")],
+        [("runs/way", link, str(tmp_path)), ("runs/way/out", plain, "")],
+    ):
+        with pytest.raises(LabwrightError, match="Nothing was restored"):
+            restore(paths, packed(*members))
+        assert not (tmp_path / "out").exists()
+        assert os.listdir(paths.project) == []
+
+
+def test_two_restores_do_not_meet(history: Path, tmp_path: Path) -> None:
+    paths = into(tmp_path / "copy")
+    fd = os.open(paths.project, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    with pytest.raises(Conflict, match="under way"):
+        restore(paths, history)
+    os.close(fd)
+
+
+def test_the_newest_backup_is_kept_though_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(tmp_path / "labwright.db")
+    folder = tmp_path / "backups"
+    for ahead in (1e9, 1e9 + 5, 0.0, 1.0, 1.0):
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: 1.7e9 + ahead)
+        made = copy_database(database, folder, kept=2)
+        assert newest_backups(folder)[0] == made
+    assert len(newest_backups(folder)) == 2
+    database.close()

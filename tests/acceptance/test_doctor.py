@@ -1,0 +1,136 @@
+"""Each fault of the set-up that docs/troubleshooting.md names is made here, and looked for in what `doctor` says.
+
+Several at a time: a call takes as long for one as for all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_cli import LABWRIGHT, labwright
+from tests.support.live_server import LiveServer
+
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+_ROW = re.compile(r"^\| (?P<seen>[^|]+) \|[^|]+\|[^|]+\| `(?P<line>[^`]+)` \|$", re.MULTILINE)
+SEEN_ELSEWHERE = {"model"}  # test_models.py: a key that others can read, a model that answers
+MADE_HERE = {
+    *("server", "address", "state folder", "disk", "database", "settings", "tables", "token"),
+    *("tmux", "git", "gcc", "sandbox", "GPU driver", "GPU leases", "Slurm"),
+}
+
+
+def lines(server: LiveServer, **options: object) -> dict[str, dict[str, str]]:
+    report = json.loads(labwright(server, "doctor", "--json", **options).stdout)
+    return {check["name"]: check for check in report["checks"]}
+
+
+def bare_path(folder: Path, **scripts: str) -> str:
+    """bash and no other tool, but for what is given."""
+    folder.mkdir()
+    (folder / "bash").symlink_to(shutil.which("bash") or "")
+    for name, text in scripts.items():
+        script = folder / name.replace("_", "-")
+        script.write_text(f"#!{shutil.which('bash')}\n{text}\n")
+        script.chmod(0o755)
+    return str(folder)
+
+
+def test_the_page_names_each_line_of_which_a_fault_is_made() -> None:
+    table = PAGE.read_text().partition("|---|---|---|---|\n")[2]
+    assert {row["line"] for row in _ROW.finditer(table)} == MADE_HERE | SEEN_ELSEWHERE
+
+
+def test_what_is_missing_damaged_or_open_to_others_is_found(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server()
+    server.state.mkdir(mode=0o755)
+    (server.state / "labwright.db").write_bytes(b"no database" * 1000)
+    (server.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
+    leases = tmp_path / "bad-leases"
+    leases.mkdir()
+    (leases / "mutex").mkdir()  # a thing of somebody else's in its place
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        env = {
+            "PATH": bare_path(
+                tmp_path / "bin",
+                nvidia_smi="echo driver mismatch >&2; exit 9",
+                sinfo="echo unable to contact >&2; exit 1",
+            ),
+            "SLURM_CONF": "/nowhere",
+            "LABWRIGHT_PORT": str(taken.getsockname()[1]),
+            "LABWRIGHT_LEASE_DIR": str(leases),
+        }
+        found = lines(server, env=env)
+    status = {name: check["status"] for name, check in found.items()}
+    assert {name: status[name] for name in ("state folder", "database", "GPU leases", "Slurm")} == dict.fromkeys(
+        ("state folder", "database", "GPU leases", "Slurm"), "fail"
+    )
+    warned = ("tables", "address", "tmux", "git", "gcc", "GPU driver", "server")
+    assert {name: status[name] for name in warned} == dict.fromkeys(warned, "warn")
+    assert all(found[name]["fix"] for name in (*warned, "state folder", "database", "GPU leases", "Slurm"))
+    assert "did you mean [[alerts]]" in found["tables"]["said"]
+    assert "db rebuild" in found["database"]["fix"] and "unable to contact" in found["Slurm"]["said"]
+    assert "chmod go= " in found["state folder"]["fix"] and "is taken" in found["address"]["said"]
+
+
+def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server()
+    (server.project / "labwright.toml").write_text("max_paralel = 3\n")
+    found = lines(server)["settings"]
+    assert found["status"] == "fail" and "max_parallel" in found["said"] + found["fix"]
+    (server.project / "labwright.toml").write_text('host = "203.0.113.9"\n')
+    found = lines(server)["address"]
+    assert found["status"] == "fail" and "Cannot listen" in found["said"]
+
+
+def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    good = lines(server)
+    assert [good[name]["status"] for name in ("server", "token", "address")] == ["ok", "ok", "ok"]
+    own = server.token
+    (server.state / "token").write_text("x" * 43)
+    found = lines(server)
+    (server.state / "token").write_text(own)
+    assert (found["server"]["status"], found["token"]["status"]) == ("ok", "fail")
+    assert "labwright down, labwright up -d" in found["token"]["fix"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+def test_a_machine_that_forbids_namespaces_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    server = make_server()
+    bare_path(tmp_path / "bin", bwrap="echo bwrap: No permissions to create new namespace >&2; exit 1")
+    hidden = 'mount --bind "$0" "$(command -v bwrap)" && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", hidden, str(tmp_path / "bin" / "bwrap"), *LABWRIGHT, "doctor", "--json"]
+    told = subprocess.run(
+        command, cwd=server.project, env=server.environment, stdout=subprocess.PIPE, timeout=60, check=False
+    )
+    found = {check["name"]: check for check in json.loads(told.stdout)["checks"]}["sandbox"]
+    assert found["status"] == "warn" and "No permissions" in found["said"] and "bubblewrap" in found["fix"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+    server = make_server()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(server.project)]
+    if subprocess.run(mount, check=False).returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        server.state.mkdir(mode=0o700)
+        assert lines(server)["disk"]["status"] == "fail"
+        subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
+        found = lines(server)["state folder"]
+        assert found["status"] == "fail" and "not writable" in found["said"]
+    finally:
+        subprocess.run(["umount", "-l", str(server.project)], check=True)

@@ -1,0 +1,43 @@
+"""A clock that somebody sets: patience still ends, a run's time is the time that passed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.recover import recover
+from labwright.domain.clock import rfc3339, seconds_apart
+from labwright.domain.run import RunStatus
+from labwright.sidecar.monitor import Monitor
+from tests.support.lab import lab_in, make_run, move
+
+
+def test_a_launch_that_nobody_claimed_is_made_again_though_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[str] = []
+    with lab_in(tmp_path / "project") as lab:
+        monkeypatch.setattr(lab.local, "launch", lambda made: launched.extend(each.run.id for each in made))
+        run = make_run(lab, "a")
+        run = move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, launched_at=rfc3339(time.time()))
+        recover(lab, run)
+        assert launched == []  # it may still be claimed
+        recover(lab, run.evolve(launched_at=rfc3339(time.time() + 3600)))  # an hour before what it was then
+        assert launched == [run.id]
+
+
+def test_a_moment_to_come_is_as_good_as_long_ago() -> None:
+    assert seconds_apart(time.time() + 3600) > 3500
+    assert seconds_apart(time.time() - 3600) > 3500
+
+
+def test_the_time_limit_of_an_orphan_knows_no_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monitor = object.__new__(Monitor)
+    monitor.run = {"time_limit_seconds": 60}
+    monitor._began = time.monotonic() - 5
+    monkeypatch.setattr(time, "time", lambda: 4e9)
+    assert not monitor._over_time_limit()
+    monitor._began = time.monotonic() - 61
+    assert monitor._over_time_limit()

@@ -1,0 +1,59 @@
+"""What the server remembers of its cards: thinned for a picture, kept over a kill, bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labwright.compute import gpu_history
+from labwright.compute.gpu_history import GpuHistory
+from labwright.domain.gpu import Gpu, LeaseHolder
+from labwright.domain.gpu_history import Moment, traces
+
+CARD = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1000, memory_used_mb=200, utilization=40)
+HELD = replace(CARD, utilization=80, memory_used_mb=900, lease=LeaseHolder(run_id="run-1", user="ada"))
+
+
+def test_a_span_tells_the_mean_use_the_most_memory_and_its_last_holder() -> None:
+    moments = [Moment.of([card], at) for at, card in ((10.0, CARD), (20.0, HELD), (90.0, CARD))]
+    (trace,) = traces(moments, 0.0, 100.0, 2)
+    assert (trace.times, trace.utilization) == ([20.0, 90.0], [60.0, 40.0])
+    assert (trace.memory_used_mb, trace.run_ids) == ([900, 200], ["run-1", ""])
+
+
+def test_what_is_older_than_asked_for_or_to_come_is_left_out() -> None:
+    moments = [Moment.of([CARD], at) for at in (10.0, 60.0, 200.0)]
+    (trace,) = traces(moments, 50.0, 100.0, 10)
+    assert trace.times == [60.0]
+
+
+def test_it_is_there_after_a_restart_without_what_a_kill_has_torn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_history.time, "time", lambda: 1000.0)
+    before = GpuHistory(tmp_path / "history", lambda: [HELD])
+    before.note(970.0)
+    before.note(985.0)
+    with (tmp_path / "history").open("ab") as file:
+        file.write(b'[]\n{"at": "x"}\n{"at": 990, "ca')
+    after = GpuHistory(tmp_path / "history", lambda: [CARD])
+    after.start()
+    after.close()
+    (trace,) = after.read(600, 600)
+    assert trace.times[:2] == [970.0, 985.0]
+    assert trace.run_ids[:2] == ["run-1", "run-1"]
+
+
+def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_history, "_MOST", 5)
+    history = GpuHistory(tmp_path / "history", lambda: [CARD])
+    for at in range(43):
+        history.note(float(at))
+    assert len((tmp_path / "history").read_text().splitlines()) <= 2 * 5
+
+
+def test_without_cards_nothing_is_written(tmp_path: Path) -> None:
+    GpuHistory(tmp_path / "history", list).note(1.0)
+    assert not (tmp_path / "history").exists()
