@@ -25,8 +25,11 @@ up: setup ## start the server in this folder and print its address
 down: setup ## end it; runs go on
 	@$(BIN)/labwright down
 
-demo: setup ## show end to end what Labwright can do so far
+demo: setup ## from a goal to a report in a throw-away project; then the server stays up until Ctrl-C
 	@scripts/demo
+
+tour: setup ## the parts one by one: runs, sweeps, failures, a kill, simulated GPUs and Slurm
+	@scripts/demo tour
 
 system: ## system packages that the tests use
 	@scripts/install-system-packages bash bubblewrap chromium curl fonts-dejavu-core gcc git libc6-dev munge procps \
@@ -41,7 +44,7 @@ test: setup system ## everything but what takes minutes
 test-all: setup system ## the slow ones too
 	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile=searching
 
-chaos: setup system ## kill servers, monitors and supervisors for longer
+chaos: setup system ## 15 minutes of kills, full and slow disks, clocks that jump, a Slurm whose controller dies
 	$(BIN)/python -m tests.chaos
 
 soak: setup system ## five runs a second for two hours: nothing may grow
@@ -59,4 +62,4 @@ lock: setup ## pin the requirements anew, with hashes and without addresses
 		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
 
-.PHONY: help setup up down demo system test test-all chaos soak bench package lock
+.PHONY: help setup up down demo tour system test test-all chaos soak bench package lock

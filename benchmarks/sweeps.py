@@ -144,5 +144,5 @@ def _insert_runs(tx: Transaction, sweep: Sweep, status: RunStatus) -> None:
     if status is RunStatus.FINISHED:
         for record in made:
             loss = json.loads(record.text)["params"]["lr"] + source.random()
-            series = metrics.new_series(tx, record.id, "val/loss", "sdk", 1)
-            metrics.append(tx, series, Points(array("q", [1]), array("d", [0.0]), array("d", [loss])))
+            first = Points(array("q", [1]), array("d", [0.0]), array("d", [loss]))
+            metrics.begin_series(tx, record.id, "val/loss", "sdk", 1, first)

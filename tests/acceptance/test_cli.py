@@ -28,13 +28,13 @@ def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess
     environment = {**server.environment, **options.pop("env", {})}
     lets_go = "up" in arguments  # of its streams, which is seen by pipes that close
     if options.keys() == {"cwd"} and can_be_warm(environment) and not lets_go:
-        return warm_command(arguments, environment, options["cwd"], timeout=60)
+        return warm_command(arguments, environment, options["cwd"], timeout=120)
     return subprocess.run(
         [*LABWRIGHT, *arguments],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         stdin=subprocess.DEVNULL,
         check=False,
         **options,

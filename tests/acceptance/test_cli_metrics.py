@@ -173,6 +173,9 @@ def test_an_export_goes_through_links_and_into_pipes_and_replaces_neither(lab: L
     assert labwright(lab, "export", runs[0], "-o", "link.csv").returncode == 0
     assert link.is_symlink() and len(rows_of(target.read_text())) == POINTS + 3
     assert target.stat().st_mode & 0o777 == 0o600
+    (lab.project / "circle").symlink_to("circle")
+    circle = labwright(lab, "export", runs[0], "-o", "circle")
+    assert circle.returncode == 1 and "symbolic links" in circle.stderr and (lab.project / "circle").is_symlink()
     os.mkfifo(pipe)
     writer = begin(lab, "export", runs[0], "-o", "pipe")
     assert len(rows_of(pipe.read_text())) == POINTS + 3

@@ -133,6 +133,7 @@ def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab
         expect(page.locator(".chart canvas")).to_have_count(len(edge) + 1)
     page.get_by_label("Smoothing").fill("0.9")
     expect(page.get_by_text("3 NaN or infinite")).to_be_visible()
+    expect(page.get_by_role("figure", name="Chart of huge").get_by_text("2 too large to draw")).to_be_visible()
     page.get_by_role("button", name="epoch").click()
     expect(page.get_by_text("No epochs: log a metric called epoch").first).to_be_visible()
     log_points(lab, run["id"], "epoch", [0.5], first=1)

@@ -154,6 +154,11 @@ def test_an_answer_at_its_length_limit_says_so(wire: str) -> None:
         assert ask(server, wire).end.why == "length"
 
 
+def test_an_answer_without_end_is_hung_up_on(wire: str) -> None:
+    with model_server(wire, Turn(text=("y" * 100_000,) * 11)) as server, pytest.raises(faults.AnswerCut):
+        ask(server, wire)
+
+
 def test_an_answer_that_the_provider_withholds_is_no_answer(wire: str) -> None:
     stop = "refusal" if wire == "anthropic" else "content_filter"
     with model_server(wire, Turn(stop=stop)) as server, pytest.raises(faults.AnswerWithheld):

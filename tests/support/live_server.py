@@ -34,6 +34,8 @@ class Answer:
 class LiveServer:
     """Start, kill and restart a server; call it; wait for its runs."""
 
+    start_seconds = 60.0  # how long it may take to come up
+
     def __init__(self, project: Path, **environment: str) -> None:
         self.project = project
         self.state = project / ".labwright"
@@ -49,12 +51,12 @@ class LiveServer:
         self.url = ""
 
     def start(self, *, cold: bool = False) -> LiveServer:
-        """Cold: as its command, which takes ten times as long."""
+        """Cold: as its command, which takes seven times as long."""
         (self.state / "server.json").unlink(missing_ok=True)
         usual = self.command[: len(SERVER)] == SERVER and can_be_warm(self.environment)
         self.process = self._begun_by_command() if cold or not usual else self._forked()
         try:
-            wait_until(self._is_up, "the server to come up")
+            wait_until(self._is_up, "the server to come up", self.start_seconds)
         except AssertionError:
             self.kill()  # nobody else would: whoever wanted it does not get it
             raise

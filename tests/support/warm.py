@@ -99,6 +99,7 @@ def warm_command(
             code = process.wait(timeout)
         finally:
             process.kill()
+            process.wait()
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(list(arguments), code, out.read(), err.read())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,7 @@ LIES = {
     "a claim dressed as a proposal": ("I suggest to keep {a}, which reached 0.99.", "no_source"),
     "a wrong count": ("5 runs were compared [E5].", "mismatch"),
     "a line that the log does not have": ("The log says nan in layer 21 [E8].", "mismatch"),
+    "a number that no float holds": ("The accuracy is 1e400 [E1].", "mismatch"),
     "a wrong percentage": ("{b} is 3.5% worse [E6].", "mismatch"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
@@ -121,6 +123,17 @@ def test_a_lie_is_marked(bench: Bench, lie: str) -> None:
 @pytest.mark.parametrize("text", HONEST)
 def test_an_honest_answer_is_not_marked(bench: Bench, text: str) -> None:
     assert bench.faults(text) == []
+
+
+@pytest.mark.parametrize("words", ["y", "a-", "1.", "7 ", "|---", "\n", "[E1]", "`"])
+def test_an_answer_without_end_is_checked_once_through(bench: Bench, words: str) -> None:
+    began = time.process_time()
+    bench.faults(words * 100_000 + " 0.97.")
+    assert time.process_time() - began < 20  # once a letter, it would be an hour
+
+
+def test_a_number_behind_words_without_end_is_marked_all_the_same(bench: Bench) -> None:
+    assert bench.faults(f"{'so ' * 5000}it reached 0.97") == [("0.97", "no_source")]
 
 
 def test_a_mark_says_where_the_number_stands(bench: Bench) -> None:

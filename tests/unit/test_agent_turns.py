@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from labwright.agent import approvals, keeper, sessions
+from labwright.agent.offline import RulesChat
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden, NotFound, StorageFailed
@@ -24,6 +25,7 @@ from labwright.llm.faults import KeyRefused
 from labwright.llm.ledger import BudgetReached
 from labwright.llm.model import Usage
 from labwright.services import runs
+from labwright.store import runs as stored_runs
 from tests.support.chatting import Silent, Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 from tests.support.waiting import wait_until
@@ -247,6 +249,15 @@ def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
     assert len(model.asked) == 2
     assert run_id in model.asked[1].messages[-1].text
     assert talk.session.waits == ()
+
+
+def test_rules_run_the_command_and_not_the_wish_to_be_told(lab: Lab) -> None:
+    with talking(lab, RulesChat()):
+        talk = Talk(lab)
+        said = talk.say("run python train.py --note 'a and b' and tell me when it is done.")
+        assert said[-1].data["why"] == "waiting"
+        (run,) = stored_runs.with_status(lab.db.reader(), RunStatus.QUEUED)
+        assert run.command == "python train.py --note 'a and b'"
 
 
 def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab) -> None:

@@ -164,3 +164,17 @@ def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
     }
     assert len(codes) > 50
     assert sorted(code for code in codes if f"`{code}`" not in read("validation.md")) == []
+
+
+def test_the_walks_through_the_code_name_what_is_there() -> None:
+    """`file.py: name`, `file.py: Class.method`; a file by its own name where the folder was just named."""
+    source = ROOT / "src" / "labwright"
+    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 50
+    missing = []
+    for file, name in named:
+        texts = [path.read_text() for path in source.rglob(Path(file).name) if str(path).endswith(f"/{file}")]
+        defined = [rf"^\s*(async )?(def|class) {part}\b|^{part}\b.*=" for part in name.split(".")]
+        if not any(all(re.search(each, text, re.MULTILINE) for each in defined) for text in texts):
+            missing.append(f"{file}: {name}")
+    assert missing == []

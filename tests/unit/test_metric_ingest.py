@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from labwright.compute import metrics as ingest
 from labwright.compute.http_points import write_http_points
 from labwright.compute.metrics import MetricIngest
 from labwright.domain.errors import Conflict
+from labwright.domain.metric import Points, pack, unpack, unpack_steps
 from labwright.services import metrics, runs
 from labwright.services.export import export
 from labwright.sidecar.rules.tail import points_in
@@ -71,6 +73,14 @@ def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int])
     assert found["series"][0]["steps"] == sorted(steps)
     assert [json.loads(text)["step"] for text in "".join(lines).splitlines()] == steps
     assert found["refused"]["count"] == 2
+
+
+@pytest.mark.parametrize("value", [0.5, -0.0, math.nan, math.inf])
+def test_a_lone_point_is_packed_like_the_first_of_many(value: float) -> None:
+    alone, two = (Points(array("q", [7] * n), array("d", [1e9] * n), array("d", [value] * n)) for n in (1, 2))
+    chunk = pack(alone)
+    assert repr(unpack(chunk)) == repr(alone)
+    assert chunk.levels == pack(two).levels and [*unpack_steps(chunk.steps, 1)] == [7]
 
 
 @pytest.mark.parametrize("time", [math.nan, math.inf, "Infinity", 1e300, -1e300, 1e18, "noon", None])

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Conflict, LabwrightError, TooLarge
+from labwright.llm import Request
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.handed_in import MOST_REPORT_CHARACTERS, report_text
 from labwright.planning.pipeline import withdraw
+from labwright.planning.rules import RULES
 from labwright.planning.scan import scan_project
 from tests.support.plan_workspaces import planned
 
@@ -109,7 +113,7 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
     (packages / "__pycache__").mkdir(exist_ok=True)
     (packages / "__pycache__/cached.pyc").touch()
     assert withdraw(plan.mode.handle, scan) == []
-    for path in (packages / "late.pth", environment / "bin/activate"):
+    for path in (packages / "late.pth", environment / "bin/activate", environment / "pyvenv.cfg"):
         before = current_digest(plan.mode.handle, scan).value
         with path.open("a") as file:
             file.write("#")
@@ -121,3 +125,27 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
     found = check_workspace(plan.mode.handle, scan, current_digest(plan.mode.handle, scan))
     assert "no_activation" in {finding.code for finding in found}
     assert any("source .venv/bin/activate" in finding.hint for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("imports", "cluster", "goal", "gpus"),
+    [
+        ("import torch", Cluster(type=ClusterType.SLURM, gpu_count=8), GOAL, 1),
+        ("import torch", Cluster(type=ClusterType.SLURM, gpu_count=8), f"{GOAL}, 2 gpus per run", 2),
+        ("import torch", Cluster(type=ClusterType.SLURM), GOAL, 0),
+        ("import math", Cluster(type=ClusterType.SLURM, gpu_count=8), GOAL, 0),
+        ("import torch", Cluster(type=ClusterType.LOCAL_GPU, gpu_count=8), GOAL, 0),
+    ],
+)
+def test_on_slurm_a_script_for_gpus_asks_for_one(
+    tmp_path: Path, imports: str, cluster: Cluster, goal: str, gpus: int
+) -> None:
+    """Slurm gives none unasked; elsewhere a run that says nothing has one where there are any."""
+    plan = planned(tmp_path, "bare-script", goal)
+    script = plan.project / "fit.py"
+    script.write_text(f"{imports}\n{script.read_text()}")
+    given = {"scan": scan_project(plan.project), "cluster": cluster, "goal": goal, "plan": "", "report": ""}
+    draft = RULES["DraftImplementationPlan"](
+        Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+    )
+    assert draft.gpus == gpus

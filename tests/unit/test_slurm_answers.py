@@ -70,7 +70,9 @@ def test_slurms_word_for_an_end_becomes_ours(row: str, status: RunStatus, reason
     assert ending.words
 
 
-@pytest.mark.parametrize("state", ["RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SOMETHING_NEW"])
+@pytest.mark.parametrize(
+    "state", ["RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "EXPEDITING", "SOMETHING_NEW"]
+)
 def test_a_state_nobody_foresaw_is_not_an_end(state: str) -> None:
     assert read_squeue(squeue(f"1|{state}|None|x|n1"))[0].phase is Phase.ACTIVE
 

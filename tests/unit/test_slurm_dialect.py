@@ -101,6 +101,21 @@ def test_size_of_arrays_and_accounts_are_those_of_the_configuration(tmp_path: Pa
     assert found == Dialect(version=(24, 5), max_array_size=77, keeps_accounts=keeps)
 
 
+@pytest.mark.parametrize(
+    ("size", "parameters", "allowed"),
+    [
+        ("0", "(null)", 1),
+        ("1001", "bf_interval=30,max_array_tasks=200,defer", 200),
+        ("100", "max_array_tasks=200", 100),
+    ],
+)
+def test_an_array_is_as_large_as_the_site_allows_and_one_run_where_arrays_are_off(
+    tmp_path: Path, size: str, parameters: str, allowed: int
+) -> None:
+    found = probe_dialect(slurm(tmp_path, "slurm 24.11.5", size=f"{size}\nSchedulerParameters     = {parameters}"))
+    assert found.max_array_size == allowed
+
+
 def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Path) -> None:
     probe = DialectProbe(SlurmCommands({"PATH": str(tmp_path)}))
     assert probe.ask() == Dialect() == Dialect(version=None, max_array_size=1001, keeps_accounts=False)

@@ -179,3 +179,26 @@ def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: py
     monkeypatch.undo()
     slurm.launch([Launch(run(2), {})])
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
+
+
+def test_of_an_array_that_is_larger_than_what_may_be_queued_the_first_ones_go(launcher: Launcher) -> None:
+    """Else a sweep of 300 would wait for ever where a user may have 100 jobs."""
+    sbatch = """
+for word; do case "$word" in --array=0-*) last=${word#--array=0-};; esac; done
+[ "${last:-0}" -lt 3 ] && { echo 9; exit; }
+echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2
+echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)" >&2
+exit 1
+"""
+    slurm = launcher(sbatch=sbatch, scontrol="true", sinfo="echo slurm 24.05.2")
+    slurm.launch([Launch(run(number), {}) for number in range(10)])
+    reports: list[Report] = []
+    wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 3, "all reports")
+    (sent,) = [report for report in reports if isinstance(report, Submitted)]
+    assert sent.job_ids == {run(number).id: f"9_{number}" for number in range(3)}
+    later = [report for report in reports if isinstance(report, NotSubmitted)]
+    assert not any(report.for_good or report.in_doubt for report in later)
+    assert sorted(run_id for report in later for run_id in report.run_ids) == [
+        run(number).id for number in range(3, 10)
+    ]
+    assert not slurm.silence, "some were taken: the rest is tried again soon"

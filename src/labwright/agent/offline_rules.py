@@ -27,7 +27,7 @@ I am a set of rules, not a language model, so I understand plain requests only:
 - show RUN, metrics of RUN, logs of RUN, why did RUN fail
 - compare RUN and RUN by METRIC
 - sweeps, best of SWEEP
-- run COMMAND, stop RUN, rerun RUN
+- run COMMAND (and tell me when it is done), stop RUN, rerun RUN
 - tell me when RUN is done (or SWEEP)
 - gpus, alerts, plans, remember NOTE
 
@@ -174,6 +174,8 @@ def _start(match: re.Match[str], results: Results) -> Reply:
     if not results:
         return [Ask("start_run", {"command": match["command"].strip().strip("`")})]
     found = results[0]
+    if found["started"] and match["tell"]:
+        return [Ask("wait_for", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
     if found["started"]:
         return f"Started {_named(found)}; it is {found['status']}. Say `tell me when {found['id']} is done` to be told."
     before = found["failed_before"]
@@ -268,6 +270,7 @@ def _run(match: re.Match[str]) -> str:
 
 _REF = r"(?:the |run )?(?P<run>@?[\w.-]+(?: [\w.-]+)??)"
 _DONE = "(?:done|finished|ended|over|ends|finishes)"
+_AND_TELL = rf",? and (?:then )?(?:tell me|let me know) when it (?:is |has )?{_DONE}\W*"
 RULES: list[tuple[re.Pattern[str], Rule]] = [
     (re.compile(pattern, re.IGNORECASE), rule)
     for pattern, rule in (
@@ -288,7 +291,7 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (r"(?:(?:list|show)(?: the)? )?plans", _plans),
         (r"remember (?:that )?(?P<note>.+)", _remember),
         (r"plan\b.*", lambda _match, _results: _PLAN),
-        (r"run:? (?P<command>\S.*)", _start),
+        (rf"run:? (?P<command>\S.*?)(?P<tell>{_AND_TELL})?", _start),
         (rf"(?:show|describe|what is|how is) {_REF}", _show),
     )
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -113,6 +114,8 @@ def _in_place(output: Path) -> Iterator[IO[bytes]]:
 def _whole(output: Path) -> Iterator[IO[bytes]]:
     """A file is there whole or not at all; what a link points to is written, and the link stays."""
     target = Path(os.path.realpath(output))
+    if target.is_symlink():  # links in a circle lead to no file
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     aside = target.with_name(f"{target.name}.{os.getpid()}.new")
     try:
         with open(aside, "wb") as file:

@@ -57,7 +57,9 @@ def review(
         str | None, typer.Option(metavar="DIGEST", help="With --approve: only if this is its digest, or its beginning.")
     ] = None,
     reject: Annotated[bool, typer.Option("--reject", help="Do not approve it; needs --reason.")] = False,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What is to be different.")] = "",
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="What is to be different; or what to record with --approve.")
+    ] = "",
     node: Annotated[
         str | None, typer.Option(metavar="NODE", help="With --reject: do this node again, with the reason.")
     ] = None,
@@ -84,7 +86,7 @@ def review(
         approve = _asks(screen, plan, workspace) and _ask(screen, client, plan)
     if approve:
         _check_digest(workspace, digest)
-        _approve(screen, client, plan, workspace["digest"])
+        _approve(screen, client, plan, {"approved": True, "digest": workspace["digest"], "reason": reason})
 
 
 def _show(screen: Screen, plan: Json, workspace: Json) -> None:
@@ -154,9 +156,9 @@ def _check_digest(workspace: Json, wanted: str | None) -> None:
         )
 
 
-def _approve(screen: Screen, client: LabClient, plan: Json, digest: str) -> None:
+def _approve(screen: Screen, client: LabClient, plan: Json, review: Json) -> None:
     with screen.working("Final check …"):
-        done = client.review_plan(plan["id"], {"approved": True, "digest": digest})
+        done = client.review_plan(plan["id"], review)
     if screen.as_json:
         screen.json(done)
     else:

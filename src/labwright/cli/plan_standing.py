@@ -7,9 +7,11 @@ from typing import Any
 from labwright.cli.screen import Cell, Screen
 from labwright.cli.words import counted, duration, one_line, shorten
 from labwright.client.lab import LabClient
+from labwright.domain.plan_document import LOOK_IN_REVIEW
 
 Json = dict[str, Any]
 _SHOWN_FINDINGS = 10
+_COLUMNS = 100
 
 
 def show_standing(screen: Screen, client: LabClient, plan: Json) -> None:
@@ -22,15 +24,24 @@ def show_standing(screen: Screen, client: LabClient, plan: Json) -> None:
     else:
         workspace = client.plan_workspace(plan["id"])
         screen.say((one_line(plan["title"]), "bold"))
-        screen.facts(
-            [("runs", runs_of(plan)), *_tried(workspace), *lights(planning), ("digest", workspace["digest"][:8])]
-        )
+        facts = [("runs", runs_of(plan)), *_understood(plan["sections"]), *_tried(workspace), *lights(planning)]
+        screen.facts([*facts, ("digest", workspace["digest"][:8])])
         show_findings(screen, workspace["validation"])
     screen.say(f"✅ Plan saved — ID: @{plan['id']}")
     if planning["status"] == "needs_input":
         screen.say(next_step(plan))  # also where nobody watches: it is what the reader has to do
     else:
         screen.next(next_step(plan))
+
+
+def _understood(sections: Json) -> list[tuple[str, Cell]]:
+    """What was made of the goal's words, and what was not: a misreading is seen here first."""
+    varied = [f"{row['name']} {', '.join(row['values'])}" for row in sections["parameters"]]
+    doubts = [risk["risk"] for risk in sections["risks"] if risk["mitigation"] == LOOK_IN_REVIEW]
+    return [
+        ("varies", "\n".join(shorten(one_line(row), _COLUMNS) for row in varied)),
+        ("look at", ("\n".join(shorten(one_line(doubt), _COLUMNS) for doubt in doubts), "amber")),
+    ]
 
 
 def _tried(workspace: Json) -> list[tuple[str, Cell]]:
@@ -70,7 +81,8 @@ def _approved(approval: Json | None) -> Cell:
     if approval is None:
         return yes_or_no(False)
     how = "without a review, as wanted by" if approval["automatic"] else "by"
-    return f"{how} {approval['by']} · digest {approval['digest'][:8]}", "green"
+    why = f" ({one_line(approval['reason'])})" if approval["reason"] else ""
+    return f"{how} {approval['by']}{why} · digest {approval['digest'][:8]}", "green"
 
 
 def rehearsal_facts(rehearsal: Json | None) -> list[tuple[str, Cell]]:

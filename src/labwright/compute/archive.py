@@ -41,11 +41,13 @@ def carried(paths: ProjectPaths) -> tuple[Path, ...]:
         paths.sweeps,
         paths.arrays,
         paths.plans,
+        paths.wild,
         paths.runs,
         paths.skills,
         paths.snapshots,
         paths.environments,
         paths.spending,
+        paths.gpu_history,
     )
 
 

@@ -36,12 +36,14 @@ from labwright.files import LONGEST_LINE, TooLong, complete_lines
 from labwright.store import alerts, metrics, runs
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.metrics import Series
 from labwright.store.statements import METRICS
 
 log = logging.getLogger(__name__)
 MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
+_MANY_KEYS = 500  # in one batch
 _LARGE_BATCH_BYTES = 16 << 20  # of a run with so many series each batch touches most of them: the fewer, the better
 _MANY_SERIES = 10_000
 _SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
@@ -214,16 +216,21 @@ class Batch:
     def _append_points(self) -> None:
         """A run that is full begins no new series; those it has go on."""
         room = MAX_KEYS - _count_series(self._tx, self._run.id)
+        find = self._finder()
         for key, points in self._points.items():
-            identity = (self._run.id, key, self._source, self._attempt)
-            series = metrics.find_series(self._tx, *identity)
-            if series is None and room <= 0 and self._source != _SYSTEM:
-                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
-                continue
-            if series is None:
-                series = metrics.new_series(self._tx, *identity)
+            series = find(key)
+            if series is not None:
+                metrics.append(self._tx, series, points)
+            elif room > 0 or self._source == _SYSTEM:
+                metrics.begin_series(self._tx, self._run.id, key, self._source, self._attempt, points)
                 room -= 1
-            metrics.append(self._tx, series, points)
+            else:
+                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
+
+    def _finder(self) -> Callable[[str], Series | None]:
+        if len(self._points) > _MANY_KEYS:
+            return metrics.series_of_source(self._tx, self._run.id, self._source, self._attempt).get
+        return lambda key: metrics.find_series(self._tx, self._run.id, key, self._source, self._attempt)
 
     def _take_entry(self, entry: Any) -> None:
         if not isinstance(entry, dict):

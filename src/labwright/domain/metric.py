@@ -83,6 +83,8 @@ class Chunk:
 
 
 def pack(points: Points) -> Chunk:
+    if len(points) == 1:
+        return _pack_one(points.steps[0], points.times, points.values)
     return Chunk(
         len(points),
         _pack_steps(points.steps),
@@ -90,6 +92,12 @@ def pack(points: Points) -> Chunk:
         _pack_levels(points.values),
         _squeeze(_little(points.values)),
     )
+
+
+def _pack_one(step: int, times: array[float], values: array[float]) -> Chunk:
+    """As any other, without looking for what only several points have: a run may begin with very many of these."""
+    levels = _LEVEL.pack(values[0], values[0], 0, 0)
+    return Chunk(1, struct.pack("<qq", step, 1), b"r" + _little(times), levels, b"r" + _little(values))
 
 
 def unpack(chunk: Chunk) -> Points:

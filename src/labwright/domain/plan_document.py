@@ -85,6 +85,9 @@ class Criterion:
     met: bool = False
 
 
+LOOK_IN_REVIEW = "look at it in the review"  # against what was not sure of the goal's words
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
     risk: str

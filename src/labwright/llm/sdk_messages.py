@@ -33,6 +33,7 @@ from labwright.llm.faults import AnswerCut, AnswerWithheld
 from labwright.llm.model import Usage
 from labwright.llm.received import Characters, no_object, read_object, tool_name
 
+_LONGEST_ANSWER = 1_000_000  # characters; none of use comes near it
 _WHY: dict[FinishReason, Why] = {"stop": "end", "tool_call": "calls", "length": "length"}
 
 
@@ -82,17 +83,25 @@ class Words:
 
     def __init__(self) -> None:
         self._said, self._thought = Characters(), Characters()
+        self._length = 0
 
     def pieces(self, event: ModelResponseStreamEvent) -> Iterator[TextPiece | ThinkingPiece]:
         if not isinstance(event, PartStartEvent | PartDeltaEvent):
             return
         match event.part if isinstance(event, PartStartEvent) else event.delta:
             case TextPart(content=text) | TextPartDelta(content_delta=text):
+                self._count(text)
                 if said := self._said.whole(text):
                     yield TextPiece(said)
             case ThinkingPart(content=text) | ThinkingPartDelta(content_delta=str(text)):
+                self._count(text)
                 if thought := self._thought.whole(text):
                     yield ThinkingPiece(thought)
+
+    def _count(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > _LONGEST_ANSWER:
+            raise AnswerCut  # by us
 
     def rest(self) -> Iterator[TextPiece | ThinkingPiece]:
         """Half a character that nothing followed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
 from labwright.domain.plan_document import (
+    LOOK_IN_REVIEW,
     ComputeSetup,
     Criterion,
     Effort,
@@ -88,7 +89,7 @@ def _criteria(draft: ExperimentDraft) -> list[Criterion]:
 
 def _risks(draft: ExperimentDraft, scan: ProjectScan) -> list[Risk]:
     found = [Risk(risk=words, mitigation="read its results first, or extend it instead") for words in draft.overlaps]
-    found += [Risk(risk=note.rstrip("."), mitigation="look at it in the review") for note in draft.notes]
+    found += [Risk(risk=note.rstrip("."), mitigation=LOOK_IN_REVIEW) for note in draft.notes]
     if len(draft.seeds) < 2:
         found.append(Risk(risk="one run a configuration cannot tell luck from effect", mitigation="add seeds"))
     else:
@@ -110,6 +111,6 @@ def _effort(draft: ExperimentDraft, cluster: Cluster) -> Effort:
         resources=f"{draft.gpus} GPU a run"
         if draft.gpus
         else "CPU"
-        if not cluster.gpu_count
+        if not cluster.gpu_count or cluster.type is ClusterType.SLURM
         else "as the script takes",
     )

@@ -40,12 +40,18 @@ def made_by(environment: Interpreter) -> str:
 
 
 def installed_hash(environment: Path) -> str:
-    """Of what lies there, file by file, by size and time: to read it all would take minutes. Caches do not count."""
-    found: list[tuple[str, int, int]] = []
+    """Of what lies there, file by file, by size and time: to read it all would take minutes. Caches do not count.
+
+    Also of how it is set up: which other packages it lets in.
+    """
+    found = [_known(environment, str(file)) for file in (environment / "pyvenv.cfg",) if file.exists()]
     for root in (environment / "bin", *environment.glob("lib/python*/site-packages")):
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name != "__pycache__"]
-            for path in (os.path.join(folder, name) for name in names):
-                known = os.lstat(path)
-                found.append((os.path.relpath(path, environment), known.st_size, known.st_mtime_ns))
+            found += [_known(environment, os.path.join(folder, name)) for name in names]
     return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+
+
+def _known(environment: Path, path: str) -> tuple[str, int, int]:
+    file = os.lstat(path)
+    return os.path.relpath(path, environment), file.st_size, file.st_mtime_ns

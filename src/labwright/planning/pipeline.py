@@ -102,13 +102,21 @@ def _outcome(handle: PlanWorkspaceHandle, result: RunResult) -> PlanState:
     return change_state(handle, status=status, node=node, error="")
 
 
-def approve(handle: PlanWorkspaceHandle, scan: ProjectScan, digest: str, by: str, *, automatic: bool = False) -> None:
+def approve(
+    handle: PlanWorkspaceHandle,
+    scan: ProjectScan,
+    digest: str,
+    by: str,
+    *,
+    automatic: bool = False,
+    reason: str = "",
+) -> None:
     """Of these bytes and no others. Whether they may run, the final check says."""
     current = current_digest(handle, scan)
     if digest != current.value:
         raise Conflict("The workspace is not the one that was looked at.", hint=f"It is {current.value} now.")
     handle.keep_copy(current)
-    approval = Approval(digest=digest, by=by, at=now(), automatic=automatic)
+    approval = Approval(digest=digest, by=by, at=now(), automatic=automatic, reason=reason)
     change_state(handle, approval=approval)
 
 

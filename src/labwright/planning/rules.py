@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.plan_document import PlanSections
 from labwright.domain.plan_reader import read
 from labwright.llm import OfflineModel, Request
@@ -20,7 +21,13 @@ from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
 _MOST_QUESTIONS = 3
 _LONGEST_TITLE = 120
-_SCALES = {"log": "evenly spaced on a log scale", "linear": "evenly spaced", "switch": "on and off", "all": "all of it"}
+_ON_GPUS = {"torch", "tensorflow", "jax", "keras", "lightning", "pytorch_lightning", "transformers", "accelerate"}
+_SCALES = {
+    "log": "the goal's range, evenly spaced on a log scale",
+    "linear": "the goal's range, evenly spaced",
+    "switch": "the goal asks for on and off",
+    "all": "the goal asks for all of it",
+}
 
 
 def offline_model() -> OfflineModel:
@@ -57,9 +64,15 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
         guards={guard.metric: guard.direction for guard in reading.guards},
         baseline=_baseline(reading),
         max_runs=reading.budget.runs,
-        gpus=reading.budget.gpus or 0,
+        gpus=reading.budget.gpus or _gpus_by_rule(request.given["cluster"], entry),
         notes=_assumptions(request, reading),
     )
+
+
+def _gpus_by_rule(cluster: Cluster, entry: EntryPoint) -> int:
+    """Slurm gives a job the GPUs that it asks for and no other; elsewhere a run has one where there are any."""
+    on_gpus = bool(entry.cuda_only) or bool(_ON_GPUS & set(entry.imports))
+    return 1 if cluster.type is ClusterType.SLURM and cluster.gpu_count and on_gpus else 0
 
 
 def task_tests(request: Request[str]) -> str:
@@ -173,12 +186,8 @@ def _objective(reading: GoalReading) -> str:
 
 
 def _parameter(variation: Variation) -> PlannedParameter:
-    rationale = variation.note or (
-        f"the goal asks for {_SCALES[variation.scale]}" if variation.scale in _SCALES else ""
-    )
-    return PlannedParameter(
-        flag=variation.flag, values=variation.values, rationale=rationale or "the goal names these values"
-    )
+    rationale = variation.note or _SCALES.get(variation.scale, "the goal names these values")
+    return PlannedParameter(flag=variation.flag, values=variation.values, rationale=rationale)
 
 
 def _baseline(reading: GoalReading) -> dict[str, Any] | None:

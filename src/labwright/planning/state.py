@@ -16,6 +16,7 @@ class Approval(Strict):
     by: str
     at: str
     automatic: bool = False  # by a gate policy, not by a person
+    reason: str = ""
 
 
 class PlanRunHandoff(Strict):

@@ -117,6 +117,7 @@ class ApprovalOut(BaseModel):
     by: str
     at: str
     automatic: bool
+    reason: str
 
 
 class NodeOut(BaseModel):

@@ -48,9 +48,19 @@ def find_series(tx: Transaction, run_id: str, key: str, source: str, attempt: in
     return None if row is None else _series((row[0], key, source, attempt, *row[1:]))
 
 
-def new_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series:
-    made = tx.execute(METRICS["insert_series"], run_id=run_id, key=key, source=source, attempt=attempt)
-    return Series(id=made.lastrowid or 0, key=key, source=source, attempt=attempt)
+def series_of_source(tx: Transaction, run_id: str, source: str, attempt: int) -> dict[str, Series]:
+    """All at once by key, for a batch of so many keys that asking for each would take longer."""
+    rows = tx.execute(METRICS["series_of_source"], run_id=run_id, source=source, attempt=attempt)
+    return {row[1]: _series(row) for row in rows}
+
+
+def begin_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int, points: Points) -> None:
+    """A new one with its first points. A run may begin with a hundred thousand of them."""
+    series = Series(id=0, key=key, source=source, attempt=attempt, ascending=points.is_ascending)
+    series.statistics.add(points)
+    identity = {"run_id": run_id, "key": key, "source": source, "attempt": attempt}
+    made = tx.execute(METRICS["insert_series"], **identity, **_facts(series))
+    _write_chunks(tx, made.lastrowid or 0, points)
 
 
 def _series(row: tuple[Any, ...]) -> Series:
@@ -64,25 +74,24 @@ def append(tx: Transaction, series: Series, points: Points) -> None:
     known = series.statistics
     follows = known.last_step is None or points.steps[0] > known.last_step
     series.ascending = series.ascending and follows and points.is_ascending
-    is_new = known.count == 0
     known.add(points)
-    if is_new:  # nothing to look for; a run may begin with a hundred thousand of them
-        _write_chunks(tx, series.id, points)
-    else:
-        _store(tx, series.id, points)
-    tx.execute(
-        METRICS["update_series"],
-        id=series.id,
-        ascending=int(series.ascending),
-        count=known.count,
-        finite=known.finite,
-        total=known.total,
-        low=known.low,
-        high=known.high,
-        last=repr(known.last),
-        last_step=known.last_step,
-        last_time=known.last_time,
-    )
+    _store(tx, series.id, points)
+    tx.execute(METRICS["update_series"], id=series.id, **_facts(series))
+
+
+def _facts(series: Series) -> dict[str, Any]:
+    known = series.statistics
+    return {
+        "ascending": int(series.ascending),
+        "count": known.count,
+        "finite": known.finite,
+        "total": known.total,
+        "low": known.low,
+        "high": known.high,
+        "last": repr(known.last),
+        "last_step": known.last_step,
+        "last_time": known.last_time,
+    }
 
 
 def _store(tx: Transaction, series_id: int, points: Points) -> None:
@@ -99,6 +108,9 @@ def _store(tx: Transaction, series_id: int, points: Points) -> None:
 
 
 def _write_chunks(tx: Transaction, series_id: int, points: Points) -> None:
+    if 0 < len(points) <= CHUNK_POINTS:
+        _write(tx, series_id, points)
+        return
     for start in range(0, len(points), CHUNK_POINTS):
         _write(tx, series_id, points.part(start, start + CHUNK_POINTS))
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Any
 
 from labwright.agent.evidence.evidence import Evidence, Seen
@@ -51,6 +52,9 @@ class Known:
     quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
 
 
+_MOST_MARKS = 500
+_LONGEST_SENTENCE = 4000  # characters
+_LONGEST_NAME = 200  # of a setting
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n+")
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
@@ -72,19 +76,25 @@ _BEHIND = re.compile(r"\b(?:worse than|behind)\b", re.IGNORECASE)
 
 
 def check(text: str, known: Known) -> list[Mark]:
-    marks = [*_unknown_ids(text, known), *_unknown_evidence(text, known)]
-    for start, sentence in _sentences(text):
-        marks += _Sentence(sentence, start, known).marks()
+    """The first so many: beyond them nobody reads on."""
+    of_sentences = (mark for start, words in _sentences(text) for mark in _Sentence(words, start, known).marks())
+    marks = islice(chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences), _MOST_MARKS)
     return sorted(marks, key=lambda mark: mark.start)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """A row of a table is one, and so is a line of a list."""
+    """A row of a table is one, and so is a line of a list. One that does not end is cut between two words."""
     start = 0
-    for found in _SENTENCE_END.finditer(_CODE.sub(lambda code: "x" * len(code.group(0)), text)):
-        yield start, text[start : found.start()]
-        start = found.end()
-    yield start, text[start:]
+    plain = _CODE.sub(lambda code: "x" * len(code.group(0)), text)
+    ends = [(found.start(), found.end()) for found in _SENTENCE_END.finditer(plain)]
+    for end, following in (*ends, (len(text), len(text))):
+        while end - start > _LONGEST_SENTENCE:
+            space = text.rfind(" ", start, start + _LONGEST_SENTENCE)
+            cut = space + 1 if space > start else start + _LONGEST_SENTENCE
+            yield start, text[start:cut]
+            start = cut
+        yield start, text[start:end]
+        start = following
 
 
 def _unknown_ids(text: str, known: Known) -> Iterator[Mark]:
@@ -184,7 +194,8 @@ class _Sentence:
 
     def _is_setting(self, written: Written) -> bool:
         """`lr=0.01`, `--lr 0.01`: a value that was chosen or asked for, and not one that was measured."""
-        found = _SETTING.search(self._text[: written.start].replace("`", ""))
+        before = self._text[max(0, written.start - _LONGEST_NAME) : written.start]
+        found = _SETTING.search(before.replace("`", ""))
         chosen = self._known.settings.get(found[1].lower()) if found else None
         return chosen is not None and written.value in chosen
 

@@ -14,6 +14,7 @@ _UNITS = {
     | {"kib": 2**10, "mib": 2**20, "gib": 2**30},
     "count": {"k": 1e3, "x": 1, "×": 1},
 }
+_LARGEST_POWER = 300  # of ten that a float holds
 _UNIT = "|".join(sorted({unit for units in _UNITS.values() for unit in units}, key=len, reverse=True))
 _NUMBER = re.compile(
     r"(?<![\w.,/@#:-])(?P<sign>[+\-−±~≈]{0,2})"
@@ -28,13 +29,15 @@ _MOMENT = re.compile(
 )
 ID = re.compile(r"\b(?:run|sweep|plan|alert|chat|ask|note)-[0-9a-z]{10}\b")
 CITATION = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
+# Each begins where a word does and nowhere inside of it, so that a very long word is read once and not once a letter.
 _NAMES = re.compile(
-    r"https?://\S+|(?:[\w.~-]*/)+[\w.~-]+|\b[\w-]+\.(?:py|sh|ya?ml|json|jsonl|toml|txt|md|csv|log|pt|ckpt|ipynb|cfg)\b"
-    r"|\b(?=[\w-]*[A-Za-z_])[\w-]*\d[\w-]*\b"
+    r"https?://\S+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.~-]+"
+    r"|(?<![\w-])[\w-]+\.(?:py|sh|ya?ml|json|jsonl|toml|txt|md|csv|log|pt|ckpt|ipynb|cfg)\b"
+    r"|(?<![\w-])(?=[\w-]*[A-Za-z_])[\w-]*\d[\w-]*\b"
 )
 _PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT})?", re.IGNORECASE)
 _STRUCTURE = re.compile(
-    r"^\s*(?:[-*]\s+)?(?:#+\s*)?\(?\d+[.)](?=\s|$)|^\s*#+\s+\d+\b"
+    r"^[^\S\n]*(?:[-*][^\S\n]+)?(?:#+[^\S\n]*)?\(?\d+[.)](?=\s|$)|^[^\S\n]*#+[^\S\n]+\d+\b"
     r"|\b(?:step|option|section|part|phase|question|example|figure|table|item|line|stage|point|choice|version|python|cuda"
     r"|torch|pytorch|v)\s+\d+(?:\.\d+)*|\b\d+(?:st|nd|rd|th)\b",
     re.IGNORECASE | re.MULTILINE,
@@ -54,7 +57,7 @@ class Written:
 
     @property
     def half_a_digit(self) -> float:
-        return 0.5 * 10.0**-self.decimals
+        return 0.5 * 10.0 ** min(-self.decimals, _LARGEST_POWER)
 
 
 def blanked(text: str, *patterns: re.Pattern[str]) -> str:

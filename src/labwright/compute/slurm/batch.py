@@ -49,9 +49,16 @@ def batches_of(runs: Iterable[Run], defaults: SlurmDefaults, max_array_size: int
         equal.setdefault(sbatch_options(run, defaults), []).append(run)
     for options, together in equal.items():
         for first in range(0, len(together), max_array_size):
-            piece = tuple(together[first : first + max_array_size])
-            name = piece[0].id if len(piece) == 1 else new_id(ARRAY)
-            yield Batch(name=name, runs=piece, options=options)
+            yield _batch(together[first : first + max_array_size], options)
+
+
+def halves(batch: Batch) -> tuple[Batch, Batch]:
+    middle = (len(batch.runs) + 1) // 2
+    return _batch(batch.runs[:middle], batch.options), _batch(batch.runs[middle:], batch.options)
+
+
+def _batch(runs: Sequence[Run], options: tuple[str, ...]) -> Batch:
+    return Batch(name=runs[0].id if len(runs) == 1 else new_id(ARRAY), runs=tuple(runs), options=options)
 
 
 def send(

@@ -46,13 +46,20 @@ class DialectProbe:
 
 def probe_dialect(commands: SlurmCommands) -> Dialect:
     configuration = commands.call("scontrol", "show", "config")
-    size = _setting("MaxArraySize", configuration)
     accounts = _setting("AccountingStorageType", configuration)
     return Dialect(
         version=read_version(probe_version(commands)),
-        max_array_size=int(size) if size.isdigit() else DEFAULT_ARRAY_SIZE,
+        max_array_size=_array_size(configuration),
         keeps_accounts=accounts.startswith("accounting_storage/") and not accounts.endswith("/none"),
     )
+
+
+def _array_size(configuration: str) -> int:
+    """One where arrays are switched off, by 0; a site may also allow fewer tasks than numbers for them."""
+    size = _setting("MaxArraySize", configuration)
+    fewer = re.search(r"\bmax_array_tasks=(\d+)", _setting("SchedulerParameters", configuration))
+    allowed = int(size) if size.isdigit() else DEFAULT_ARRAY_SIZE
+    return max(1, min(allowed, int(fewer[1])) if fewer else allowed)
 
 
 def read_version(text: str) -> tuple[int, int] | None:

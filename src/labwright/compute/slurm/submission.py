@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
-from labwright.compute.slurm.batch import Batch, batches_of, send
+from labwright.compute.slurm.batch import Batch, batches_of, halves, send
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.dialect import Dialect, DialectProbe
 from labwright.compute.slurm.faults import Faults
@@ -14,6 +16,8 @@ from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Outcome, S
 from labwright.compute.slurm.resources import SlurmDefaults
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
+
+_FULL = re.compile(r"Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|job submit limit", re.IGNORECASE)
 
 
 class Submission:
@@ -62,7 +66,16 @@ class Submission:
         self._tell(NotSubmitted(run_ids=(runs[0].id,), words=words, for_good=True))
 
     def _send(self, batch: Batch, dialect: Dialect) -> None:
+        """Where there is room for some only, the first ones go; the others come again when there is more."""
         outcome = self._outcome(batch, dialect)
+        if isinstance(outcome, NotSubmitted) and _is_full(outcome) and len(batch.runs) > 1:
+            first, rest = halves(batch)
+            self._settle(rest, replace(outcome, run_ids=tuple(run.id for run in rest.runs)))
+            self._send(first, dialect)
+        else:
+            self._settle(batch, outcome)
+
+    def _settle(self, batch: Batch, outcome: Submitted | NotSubmitted) -> None:
         self._book.settle([run.id for run in batch.runs], outcome.job_ids if isinstance(outcome, Submitted) else {})
         self._tell(outcome)
 
@@ -80,3 +93,8 @@ class Submission:
             return NotSubmitted(run_ids=run_ids, words=self._faults.note(batch.runs, error), in_doubt=True)
         self._faults.over(run_ids)
         return Submitted(job_ids=job_ids)
+
+
+def _is_full(outcome: NotSubmitted) -> bool:
+    """A user may have so many jobs in the queue and no more, and an array counts as all of its tasks."""
+    return outcome.is_silent and not outcome.in_doubt and _FULL.search(outcome.words) is not None

@@ -26,13 +26,15 @@ def read_seeds(words: Words) -> list[int]:
 
 
 def _listed_seeds(words: Words) -> list[int]:
-    """`seeds 1, 2, 3`, `seed 42`, `seeds 0 to 4`."""
+    """`seeds 1, 2, 3`, `seed 42`, `seeds 0 to 4`; `seeds: 3` counts them, as it does in a sweep file."""
     for index, token in enumerate(words.tokens):
         if token.text not in ("seeds", "seed", "--seed") or not words.is_free(index):
             continue
         found = values_after(words, index + 1, words.clause_end(index), _SEED)
         if found and all(isinstance(value, int) and value >= 0 for value in found.values):
             words.take(index, found.end)
+            if token.text == "seeds" and len(found.values) == 1 and 0 < found.values[0] <= _MOST_SEEDS:
+                return list(range(found.values[0]))
             return [int(value) for value in found.values][:_MOST_SEEDS]
     return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labwright.planning.goals.spacing import MOST_VALUES, Wish, asked_for, spaced
@@ -13,7 +13,7 @@ from labwright.planning.scan import Flag
 _JOINERS = {
     "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",
     "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
-    "the", "for", "<", ">", "somewhere",
+    "the", "for", "<", ">", "somewhere", "∈",
 }  # fmt: skip
 _SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
@@ -21,6 +21,9 @@ _LOG = {
     "log", "log-spaced", "logarithmic", "logarithmically", "log-uniform", "geometric", "log-scale", "logspace",
 }  # fmt: skip
 _SPACING = {"spaced", "scale", "scaled", "space", "a", "steps", "values"}
+_DIVISIONS = ("values", "points", "steps", "settings", "levels")
+_FRACTIONS = {"tenth", "tenths", "hundredth", "hundredths", "thousandth", "thousandths", "percent", "per"}
+_NO_WISH = Wish()
 _COMPARED = {"compare", "comparing", "compared"}
 _CLOSERS = {")", "}", "]"}
 _SWITCH_WORDS = {
@@ -50,16 +53,20 @@ class Found:
     too_many: int = 0  # so many values are asked for; then none are given
 
 
-def values_after(words: Words, start: int, stop: int, flag: Flag, count: int | None = None) -> Found | None:
-    """What stands behind a parameter's name, before the next one."""
-    index, interval, log = start, False, False
-    while index < stop and (
-        words.at(index) in _JOINERS | _LOG or not words.is_free(index) or (log and _spaces(words, index))
-    ):
+def values_after(words: Words, start: int, stop: int, flag: Flag, before: Wish = _NO_WISH) -> Found | None:
+    """What stands behind a parameter's name, before the next one. `before`: what was said in front of it."""
+    index, interval, log, count = start, False, False, before.count
+    while index < stop:
+        if words.number(index) is not None and words.at(index + 1) in _DIVISIONS:
+            count, index = int(words.number(index) or 0), index + 2
+            continue
+        joins = words.at(index) in _JOINERS | _LOG or (words.at(index) == "a" and words.at(index + 1) in _LOG)
+        if not joins and words.is_free(index) and not (log and words.at(index) in _SPACING):
+            break
         interval = interval or words.at(index) in ("range", "ranging", "anywhere")
         log = log or words.at(index) in _LOG
         index += 1
-    wish = Wish(count=count, scale="log" if log else "")
+    wish = replace(before, count=count, scale="log" if log else before.scale)
     if words.at(index) in ("between", "from"):
         return _range(words, index + 1, stop, flag, wish)
     items, end = _items(words, index, stop, flag)
@@ -74,10 +81,6 @@ def values_after(words: Words, start: int, stop: int, flag: Flag, count: int | N
     if len(items) == 2 and words.at(index - 1) in ("[", "(") and _is_interval(items, flag, told=interval):
         return _divided(words, items[0], items[1], closed, stop, flag, wish)
     return Found(tuple(items), "listed", closed)
-
-
-def _spaces(words: Words, index: int) -> bool:
-    return words.at(index) in _SPACING
 
 
 def _is_compared(words: Words, start: int) -> bool:
@@ -131,7 +134,7 @@ def _sets_beside(words: Words, index: int) -> bool:
 def _item(words: Words, index: int, flag: Flag, *, counted: bool) -> Any:
     number, text = words.number(index), words.at(index)
     if number is not None:
-        of_something_else = counted and words.at(index + 1) in _COUNTED
+        of_something_else = (counted and words.at(index + 1) in _COUNTED) or words.at(index + 1) in _FRACTIONS
         return None if of_something_else else number
     if flag.type == "bool" and text in _SWITCH_WORDS:
         return _SWITCH_WORDS[text]
@@ -163,8 +166,7 @@ def _divided(words: Words, low: float, high: float, end: int, stop: int, flag: F
 
 def _wish(words: Words, index: int, stop: int, before: Wish) -> tuple[Wish, int]:
     """`in steps of 2`, `in 5 steps`, `by factors of 10`, `powers of two`, `log-spaced`, `5 values`."""
-    step = factor = None
-    count, scale = before.count, before.scale
+    step, factor, count, scale = before.step, before.factor, before.count, before.scale
     end, last = index, min(stop, index + 10)
     while index < last:
         text, number = words.at(index), words.number(index)
@@ -178,7 +180,7 @@ def _wish(words: Words, index: int, stop: int, before: Wish) -> tuple[Wish, int]
             scale = "log"
         elif text in ("linear", "linearly", "linspace", "evenly"):
             scale = "linear"
-        elif number is not None and words.at(index + 1) in ("values", "points", "steps", "settings", "levels"):
+        elif number is not None and words.at(index + 1) in _DIVISIONS:
             count, index = int(number), index + 1
         elif text not in (
             "in",

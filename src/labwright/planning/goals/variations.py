@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
-from labwright.planning.goals.spacing import MOST_VALUES
+from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import Phrase, choices_of, family_of, known_elsewhere, phrases_of
 from labwright.planning.goals.values import Found, values_after, values_before
 from labwright.planning.goals.words import Words
@@ -113,8 +113,9 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
         words.take(mention.start, mention.end)
         return
     switched = _switched(words, mention)
-    count, before = _count_or_values_before(words, mention)
-    after = None if switched else values_after(words, mention.end, stop, flag, count)
+    factor = _factor_before(words, mention)
+    count, before = (None, None) if factor else _count_or_values_before(words, mention)
+    after = None if switched else values_after(words, mention.end, stop, flag, Wish(count=count, factor=factor))
     if switched is not None:
         words.take(switched, mention.end + _on_off(words, mention.end))
         _keep_switch(flag, words.shown(switched, mention.end), found)
@@ -125,6 +126,17 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
         _keep(flag, before[0], "listed", words.shown(before[1], mention.end), found)
     else:
         _keep_bare(words, mention, count, found)
+
+
+def _factor_before(words: Words, mention: Mention) -> float | None:
+    """`powers of two for the batch size from 16 to 256`."""
+    place = mention.start - 1
+    while words.at(place) in ("for", "the", "as", "in", "our"):
+        place -= 1
+    if words.number(place) is None or words.at(place - 1) != "of" or words.at(place - 2) not in ("powers", "factors"):
+        return None
+    words.take(place - 2, mention.start)
+    return words.number(place)
 
 
 def _count_or_values_before(words: Words, mention: Mention) -> tuple[int | None, tuple[tuple[Any, ...], int] | None]:
@@ -219,13 +231,18 @@ def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied)
 
 
 def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
-    """`double the batch size`: the default beside it."""
+    """`double the batch size`, `halve and double the batch size`: the default beside it."""
     place = mention.start - 1 - (words.at(mention.start - 1) in ("the", "our"))
-    factor, default = _FACTORS.get(words.at(place)), mention.flag.default
-    if factor is None or not isinstance(default, int | float) or not default:
+    default = mention.flag.default
+    if words.at(place) not in _FACTORS or not isinstance(default, int | float) or not default:
         return False
+    factors = [_FACTORS[words.at(place)]]
+    while words.at(place - 1) in ("and", "or", ",", "/") and words.at(place - 2) in _FACTORS:
+        place -= 2
+        factors.insert(0, _FACTORS[words.at(place)])
     words.take(place, mention.end)
-    _keep(mention.flag, (default, default * factor), "listed", words.shown(place, mention.end), found)
+    values = (default, *(default * factor for factor in factors))
+    _keep(mention.flag, values, "listed", words.shown(place, mention.end), found)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from bisect import bisect_left
@@ -94,12 +95,23 @@ class Words:
 
 def split(text: str) -> Words:
     """Only the beginning of a very long goal is read; `cut` says so."""
-    plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_PLAIN_SIGNS)
-    plain = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", plain)
+    plain = _RAISED.sub(lambda match: "^" + match[1].translate(_LOWERED), text[:LONGEST])
+    plain = _plain_numbers(unicodedata.normalize("NFKC", plain).translate(_PLAIN_SIGNS))
     tokens = [_token(match) for match in _TOKEN.finditer(plain)]
     return Words(plain, tokens, len(text) > LONGEST)
 
 
+def _plain_numbers(text: str) -> str:
+    """`0.1..0.5`, `3 x 10^-4`, and `0,01` where nobody can mean a list of numbers."""
+    text = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", text)
+    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s?[x*·]\s?10(?:\^|\*\*)([-+]?\d{1,3})(?!\w)", r"\1e\2", text)
+    return _COMMA.sub(r"\1.\2", text) if _SURE_COMMA.search(text) else text
+
+
+_RAISED = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
+_LOWERED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
+_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![.,]?\d)")
+_SURE_COMMA = re.compile(r"(?<![\d.,])0,0\d+(?![.,]?\d)")
 _PLAIN_SIGNS = str.maketrans({"–": "-", "—": "-", "−": "-", "×": "x", "…": ".", "“": '"', "”": '"', "’": "'"})
 
 
@@ -122,6 +134,8 @@ def number_of(text: str) -> float | int | None:
     if len(plain) > 40:
         return None
     value = float(plain) * scale / (100 if text.endswith("%") else 1)
+    if not math.isfinite(value) or (value == 0 and re.search(r"[1-9]", plain.lower().partition("e")[0])):
+        return None  # no float holds it
     whole = re.fullmatch(r"[-+]?\d+", plain) is not None and not text.endswith("%")
     return int(value) if whole and abs(value) < 1e15 else _tidy(value)
 

@@ -36,17 +36,20 @@ def read_environment(
     )
     found = [replace(one, missing=tuple(_missing(one, imports))) for one in find_interpreters(tree, files, environ)]
     chosen = _choose(found, files, imports)
+    commands, activation = _create(files, imports, environ)
+    recipe = _whole_or_anew(commands)
     if chosen:
         return Environment(
             files=tuple(files),
             interpreters=tuple(found),
             chosen=chosen,
             activation=chosen.activation,
+            recipe=recipe,
             notes=tuple(_notes(chosen)),
         )
-    commands, activation = _create(files, imports, environ)
-    create = _whole_or_anew(commands)
-    return Environment(files=tuple(files), interpreters=tuple(found), create=create, activation=activation)
+    return Environment(
+        files=tuple(files), interpreters=tuple(found), create=recipe, recipe=recipe, activation=activation
+    )
 
 
 def _missing(interpreter: Interpreter, imports: list[str]) -> list[str]:

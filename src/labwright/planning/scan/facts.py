@@ -121,6 +121,7 @@ class Environment:
     interpreters: tuple[Interpreter, ...] = ()  # best first
     chosen: Interpreter | None = None
     create: str = ""  # the command that makes one, where none will do
+    recipe: str = ""  # the command that its files ask for, also where there is one already
     activation: str = ""  # what a run's command begins with, once it is there
     notes: tuple[str, ...] = ()
 

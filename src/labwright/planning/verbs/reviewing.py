@@ -31,7 +31,7 @@ from labwright.workspace import PlanWorkspaceHandle
 _CHECK_SECONDS = 30.0  # how long an approval waits for the final check
 
 
-def approve(lab: Lab, plan_id: str, digest: str, actor: Actor) -> View:
+def approve(lab: Lab, plan_id: str, digest: str, actor: Actor, reason: str = "") -> View:
     """Of these bytes and no others. Answers when the final check has said whether they may run."""
     only_a_person(actor)
     scan = scan_project(lab.paths.project)
@@ -39,7 +39,7 @@ def approve(lab: Lab, plan_id: str, digest: str, actor: Actor) -> View:
         if not _is_approved(lab, plan_id, digest):
             plan, handle = at_rest(lab, plan_id)
             _check_reviewable(plan, handle, scan)
-            pipeline.approve(handle, scan, digest, str(actor))
+            pipeline.approve(handle, scan, digest, str(actor), reason=reason)
             begin(lab, plan_id, actor)
     with lab.plan_news:
         lab.plan_news.wait_for(lambda: not stored.get(lab.db.reader(), plan_id).compiling_by, _CHECK_SECONDS)

@@ -1,12 +1,12 @@
 // One metric of several runs made ready to draw: one x for all, a column a curve, a band a group of seeds.
 
 import { toNumber } from "./format.js";
-import { smoothed } from "./series.js";
+import { isDrawable, smoothed } from "./series.js";
 import uPlot from "./vendor/uplot.js";
 
 const AXES = { step: "steps", time: "times", epoch: "epochs" };
 
-const drawable = (values, log) => values.map(toNumber).map((value) => (Number.isFinite(value) && (!log || value > 0) ? value : null));
+const drawable = (values, log) => values.map(toNumber).map((value) => (isDrawable(value) && (!log || value > 0) ? value : null));
 
 // `colors` by run id. With `mean` a group of several seeds is one curve with its band; single runs stay curves.
 export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors) {

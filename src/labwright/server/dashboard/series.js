@@ -19,14 +19,18 @@ export function columnsOf(series, { by, smoothing, log, logX }) {
   let [x, values] = placed(series, by);
   const placeless = series.values.length - x.length;
   if (logX) [x, values] = aboveZero(x, values);
-  const drawable = values.map((value) => (Number.isFinite(value) && (!log || value > 0) ? value : null));
+  const drawable = values.map((value) => (isDrawable(value) && (!log || value > 0) ? value : null));
   return {
     columns: [x, drawable, smoothing ? smoothed(drawable, smoothing) : drawable],
     placeless,
+    huge: values.filter((value) => Number.isFinite(value) && !isDrawable(value)).length,
     strange: values.filter((value) => !Number.isFinite(value)).length,
     hidden: values.filter((value) => Number.isFinite(value) && log && value <= 0).length,
   };
 }
+
+// An axis from -1e308 to 1e308 is longer than a number can tell.
+export const isDrawable = (value) => Math.abs(value) <= 1e300;
 
 function placed(series, by) {
   const raw = series.values.map(toNumber);

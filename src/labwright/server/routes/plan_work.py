@@ -91,7 +91,7 @@ def review_plan(plan_id: str, body: ReviewIn, request: Request) -> PlanOut:
     if body.digest is None:
         hint = "GET /plans/{plan_id}/workspace has the digest of what you look at."
         raise Invalid("An approval needs the digest of what was looked at.", hint=hint, field=("digest",))
-    return PlanOut(**verbs.approve(lab, plan_id, body.digest, actor))
+    return PlanOut(**verbs.approve(lab, plan_id, body.digest, actor, body.reason))
 
 
 @router.post("/approve", dependencies=[PERSON()])

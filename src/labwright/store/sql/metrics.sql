@@ -14,7 +14,8 @@ SELECT id, ascending, count, finite, total, low, high, last, last_step, last_tim
 WHERE run_id = :run_id AND key = :key AND source = :source AND attempt = :attempt;
 
 -- name: insert_series
-INSERT INTO series (run_id, key, source, attempt) VALUES (:run_id, :key, :source, :attempt);
+INSERT INTO series (run_id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time)
+VALUES (:run_id, :key, :source, :attempt, :ascending, :count, :finite, :total, :low, :high, :last, :last_step, :last_time);
 
 -- name: update_series
 UPDATE series SET ascending = :ascending, count = :count, finite = :finite, total = :total, low = :low, high = :high,
@@ -24,6 +25,10 @@ WHERE id = :id;
 -- name: series_of_run
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id ORDER BY key, attempt DESC, source;
+
+-- name: series_of_source
+SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
+WHERE run_id = :run_id AND source = :source AND attempt = :attempt;
 
 -- name: count_own_series
 SELECT count(*) FROM series WHERE run_id = :run_id AND source != 'system';

@@ -100,8 +100,11 @@ function ByHand({ cluster, busy, onSave }) {
     <button class="primary" disabled=${busy}>Set</button></form>`;
 }
 
+// Figures stand on the right, and so do the names above them.
+const heads = (words, figures, more = []) => [...words, ...figures, ...more].map((name) => html`<th key=${name} scope="col" class=${figures.includes(name) ? "num" : ""}>${name}</th>`);
+
 const Partitions = ({ partitions }) => html`<section class="stack" aria-label="Partitions"><h2>Partitions</h2><div class="wide" tabindex="0" role="region" aria-label="Partitions"><table class="grid-table">
-  <thead><tr>${["Name", "State", "Time limit", "Nodes", "Not well", "Cores", "GPUs"].map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+  <thead><tr>${heads(["Name", "State"], ["Time limit", "Nodes", "Not well", "Cores", "GPUs"])}</tr></thead>
   <tbody>${partitions.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}${one.default ? " (default)" : ""}</th><td>${one.state}</td><td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
     <td class="num">${one.nodes}</td><td class="num">${one.nodes_unwell}</td><td class="num">${one.cpus}</td><td class="num">${one.gpus}</td></tr>`)}</tbody></table></div></section>`;
 
@@ -115,7 +118,7 @@ function Nodes({ nodes }) {
   const sorted = [...nodes].sort((a, b) => a.is_well - b.is_well);
   const shown = all ? sorted : sorted.slice(0, NODES_AT_ONCE);
   return html`<section class="stack" aria-label="Nodes"><h2>Nodes</h2><div class="wide" tabindex="0" role="region" aria-label="Nodes"><table class="grid-table">
-    <thead><tr>${["Name", "State", "Partitions", "Cores in use", "GPUs", "Memory", "Runs of this project"].map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
+    <thead><tr>${heads(["Name", "State", "Partitions"], ["Cores in use", "GPUs", "Memory"], ["Runs of this project"])}</tr></thead>
     <tbody>${shown.map((node) => html`<${NodeRow} key=${node.name} node=${node} runs=${ours.get(node.name) ?? []} />`)}</tbody></table></div>
     ${shown.length < nodes.length && html`<div><button onClick=${() => setAll(true)}>Show all ${nodes.length} nodes</button></div>`}</section>`;
 }

@@ -108,9 +108,10 @@ function Table({ view, columns }) {
     },
   });
 
-  const row = useRows(columns, (item, index, isSelected) => item.group
-    ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${isSelected} />`
-    : html`<${RunRow} key=${item.id} id=${item.id} index=${index} columns=${columns} selected=${isSelected} onOpen=${opened} onTick=${onTick} />`);
+  // A row that is given the same as before is not drawn again: while scrolling only the rows that come in cost.
+  const row = (item, index) => item.group
+    ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${nameOfItem(item) === selected} />`
+    : html`<${RunRow} key=${item.id} id=${item.id} index=${index} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`;
   return html`<${Waiting} box=${ref} />
     <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 100 : 72}px, ${view.group ? 128 : 88}px) `.repeat(columns.length), "--count": columns.length }} aria-label="Table of runs" role="region"
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
@@ -118,7 +119,7 @@ function Table({ view, columns }) {
       <div class="table-rows" role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>
         <${Head} columns=${columns} sort=${view.sort} ids=${ids} />
         <div style=${{ height: `${before}px` }}></div>
-        ${items.slice(first, last).map((item, offset) => row(item, first + offset, nameOfItem(item) === selected))}
+        ${items.slice(first, last).map((item, offset) => row(item, first + offset))}
         <div style=${{ height: `${after}px` }}></div>
       </div>
       ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
@@ -127,21 +128,6 @@ function Table({ view, columns }) {
 
 const nameOfItem = (item) => item.id ?? `group ${item.group.key}`;
 const opened = (id) => (lastOpened = id);
-
-// A row that is drawn already and would be drawn alike is left alone: while scrolling only the rows that come in cost.
-function useRows(columns, draw) {
-  const before = useRef({ columns, rows: new Map() });
-  const known = before.current.columns === columns ? before.current.rows : new Map();
-  const rows = new Map(); // only of this drawing: what scrolled away is not held
-  before.current = { columns, rows };
-  return (item, index, isSelected) => {
-    const name = nameOfItem(item);
-    const kept = known.get(name);
-    const isSame = kept?.index === index && kept.isSelected === isSelected && kept.group === item.group;
-    rows.set(name, isSame ? kept : { index, isSelected, group: item.group, row: draw(item, index, isSelected) });
-    return rows.get(name).row;
-  };
-}
 
 function openRun(id) {
   lastOpened = id;

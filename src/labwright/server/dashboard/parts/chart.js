@@ -54,6 +54,7 @@ function Note({ data, isEmpty }) {
   const parts = [];
   if (data.placeless) parts.push(data.columns[0].length ? `${data.placeless} before the first epoch` : NO_EPOCHS);
   if (data.strange) parts.push(`${data.strange} NaN or infinite`);
+  if (data.huge) parts.push(`${data.huge} too large to draw`);
   if (data.hidden) parts.push(`${data.hidden} not above zero, not on a log axis`);
   if (!parts.length) return null;
   return html`<p class="chart-note ${isEmpty ? "chart-note-big" : ""}">${parts.join(" · ")}</p>`;

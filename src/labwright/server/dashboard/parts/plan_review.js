@@ -79,12 +79,12 @@ function Decision({ plan, path, workspace, refresh }) {
   return html`<section class="card stack" aria-label="Decision"><h2>Decision</h2>
     <p>What is to be approved: <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />
       ${" "}<span class="muted">the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.</span></p>
-    ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by ${approval.by}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
+    ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by ${approval.by}${approval.reason && ` (${approval.reason})`}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
     ${workspace.changed_since_validation && html`<p class="hint-line">Something changed since it was validated. Validate it again first.</p>`}
     ${workspace.changed_since_approval.length > 0 && html`<div class="hint-line">Changed since the approval: <ul>${workspace.changed_since_approval.map((what) => html`<li key=${what}>${what}</li>`)}</ul></div>`}
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
-      <button class="primary" disabled=${busy} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
+      <button class="primary" disabled=${busy || workspace.changed_since_validation} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
       <button disabled=${busy} aria-expanded=${String(rejecting)} onClick=${() => setRejecting(!rejecting)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
     ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node)} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
