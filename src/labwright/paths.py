@@ -32,12 +32,13 @@ class RunPaths:
         self.code = f"{self.dir}/code"  # server; only where the snapshot itself is executed
         self.control = f"{self.dir}/control"  # server to sidecar
         self.stop = f"{self.control}/stop"
-        self.output = f"{self.dir}/output.log"  # the job itself
+        self.output = f"{self.dir}/output.log"  # relay: what the job prints
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
         self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
         self.exit = f"{self.dir}/exit.json"  # supervisor
+        self.end = f"{self.dir}/end.json"  # server: how it ended, where no sidecar could say
         self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
         self.metrics = f"{self.dir}/metrics"  # one file a source
         self.held = f"{self.dir}/held"  # server: its job waits because we told Slurm to hold it

@@ -100,27 +100,46 @@ def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:
 
 
 @pytest.mark.skipif(_CANNOT_SEND_KEYS, reason="tmux is not installed")
-def test_keys_typed_in_an_attached_window_reach_the_run(make_server: Callable[..., LiveServer]) -> None:
-    server = make_server(LABWRIGHT_TMUX="1").start()
+def test_each_attached_terminal_shows_its_run_and_types_into_no_other(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_TMUX="1", LABWRIGHT_MAX_PARALLEL="2").start()
     in_tmux = ["tmux", "-L", f"labwright-test-{os.getpid()}", "-f", "/dev/null"]
-
-    def tmux(*arguments: str) -> str:
-        return subprocess.run([*in_tmux, *arguments], capture_output=True, text=True, check=False).stdout
-
-    run = answer(server, "run", "--json", "--", 'echo ready; read x; echo "got $x"; sleep 60')
     environment = {**server.environment, "TERM": "xterm-256color"}
-    subprocess.run(
-        [*in_tmux, "new-session", "-d", "-x", "100", "-y", "20", "--", *LABWRIGHT, "attach", run["id"]],
-        env=environment,
-        cwd=server.project,
-        check=True,
-    )
+
+    def tmux(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*in_tmux, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+    def shows(name: str, text: str) -> bool:
+        return text in tmux("capture-pane", "-p", "-t", f"{name}:").stdout
+
+    def attach(name: str) -> str:
+        run: str = server.submit(
+            f'echo {name} ready; while read x; do echo "{name} got $x"; [ "$x" = bye ] && exit; done'
+        )["id"]
+        target = wait_until(lambda: server.run(run)["tmux_target"], "the run's window")
+        sockets.add(target.partition(":")[0])
+        attached = [*LABWRIGHT, "attach", run, "--project", str(server.project)]
+        tmux("new-session", "-d", "-s", name, "-x", "100", "-y", "20", "--", *attached)
+        wait_until(lambda: shows(name, f"{name} ready"), "the run on the terminal")
+        return run
+
+    sockets: set[str] = set()
     try:
-        wait_until(lambda: "ready" in tmux("capture-pane", "-p"), "the run's window")
-        tmux("send-keys", "hello there", "Enter")
-        wait_until(lambda: "got hello there" in server.output(run["id"]), "the keys to arrive")
-        wait_until(lambda: "got hello there" in tmux("capture-pane", "-p"), "the answer to show")
+        first, second = attach("first"), attach("second")
+        assert shows("first", "first ready") and not shows("first", "second ready")
+        tmux("send-keys", "-t", "first:", "hello there", "Enter")
+        wait_until(lambda: shows("first", "first got hello there"), "the answer to show")
+        tmux("send-keys", "-t", "first:", "bye", "Enter")
+        wait_until(lambda: tmux("has-session", "-t", "=first").returncode, "the terminal to be left with its run")
+        assert server.wait_for_end(first)["status"] == "finished"
+        tmux("send-keys", "-t", "second:", "still here", "Enter")
+        wait_until(lambda: shows("second", "second got still here"), "the other run")
+        assert server.output(second) == "second ready\nsecond got still here\n"
+        (socket,) = sockets
+        tmux("send-keys", "-t", "second:", "C-b", "d")
+        wait_until(lambda: tmux("has-session", "-t", "=second").returncode, "the terminal to be left alone")
+        left = subprocess.run(["tmux", "-L", socket, "list-sessions", "-F", "#S"], capture_output=True, text=True)
+        assert left.stdout.split() == [socket] and server.run(second)["status"] == "running"
     finally:
         tmux("kill-server")
-        session = (server.run(run["id"])["tmux_target"] or "").partition(":")[0]
-        subprocess.run(["tmux", "-L", session, "kill-server"], capture_output=True, check=False)
+        for socket in sockets:
+            subprocess.run(["tmux", "-L", socket, "kill-server"], capture_output=True, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,7 +18,7 @@ from typing import Any
 from labwright.compute.launchers.local import SIDECAR
 from labwright.processes import children_of, processes_of_run
 from tests.support.live_server import ENDED, LiveServer
-from tests.support.sidecars import monitors_of, supervisor_of
+from tests.support.sidecars import monitors_of, relays_of, supervisor_of
 from tests.support.waiting import wait_until
 
 RUNS = 100
@@ -78,7 +79,7 @@ def test_a_hundred_runs_survive_a_server_killed_again_and_again(
     ended_once(server)
 
 
-def test_a_hundred_runs_survive_their_monitors_killed_at_random(
+def test_a_hundred_runs_survive_their_monitors_and_relays_killed_at_random(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="8").start()
@@ -89,7 +90,7 @@ def test_a_hundred_runs_survive_their_monitors_killed_at_random(
 
     def all_ended() -> bool:
         nonlocal killed, seen
-        before, seen = seen, monitors_of(server)
+        before, seen = seen, monitors_of(server) | relays_of(server)
         for pid in sorted(before & seen):
             if chance.random() < 0.3:
                 try:
@@ -133,6 +134,17 @@ def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
     stop(server, run["id"])
 
 
+def test_an_orphan_is_ended_at_its_time_limit_and_told_so(server: LiveServer) -> None:
+    run = server.submit("sleep 1000", time_limit_seconds=2)
+    events = server.state / "runs" / run["id"] / "events.jsonl"
+    wait_until(lambda: events.exists() and "started" in events.read_text(), "its start")
+    with contextlib.suppress(ProcessLookupError):  # on a slow machine it was quicker
+        os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
+    assert ended["error"].startswith("Time limit of 2 s reached")
+
+
 def test_a_supervisor_killed_before_it_told_of_the_start_leaves_a_run_that_runs(server: LiveServer) -> None:
     """Its word of the start goes into a pipe that nobody reads, so that it is killed between the two."""
     server.wait_for_end(server.submit("true")["id"])
@@ -171,6 +183,21 @@ def test_a_job_that_lost_supervisor_and_monitor_is_watched_again_at_once(server:
         os.kill(pid, signal.SIGKILL)
     os.utime(heartbeat, (time.time() + 1000,) * 2)  # not by its silence: by its death
     stop(server, run["id"])
+
+
+def test_an_orphan_whose_relay_was_killed_too_still_prints_all_it_has_to_say(server: LiveServer) -> None:
+    """More than a pipe holds, so that it would stand still for ever if nobody carried it."""
+    run = server.submit("echo begin; until [ -e go ]; do sleep 0.05; done; seq 100000; echo end > /dev/stderr")["id"]
+    server.wait_for_status(run, "running")
+    wait_until((server.state / "runs" / run / "heartbeat").exists, "its monitor's first sign")
+    monitor = wait_until(lambda: monitors_of(server), "the monitor to start").pop()
+    relay = wait_until(lambda: relays_of(server), "the relay to start").pop()
+    for pid in (supervisor_of(server, run), monitor, relay):
+        os.kill(pid, signal.SIGKILL)
+    (server.project / "go").touch()
+    server.wait_for_status(run, "lost")
+    numbers = "".join(f"{number}\n" for number in range(1, 100_001))
+    wait_until(lambda: server.output(run) == f"begin\n{numbers}end\n", "the whole output")
 
 
 def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:

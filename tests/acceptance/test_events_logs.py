@@ -53,6 +53,14 @@ def test_the_default_is_the_end_of_the_output(lab: LiveServer, run: str) -> None
     assert (piece["total_size"], piece["has_more_before"], piece["has_more_after"]) == (size, True, False)
 
 
+def test_a_command_that_opens_its_output_anew_loses_nothing(lab: LiveServer) -> None:
+    anew = "echo 1; echo 2 > /dev/stderr; echo 3; echo 4 > /dev/stdout; echo 5 | tee /dev/stderr > kept; cat kept"
+    quick = lab.wait_for_end(lab.submit(anew)["id"])
+    watched = lab.wait_for_end(lab.submit(f"sleep 0.4; {anew}; sleep 0.4; echo 6 > /dev/stderr")["id"])
+    assert lab.output(quick["id"]) == "1\n2\n3\n4\n5\n5\n"
+    assert lab.output(watched["id"]) == "1\n2\n3\n4\n5\n5\n6\n"
+
+
 @pytest.mark.parametrize("limit", [4, 7, 100, 4096, 65_537])
 def test_pieces_read_one_after_another_are_the_whole(lab: LiveServer, limit: int) -> None:
     text = TEXT[:200] if limit < 100 else TEXT

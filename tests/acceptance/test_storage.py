@@ -23,6 +23,7 @@ from labwright.compute.rebuild import rebuild
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
+from labwright.processes import processes_of_run
 from labwright.server.boot import listen, prepare_state, take_lock
 from labwright.store.database import Database
 from tests.support.live_server import LiveServer
@@ -349,19 +350,32 @@ def fill(disk: Path) -> Path:
 
 def test_a_job_that_dies_of_a_full_disk_says_so(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
-    run = server.submit("cat /dev/zero; exit 1")  # its output is the file itself: that is where it meets the end
-    ended = wait_until(lambda: _freed_when_full(server, run["id"], small_disk), "its end")
+    run = server.submit("cat /dev/zero > checkpoint; until [ -e ../../go ]; do sleep 0.02; done; exit 1")
+    wait_until(lambda: os.statvfs(small_disk).f_bavail == 0, "a full disk")
+    (small_disk.parent / "go").touch()
+    folder = server.state / "runs" / run["id"]
+    wait_until(lambda: any(b"exit_code" in file.read_bytes() for file in folder.glob("exit.json*")), "its end")
+    (server.project / "checkpoint").unlink()
+    ended = server.wait_for_end(run["id"])
     assert ended["status"] == "failed" and "disk of its output was full" in ended["error"]
 
 
-def _freed_when_full(server: LiveServer, run_id: str, disk: Path) -> dict[str, Any] | None:
-    """Its end cannot be recorded before there is room again."""
-    output = Path(server.run(run_id)["run_dir"] or disk, "output.log")
-    if output.is_file() and os.statvfs(disk).f_bavail == 0:
-        time.sleep(1.5)
-        output.unlink()
-    run = server.run(run_id)
-    return run if run["status"] == "failed" else None
+def test_what_a_job_prints_on_a_full_disk_waits_for_room(on_small_disk: LiveServer, small_disk: Path) -> None:
+    server = on_small_disk
+    run = server.submit("until [ -e ../../go ]; do sleep 0.02; done; seq 100000; exit 3")
+    server.wait_for_status(run["id"], "running")
+    ballast = fill(small_disk)
+    (small_disk.parent / "go").touch()
+    output = server.state / "runs" / run["id"] / "output.log"
+    blocks = wait_until(lambda: processes_in(run["id"], "seq"), "it to be at the printing")
+    assert blocks and output.stat().st_size < 500_000
+    ballast.unlink()
+    assert server.wait_for_end(run["id"])["exit_code"] == 3
+    assert output.read_text() == "".join(f"{number}\n" for number in range(1, 100_001))
+
+
+def processes_in(run_id: str, name: str) -> list[int]:
+    return [pid for pid in processes_of_run(run_id) if Path(f"/proc/{pid}/comm").read_text().strip() == name]
 
 
 def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer, small_disk: Path) -> None:

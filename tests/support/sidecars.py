@@ -6,6 +6,7 @@ import json
 import os
 
 from labwright.processes import children_of, start_time
+from labwright.sidecar.relay import is_relay
 from tests.support.live_server import LiveServer
 
 
@@ -15,7 +16,15 @@ def supervisor_of(server: LiveServer, run_id: str) -> int:
 
 
 def monitors_of(server: LiveServer) -> set[int]:
-    """The child of each living supervisor that shares its session; a job has one of its own, but not in its first
+    return {pid for pid in _helpers_of(server) if not is_relay(pid)}
+
+
+def relays_of(server: LiveServer) -> set[int]:
+    return {pid for pid in _helpers_of(server) if is_relay(pid)}
+
+
+def _helpers_of(server: LiveServer) -> set[int]:
+    """The children of each living supervisor that share its session; a job has one of its own, but not in its first
     moment: whoever must not harm a job looks twice."""
     supervisors = {supervisor_of(server, claim.parent.name) for claim in (server.state / "runs").glob("*/claim")}
     alive = [pid for pid in supervisors if start_time(pid) is not None]

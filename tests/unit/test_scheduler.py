@@ -36,7 +36,8 @@ def pick(
     active: Iterable[tuple[str, int]] = (),
     limits: Mapping[str, int] | None = None,
 ) -> list[str]:
-    return choose(in_order(candidates), active, capacity, limits or {}, NOW, AGEING)
+    holders = [Holder(run_id=f"active-{i}", group=group, gpus=gpus) for i, (group, gpus) in enumerate(active)]
+    return choose(in_order(candidates), holders, capacity, limits or {}, NOW, AGEING)
 
 
 @st.composite
@@ -107,6 +108,31 @@ def test_an_aged_wide_run_keeps_every_card_that_comes_free(cards: int, narrow: l
     others = [candidate(f"n{i}", gpus=min(g, cards), waited=5.0) for i, g in enumerate(narrow)]
     assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1), active=[("", 1)]) == []
     assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1))[0] == "wide"
+
+
+def test_an_aged_wide_run_goes_before_a_sweep_that_has_less_at_work() -> None:
+    wide = candidate("wide", gpus=2, waited=AGEING + 1)
+    sweep = [candidate(f"s{i}", group="sweep-a", gpus=1, waited=5) for i in range(3)]
+    assert pick([wide, *sweep], Capacity(gpus=3, cpu_runs=1), active=[("", 1), ("", 1)]) == []
+    assert pick([wide, *sweep], Capacity(gpus=3, cpu_runs=1), active=[("", 1)]) == ["wide"]
+
+
+def test_runs_of_one_width_alternate_between_sweeps_however_old_they_are() -> None:
+    queued = [candidate(f"a{i}", group="sweep-a", gpus=2, waited=AGEING + 50) for i in range(4)]
+    queued += [candidate(f"b{i}", group="sweep-b", gpus=2, waited=AGEING + 1) for i in range(4)]
+    assert Counter(name[0] for name in pick(queued, Capacity(gpus=8, cpu_runs=1))) == {"a": 2, "b": 2}
+
+
+def test_a_run_that_waits_for_its_cards_keeps_none_from_a_narrower_one() -> None:
+    waiting = Holder(run_id="wide", group="", gpus=2, is_waiting=True)
+    queued = in_order([candidate("pair", gpus=2, waited=9), candidate("narrow", gpus=1), candidate("more", gpus=1)])
+
+    def chosen(*active: Holder) -> list[str]:
+        return choose(queued, active, Capacity(gpus=2, cpu_runs=0), {}, NOW, AGEING)
+
+    assert chosen(waiting) == ["narrow", "more"]
+    assert chosen(waiting, Holder(run_id="busy", group="", gpus=1)) == ["narrow"]
+    assert chosen(waiting, Holder(run_id="too", group="", gpus=1, is_waiting=True)) == []
 
 
 def test_a_wide_run_that_has_not_aged_lets_narrow_ones_pass() -> None:

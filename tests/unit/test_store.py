@@ -22,6 +22,7 @@ from labwright.store import alerts, events, runs, sweeps
 from labwright.store.database import Database, DatabaseDamaged
 from labwright.store.idempotency import IdempotencyKey, remember
 from labwright.store.runs import SORTS, Filter
+from tests.support.waiting import wait_until
 from tests.unit.test_run_moves import a_run
 
 
@@ -256,3 +257,22 @@ def test_a_sound_database_is_never_taken_for_a_damaged_one(db: Database, tmp_pat
         remember(tx, IdempotencyKey.of("k", "POST /runs", b""), {})
     db.close()
     Database(tmp_path / "labwright.db").close()
+
+
+def test_a_large_database_is_checked_beside_the_work(tmp_path: Path) -> None:
+    path = tmp_path / "labwright.db"
+    Database(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE filler (text TEXT)")
+        connection.executemany("INSERT INTO filler VALUES (?)", [("x" * 1000,) for _ in range(200)])
+        connection.commit()
+    whole = Database(path, check_at_once=0)
+    whole.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:-8192] + b"\xff" * 4096 + content[-4096:])
+    with pytest.raises(DatabaseDamaged):
+        Database(path)
+    damaged = Database(path, check_at_once=0)
+    wait_until(lambda: damaged.damage, "the check to be done")
+    damaged.close()
+    assert "damaged" in damaged.damage and whole.damage == ""

@@ -24,6 +24,7 @@ from labwright.settings import load_settings
 Json = dict[str, Any]
 _WINDOW_SECONDS = 4.0  # a window opens a moment after its run
 _LOOK_SECONDS = 0.1
+_PLACEHOLDER_SECONDS = 5  # of the window that a new session must begin with; it is replaced at once
 _REPLAYED_BYTES = 200_000
 
 
@@ -68,11 +69,21 @@ def _window_is_there(target: str) -> bool:
 
 def _enter_tmux(run: Json) -> None:
     """Another tmux than the one we may be in, so that one's variable must not be seen."""
-    session = run["tmux_target"].partition(":")[0]
     environment = {name: value for name, value in os.environ.items() if name != "TMUX"}
     note("Ctrl-b d leaves; the run goes on.")
-    arguments = ["tmux", "-L", session, "attach-session", "-t", run["tmux_target"]]
+    socket = run["tmux_target"].partition(":")[0]
+    arguments = ["tmux", "-L", socket, *session_of_its_own(f"attach-{run['id']}-{os.getpid()}", run["tmux_target"])]
     os.execvpe("tmux", arguments, environment)  # noqa: S606
+
+
+def session_of_its_own(name: str, target: str) -> list[str]:
+    """This run's window and no other: in a session with more, all terminals share the current window, and when that
+    closes, what is typed reaches the next one. It ends with the window, or when it is left."""
+    return [
+        *("new-session", "-s", name, "--", "sleep", str(_PLACEHOLDER_SECONDS), ";"),
+        *("link-window", "-k", "-s", target, "-t", f"={name}:0", ";"),
+        *("set-option", "-t", f"={name}:", "destroy-unattached", "on"),
+    ]
 
 
 def _follow_and_type(screen: Screen, client: LabClient, run: Json) -> None:

@@ -24,7 +24,9 @@ class Backups:
         self._thread: threading.Thread | None = None
 
     def make_if_due(self) -> None:
-        """Only when something happened since the last one."""
+        """Only when something happened since the last one; copies of a damaged one would drive out the good ones."""
+        if self._lab.db.damage:
+            return
         if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
             return
         self._due = time.monotonic() + self._lab.settings.backup_minutes * 60

@@ -17,9 +17,9 @@ from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
 from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
-from labwright.compute.recover import recover
+from labwright.compute.recover import fail_launch, may_pass, recover
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.compute.scheduler import Candidate, active_load, capacity_of, choose, load_queues
+from labwright.compute.scheduler import Candidate, capacity_of, choose, load_holders, load_queues
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
@@ -149,7 +149,7 @@ class Engine:
             return ingest(self._lab, run_id)
         except StorageFailed:  # not the run's fault, and the same for all of them
             raise
-        except (LabwrightError, OSError, ValueError, KeyError, TypeError):  # what is in the folder may be anybody's
+        except (LabwrightError, OSError, ValueError, KeyError, TypeError, ArithmeticError):  # it may be anybody's
             log.exception("what the sidecar of %s wrote cannot be understood", run_id)
             return None
 
@@ -203,8 +203,8 @@ class Engine:
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        active = active_load(reader)
-        room = min(capacity.total - len(active), _AT_ONCE)
+        active = load_holders(reader)
+        room = min(capacity.total - sum(not holder.is_waiting for holder in active), _AT_ONCE)
         if room <= 0:
             return
         limits = sweeps.limits(reader)
@@ -226,7 +226,12 @@ class Engine:
             try:
                 make_run_folder(self._lab, run)
             except OSError as error:
-                self._put_back(run, error)
+                self._put_back(run, error.strerror or str(error))
+            except LabwrightError as error:
+                if may_pass(error):
+                    self._put_back(run, error.message)
+                else:
+                    fail_launch(self._lab, run, error)
             else:
                 launch = Launch(run, address_for(self._lab, run))
                 by_launcher.setdefault(self._lab.launcher_for(run), []).append(launch)
@@ -235,7 +240,7 @@ class Engine:
                 launcher.launch(launches)
             except OSError as error:
                 for launch in launches:
-                    self._put_back(launch.run, error)
+                    self._put_back(launch.run, error.strerror or str(error))
 
     def _mark_launching(self, run_ids: list[str]) -> list[Run]:
         lab, marked = self._lab, []
@@ -249,9 +254,9 @@ class Engine:
                 marked.append(runs.change(tx, run, run.move(RunStatus.LAUNCHING, **facts), str(SYSTEM)))
         return marked
 
-    def _put_back(self, run: Run, error: OSError) -> None:
+    def _put_back(self, run: Run, words: str) -> None:
         self._launch_again_at = time.monotonic() + _RETRY_SECONDS
-        reason = f"cannot start yet: {error.strerror or error}; trying again"
+        reason = f"cannot start yet: {words}; trying again"
         with self._lab.db.transaction() as tx:
             current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile
             runs.change(tx, current, current.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))

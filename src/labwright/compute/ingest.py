@@ -5,6 +5,7 @@ The offset into `events.jsonl` is stored in the transaction of its effects, so a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.compute.run_folder import alert_options
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
-from labwright.domain.clock import now, rfc3339
+from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import IllegalMove, NotFound
-from labwright.domain.ids import ALERT, new_id
+from labwright.domain.ids import ALERT, id_of, new_id
 from labwright.domain.run import MOVES, Run, RunStatus
-from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json
+from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json, write_json
 from labwright.paths import RunPaths
 from labwright.store import alerts, runs
 from labwright.store.database import Transaction
@@ -37,8 +39,9 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
     if row is None:
         return None
     ended = read_exit(paths)  # before the events: those of an ended run are complete
+    given_up = read_end(paths) if ended is None else None
     lines, offset = _new_lines(paths, row[0])
-    if not lines and ended is None:
+    if not lines and ended is None and given_up is None:
         return None
     with lab.db.transaction() as tx:
         if tx.execute(RUNS["events_offset"], id=run_id).fetchone() != row:
@@ -48,6 +51,10 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
             run = _apply_line(tx, run, line)
         if ended is not None and not is_provisional(run, ended) and _is_of(run, ended, paths):
             run = apply_exit(tx, run, ended)
+        elif given_up is not None and given_up["attempt"] == run.attempt:
+            run = apply_exit(tx, run, given_up)
+            if run.status is RunStatus.LOST:
+                tell_loss(lab, tx, run)
         tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
     return run
 
@@ -68,19 +75,45 @@ def read_exit(paths: RunPaths) -> dict[str, Any] | None:
     return facts
 
 
+def read_end(paths: RunPaths) -> dict[str, Any] | None:
+    """What a server found out or decided before; only a database that was made anew does not know it."""
+    try:
+        facts: dict[str, Any] = read_json(paths.end)
+    except FileNotFoundError:
+        return None
+    return facts
+
+
+def _keep_end(run: Run) -> None:
+    """In its folder and before the commit, so that a rebuilt database tells the same; unless the folder is gone."""
+    facts = {
+        "status": run.status,
+        "reason": run.status_reason,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "error": run.error,
+        "attempt": run.attempt,
+        "ended_at": epoch_seconds(run.ended_at or now()),
+        "usage": run.usage,
+    }
+    with contextlib.suppress(FileNotFoundError):
+        write_json(RunPaths(str(run.run_dir)).end, facts)
+
+
 def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
     try:
         event = json.loads(line)
         apply = _APPLY[event["event"]]
         return apply(tx, run, event)
-    except (ValueError, KeyError, TypeError, IllegalMove):  # a job can write there too; one line must not stop the rest
+    except (ValueError, KeyError, TypeError, ArithmeticError, IllegalMove):  # a job can write there too
         why = f"is longer than {LONGEST_LINE >> 20} MB" if isinstance(line, TooLong) else "could not be used"
         runs.notice(tx, run, _ACTOR, f"A line of its event log {why}: {line[:200]!r}")
         return run
 
 
 def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    raise_alert(tx, run, GPU_WAIT_RULE, f"Waiting for a GPU: {event['reason']}", Severity.INFO, ("ignore", "stop"))
+    words = f"Waiting for a GPU: {event['reason']}"
+    raise_alert(tx, run, GPU_WAIT_RULE, words, Severity.INFO, ("ignore", "stop"), at=event["time"])
     if run.status is RunStatus.WAITING:
         return runs.change(tx, run, run.evolve(status_reason=event["reason"]), _ACTOR)
     return _move(tx, run, RunStatus.WAITING, status_reason=event["reason"])
@@ -131,7 +164,8 @@ def _warning(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 
 def _alert(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    raise_alert(tx, run, event["rule"], event["message"], Severity(event["severity"]), tuple(event["choices"]))
+    severity, choices = Severity(event["severity"]), tuple(event["choices"])
+    raise_alert(tx, run, event["rule"], event["message"], severity, choices, at=event["time"])
     return run
 
 
@@ -179,11 +213,11 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
         return run
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
         to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
-    ended = end_run(
+    ended = _end_and_release(
         tx,
         run,
         to,
-        reason=facts["reason"],
+        status_reason=facts["reason"],
         exit_code=facts["exit_code"],
         signal=facts["signal"],
         error=facts["error"],
@@ -193,13 +227,22 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
     if run.status is RunStatus.LOST and to is RunStatus.FINISHED:
         clear_alerts(tx, run, EXIT_RULE)
     if to is RunStatus.FAILED and facts["reason"] == "no_gpu":
-        raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, ("ignore", "rerun"))
+        choices, at = ("ignore", "rerun"), facts["ended_at"]
+        raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, choices, at=at)
     return ended
 
 
 def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
-    """The one way a run ends: its facts, its stale alerts, and what waited for it, however long the chain."""
-    ended = _end(tx, run, to, actor, status_reason=reason, **facts)
+    """How a run ends that no sidecar tells the end of."""
+    ended = _end_and_release(tx, run, to, actor, status_reason=reason, **facts)
+    if ended.run_dir:
+        _keep_end(ended)
+    return ended
+
+
+def _end_and_release(tx: Transaction, run: Run, to: RunStatus, actor: str = _ACTOR, **facts: Any) -> Run:
+    """Its facts, its stale alerts, and what waited for it, however long the chain."""
+    ended = _end(tx, run, to, actor, **facts)
     parents = [ended]
     while parents:
         parents += _release_children(tx, parents.pop())
@@ -260,17 +303,26 @@ def raise_alert(
     severity: Severity,
     choices: tuple[str, ...],
     by: str = _ACTOR,
+    at: float | None = None,
 ) -> None:
+    """`at` is when the run's folder says it was: then its id follows from that, and a rebuilt database has the same."""
+    told = f"{run.id} {run.attempt} {rule} {at!r} {message}"
     alert = Alert(
-        id=new_id(ALERT),
+        id=new_id(ALERT) if at is None else id_of(ALERT, told.encode(errors="replace")),
         run_id=run.id,
         message=message,
         severity=severity,
         rule=rule,
         choices=choices,
-        created_at=now(),
+        created_at=now() if at is None else rfc3339(at),
     )
     alerts.insert(tx, alert.after_end() if run.is_terminal else alert, by)
+
+
+def tell_loss(lab: Lab, tx: Transaction, lost: Run) -> None:
+    if alert_options(lab, lost)["builtin"].get("exit", True):
+        at = epoch_seconds(lost.ended_at or now())
+        raise_alert(tx, lost, EXIT_RULE, str(lost.error), Severity.CRITICAL, ("ignore", "rerun"), at=at)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:

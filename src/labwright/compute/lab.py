@@ -53,6 +53,10 @@ class Lab:
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs
 
     @property
+    def is_healthy(self) -> bool:
+        return not (self.fault or self.slurm.fault or self.db.damage)
+
+    @property
     def slurm_silence(self) -> str:
         """Why nothing new can be started on Slurm now; empty where it can, or where Slurm starts nothing."""
         return self.slurm.silence if self.cluster.current.type is ClusterType.SLURM else ""

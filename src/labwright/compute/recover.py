@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 
 from labwright.compute.claims import read_claim
@@ -14,7 +15,10 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.losses import lose
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds, seconds_apart
+from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.run import Run, RunStatus
+from labwright.files import all_lines
+from labwright.paths import RunPaths
 from labwright.processes import ProcessIdentity, boot_id, processes_of_run, read_identity
 from labwright.store import runs
 
@@ -49,7 +53,13 @@ def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     if run.status is not RunStatus.LAUNCHING or processes_of_run(run.id):
         _recover_without_folder(lab, run)
         return
-    make_run_folder(lab, run)
+    try:
+        make_run_folder(lab, run)
+    except LabwrightError as error:
+        if may_pass(error):
+            raise
+        fail_launch(lab, run, error)
+        return
     lab.launcher_for(run).launch([Launch(run, address_for(lab, run))])
 
 
@@ -103,12 +113,41 @@ def _silent_seconds(lab: Lab, run: Run) -> float:
 
 
 def _lose(lab: Lab, run_id: str, words: str) -> None:
-    """Asked to stop and gone is stopped; gone by itself is lost."""
+    """Asked to stop and gone is stopped; ended for its time limit has failed; gone by itself is lost."""
+    why = _why_ended(lab.paths.run(run_id))
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
         if run.is_terminal:
             return
-        if run.stop_requested:
+        if run.stop_requested or why == "stop":
             end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
+        elif why == "time_limit":
+            error = f"Time limit of {run.time_limit_seconds or 0:g} s reached. {words}"
+            end_run(tx, run, RunStatus.FAILED, reason="time_limit", error=error)
         else:
             lose(lab, tx, run, reason="sidecar_lost", error=words)
+
+
+def _why_ended(paths: RunPaths) -> str:
+    """What its sidecar set out to end it for, before anybody was killed. The job can write there too."""
+    why = ""
+    with contextlib.suppress(IsADirectoryError, PermissionError):
+        for line in all_lines(paths.events)[0]:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                event = json.loads(line)
+                why = str(event["why"]) if event["event"] == "stopping" else "" if event["event"] == "started" else why
+    return why
+
+
+def fail_launch(lab: Lab, run: Run, error: LabwrightError) -> None:
+    """It cannot be made ready, now or later."""
+    with lab.db.transaction() as tx:
+        current = runs.get(tx.connection, run.id)
+        if not current.is_terminal:
+            words = f"{error.message} {error.hint}".strip()
+            lab.journal.note([end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
+
+
+def may_pass(error: LabwrightError) -> bool:
+    """A disk that is full or cannot be written now; what is gone or damaged stays so."""
+    return isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError)

@@ -59,9 +59,19 @@ def capacity_of(cluster: Cluster, max_parallel: int) -> Capacity:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """An active run and what it takes of the machine."""
+
+    run_id: str
+    group: str
+    gpus: int
+    is_waiting: bool = False  # its turn has come, but somebody else is on the card
+
+
 def choose(
     queues: Mapping[str, list[Candidate]],
-    active: Iterable[tuple[str, int]],
+    active: Iterable[Holder],
     capacity: Capacity,
     limits: Mapping[str, int],
     now: float,
@@ -71,25 +81,30 @@ def choose(
     """Priority first; among equals the sweep with the fewest active runs, then the one whose turn was longest ago, so
     that sweeps alternate also where one run fits at a time; then order of arrival.
 
-    A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then cards are kept.
+    A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then it goes before them,
+    and cards are kept. One that waits for its cards has none, so what is narrower may try its luck beside it.
     """
     active = list(active)
-    load = Counter(group for group, _ in active)
-    free_gpus = capacity.gpus - sum(gpus for _, gpus in active)
-    free_slots = capacity.cpu_runs - sum(1 for _, gpus in active if gpus == 0)
+    load = Counter(holder.group for holder in active)
+    claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
+    claimed, narrowest = sum(claims), min(claims, default=0)
+    free_gpus = capacity.gpus - sum(holder.gpus for holder in active)
+    free_slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
     waiting: dict[str, list[Candidate]] = {}
     for candidate in chain.from_iterable(queues.values()):
         waiting.setdefault(candidate.queue, []).append(candidate)
     chosen: list[str] = []
     had = dict(turns)
+    first: set[str] | None = None
     while True:
         heads = [queue[0] for queue in waiting.values() if queue]
-        heads = [head for head in heads if load[head.group] < limits.get(head.group, 1 << 30)]
-        if not heads or (free_gpus <= 0 and free_slots <= 0):
+        heads = [head for head in heads if load[head.group] < limits.get(head.group, _NO_LIMIT)]
+        if not heads or (free_gpus + claimed <= 0 and free_slots <= 0):
             return chosen
-        head = min(heads, key=lambda c: (-c.priority, load[c.group], had.get(c.group, 0), c.queued_at))
+        first = _go_first(heads, capacity, now, ageing_seconds) if first is None else first
+        head = min(heads, key=lambda c: _place(c, c.run_id in first, load[c.group], had.get(c.group, 0)))
         waiting[head.queue].pop(0)
-        room = free_slots if head.gpus == 0 else free_gpus
+        room = free_slots if head.gpus == 0 else free_gpus + (claimed if head.gpus < narrowest else 0)
         if max(1, head.gpus) <= room:
             chosen.append(head.run_id)
             load[head.group] += 1
@@ -97,17 +112,24 @@ def choose(
             free_slots -= head.gpus == 0
             free_gpus -= head.gpus
         elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
-            free_gpus = 0
+            free_gpus = claimed = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """An active run and what it takes of the machine."""
+def _place(candidate: Candidate, goes_first: bool, load: int, had: int) -> tuple[float, ...]:
+    return (-candidate.priority, not goes_first, load, had, candidate.queued_at)
 
-    run_id: str
-    group: str
-    gpus: int
-    is_waiting: bool = False  # its turn has come, but somebody else is on the card
+
+def _go_first(heads: Iterable[Candidate], capacity: Capacity, now: float, ageing_seconds: float) -> set[str]:
+    """Of each priority the oldest run that has aged and asks for more cards than others do: among the narrower ones it
+    would never find room. One at a time, so that sweeps of wide runs alternate too."""
+    on_cards = [head for head in heads if 0 < head.gpus <= capacity.gpus]
+    narrowest = min((head.gpus for head in on_cards), default=0)
+    aged = [head for head in on_cards if head.gpus > narrowest and now - head.queued_at >= ageing_seconds]
+    return {head.run_id for head in {head.priority: head for head in sorted(aged, key=_newest_first)}.values()}
+
+
+def _newest_first(candidate: Candidate) -> float:
+    return -candidate.queued_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,10 +235,6 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
         )
         for row in rows
     ]
-
-
-def active_load(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    return [(row[0], row[1]) for row in connection.execute(RUNS["active_load"])]
 
 
 def load_holders(connection: sqlite3.Connection) -> list[Holder]:

@@ -61,6 +61,7 @@ from labwright.tokens import load_or_make
 
 log = logging.getLogger(__name__)
 _HEARTBEAT_SECONDS = 5.0
+_CHECKED_AT_ONCE_BYTES = 32 << 20  # of the database: a fraction of a second; a gigabyte would take ten
 _OTHER_HOST_PATIENCE_SECONDS = 60.0
 
 
@@ -259,7 +260,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         lab = Lab(
             paths=paths,
             settings=settings,
-            db=Database(paths.database),
+            db=Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES),
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),

@@ -32,7 +32,7 @@ def _work(lab: Lab) -> list[Figure]:
     counts = runs.count_by_status(reader)
     by_status: dict[Labels, float] = {(("status", status.value),): float(counts.get(status, 0)) for status in RunStatus}
     return [
-        Figure("labwright_healthy", "1 if runs can be started.", _one(not (lab.fault or lab.slurm.fault))),
+        Figure("labwright_healthy", "1 if runs can be started.", _one(lab.is_healthy)),
         Figure("labwright_runs", "Runs by status, archived ones included.", by_status),
         Figure("labwright_alerts_pending", "Alerts that nobody answered.", _one(alerts.count_pending(reader))),
         Figure("labwright_events_total", "Stored events so far.", _one(events.last_seq(reader)), only_grows=True),

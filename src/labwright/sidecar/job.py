@@ -1,4 +1,4 @@
-"""The command itself: a file run by a fresh bash, with its own session, output file and environment."""
+"""The command itself: a file run by a fresh bash, with its own session, output and environment."""
 
 from __future__ import annotations
 
@@ -25,18 +25,16 @@ class Job:
 
 
 def start_job(
-    paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], *, on_terminal: bool
+    paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], output: int | None
 ) -> Job:
-    """Raises OSError with the reason when the command cannot even begin."""
-    if on_terminal:
+    """On a terminal where there is no `output`. Raises OSError with the reason when the command cannot even begin."""
+    if output is None:
         return _start_on_terminal(paths, workdir, environment, lease_fds)
-    output = os.open(paths.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     stdin = open_endless_pipe()
     try:
         child = _spawn(paths, workdir, environment, lease_fds, stdin, output)
     finally:
         os.close(stdin)
-        os.close(output)
     return Job(pid=child, input_path=f"/proc/{child}/fd/0")
 
 

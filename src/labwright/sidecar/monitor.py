@@ -18,8 +18,10 @@ from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
 from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, identity, processes_of_run
 from labwright.sidecar.gpuwrap import foreign_processes
+from labwright.sidecar.orphan import OrphanedOutput
 from labwright.sidecar.output_cap import OutputCap
 from labwright.sidecar.record import RunRecord
+from labwright.sidecar.relay import is_relay
 from labwright.sidecar.rules.run_rules import RunRules
 from labwright.sidecar.sources.cards import CardWatch
 from labwright.sidecar.sources.run_metrics import RunMetrics
@@ -71,12 +73,16 @@ class Monitor:
     def watch_orphan(self) -> None:
         """The supervisor is dead; nobody can learn the exit code any more, but the job is still ours to look after."""
         stopping = False
+        output = OrphanedOutput(self.paths, self.record)
         while processes_of_run(self.run["id"]):
+            output.tend()
             self._tick()
-            if not stopping and (os.path.exists(self.paths.stop) or self._over_time_limit()):
+            if not stopping and (why := self._reason_to_end()):
                 stopping = True
+                self.record.event("stopping", why=why)  # first: whoever finds the job gone is to know
                 end_tree(lambda: processes_of_run(self.run["id"]), self.options["grace_seconds"])
             time.sleep(_TICK_SECONDS)
+        output.settle()
         self._last_look()
         self.record.wake_server("events")
 
@@ -89,9 +95,11 @@ class Monitor:
             time.sleep(_TICK_SECONDS)
         self._last_look()
 
-    def _over_time_limit(self) -> bool:
+    def _reason_to_end(self) -> str:
         limit = self.run["time_limit_seconds"]
-        return bool(limit and time.monotonic() - self._began >= limit)
+        if os.path.exists(self.paths.stop):
+            return "stop"
+        return "time_limit" if limit and time.monotonic() - self._began >= limit else ""
 
     def _tick(self) -> None:
         self._beat()
@@ -137,12 +145,12 @@ class Monitor:
                 self.record.wake_server("output")
 
     def _tree(self) -> set[int]:
-        """The job's processes: all the supervisor's but ourselves and whom we ask."""
+        """The job's processes: all the supervisor's but ourselves, whom we ask, and the relay."""
         if self._process is not None:
             return {self._process.pid, *descendants_of(self._process.pid)} if self._process.is_alive else set()
         if self._supervisor is None or os.getppid() != self._supervisor:
             return processes_of_run(self.run["id"])
-        tops = set(children_of(self._supervisor)) - {os.getpid()}
+        tops = {pid for pid in children_of(self._supervisor) if pid != os.getpid() and not is_relay(pid)}
         return tops.union(*(descendants_of(top) for top in tops))
 
     def _look_at_cards(self) -> None:

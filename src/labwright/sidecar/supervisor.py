@@ -25,6 +25,7 @@ from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
@@ -37,6 +38,9 @@ _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, a
 _LEFTOVER_GRACE_SECONDS = 5.0
 _TERM_SPREAD_SECONDS = 0.5
 _FULL_DISK_BYTES = 64 << 10
+_OUTPUT_PATIENCE_SECONDS = 20.0
+_RELAY_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
+_RELAY_END_SECONDS = 1.0
 
 
 class Supervisor:
@@ -53,6 +57,8 @@ class Supervisor:
         self._lease: Lease | None = None
         self._job: Job | None = None
         self._job_status: int | None = None
+        self._relay: Relay | None = None  # none where a terminal takes its place
+        self._relay_at = 0.0
         self._monitor = MonitorKeeper(self.paths, self.spec, self.record, self._let_go_of_the_job)
         self._started = 0.0
         self._began = 0.0  # the same by a clock that nobody sets
@@ -73,6 +79,7 @@ class Supervisor:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self.record.exit(facts)
+        self._dismiss_relay()
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
         return self._is_as_new()
@@ -82,6 +89,7 @@ class Supervisor:
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
         environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
+        self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
             refusal = self._acquire_gpus() or self._start(environment)
             if refusal:
@@ -89,6 +97,7 @@ class Supervisor:
             self._wait_for_job()
             self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
             self._end_leftovers()
+            self._settle_output()
             self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
             verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
@@ -174,7 +183,7 @@ class Supervisor:
                 self.options["workdir"],
                 {**environment, **self._gpu_variables()},
                 lease_fds,
-                on_terminal=self.run["tty"],
+                self._relay.theirs if self._relay else None,
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
@@ -182,7 +191,9 @@ class Supervisor:
         self._started, self._began = time.time(), time.monotonic()
         uuids = list(self._lease.uuids) if self._lease else []
         facts = facts_of(self._inherited) if self._slurm else {}
-        self.record.event("started", job=identity(self._job.pid).to_dict(), gpu_uuids=uuids, wake=False, **facts)
+        pipe = self._relay.pipe if self._relay else None
+        job = identity(self._job.pid).to_dict()
+        self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
 
@@ -198,6 +209,7 @@ class Supervisor:
         self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
+            self._tend_relay()
             due_in = self._monitor.due_in
             if due_in is not None and due_in <= 0:
                 self._offer_input()
@@ -221,6 +233,8 @@ class Supervisor:
 
     def _until_next(self, deadline: float | None) -> float:
         waits = [_CONTROL_POLL_SECONDS]
+        if self._relay and self._relay.pid is None:
+            waits.append(self._relay_at - time.monotonic())
         if (due_in := self._monitor.due_in) is not None:
             waits.append(due_in)
         if deadline:
@@ -246,13 +260,18 @@ class Supervisor:
     def _tree(self) -> set[int]:
         """Who belongs to the job: all our descendants, and whoever carries the run's id, but for our own monitor."""
         tree = descendants_of(os.getpid()) | processes_of_run(self.run["id"])
-        return tree - {os.getpid(), self._monitor.pid or 0}
+        return tree - {os.getpid(), *self._helpers}
+
+    @property
+    def _helpers(self) -> set[int]:
+        """Our own children beside the job."""
+        return {pid for pid in (self._monitor.pid, self._relay and self._relay.pid) if pid}
 
     def _end_leftovers(self) -> None:
         """What the command left running ends with it; otherwise it would go on untracked."""
         if self._terminal:
             self._terminal.drain()
-        if set(children_of(os.getpid())) - {self._monitor.pid}:
+        if set(children_of(os.getpid())) - self._helpers:
             count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
             if count:
                 self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
@@ -264,6 +283,10 @@ class Supervisor:
                 if pid == 0:
                     return
                 if self._monitor.saw_end(pid, status):
+                    continue
+                if self._relay and pid == self._relay.pid:
+                    self._relay.pid = None
+                    self._relay_at = time.monotonic() + _RELAY_PAUSE_SECONDS
                     continue
                 self._add_usage(usage)
                 if self._job and pid == self._job.pid:
@@ -304,12 +327,40 @@ class Supervisor:
         while time.monotonic() < deadline and not self._stop_requested():
             self._sleep(min(_CONTROL_POLL_SECONDS, deadline - time.monotonic()))
 
+    # -- the output
+
+    def _tend_relay(self) -> None:
+        if self._relay and self._relay.pid is None and time.monotonic() >= self._relay_at:
+            self._relay.start()
+
+    def _settle_output(self) -> None:
+        """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone."""
+        patience = time.monotonic() + _OUTPUT_PATIENCE_SECONDS
+        while self._relay and not self._relay.carry() and time.monotonic() < patience:
+            self._sleep(_MOMENT_SECONDS)
+            self._reap()
+            self._tend_relay()
+
+    def _dismiss_relay(self) -> None:
+        """It ends by itself; we wait a little only to leave no child behind."""
+        if self._relay:
+            self._relay.close()
+            patience = time.monotonic() + _RELAY_END_SECONDS
+            while self._relay.pid is not None and time.monotonic() < patience:
+                self._sleep(_MOMENT_SECONDS)
+                self._reap()
+
+    # -- the monitor
+
     def _let_go_of_the_job(self) -> None:
-        """In the monitor: the lease is the job's, and nobody reads a terminal once the supervisor is gone."""
+        """In the monitor: the lease is the job's, nobody reads a terminal once the supervisor is gone, and the end of
+        the pipe tells the relay that all is printed."""
         for fd in self._lease.fds if self._lease else ():
             os.close(fd)
         if self._terminal:
             self._terminal.close()
+        if self._relay:
+            self._relay.close()
 
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
@@ -326,7 +377,7 @@ class Supervisor:
             self._notice_termination(status)
         facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
-            facts["error"] += "; the disk of its output was full, so what it printed last had no room"
+            facts["error"] += "; the disk of its output was full"
         return {**facts, **self._status_facts(facts["exit_code"])}
 
     def _is_disk_full(self) -> bool:

@@ -16,7 +16,9 @@ _FAR = 2**62
 
 
 def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
-    """False if the run has an open alert of this rule already: one alert, not many."""
+    """False if the run has an open alert of this rule already: one alert, not many; or this very one."""
+    if tx.execute(REST["get_alert"], id=alert.id).fetchone():
+        return False
     if alert.rule and tx.execute(REST["open_alert"], run_id=alert.run_id, rule=alert.rule).fetchone():
         return False
     tx.execute(REST["insert_alert"], id=alert.id, record=json.dumps(alert.to_dict()))

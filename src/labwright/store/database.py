@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import sqlite3
@@ -15,6 +16,9 @@ from pathlib import Path
 from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Event
 from labwright.store.statements import REST
+
+log = logging.getLogger(__name__)
+_MOMENT_SECONDS = 0.05
 
 
 class DatabaseDamaged(LabwrightError):
@@ -64,14 +68,25 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 class Database:
     """One write connection behind a lock, one read-only connection per thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, check_at_once: int | None = None) -> None:
+        """A file of more bytes than `check_at_once` is opened now and checked beside the work, since reading all of it
+        takes long; what is found wrong then is in `damage`."""
         self.path = path
+        self.damage = ""
+        self._checker: _Checker | None = None
         self._lock = threading.Lock()
         self._readers = threading.local()
         self._generation = 0
         self._listeners: list[Callable[[list[Event]], None]] = []
-        self._writer = _open(path)
+        later = check_at_once is not None and path.exists() and path.stat().st_size > check_at_once
+        self._writer = _open(path, check=not later)
         self.epoch = self._epoch()
+        if later:
+            self._checker = _Checker(path, self._note_damage)
+
+    def _note_damage(self, words: str) -> None:
+        self.damage = words
+        log.error("%s %s", words, DatabaseDamaged.hint)
 
     def on_commit(self, listener: Callable[[list[Event]], None]) -> None:
         """Called in commit order, still under the lock, so that nobody sees event 8 before event 7."""
@@ -166,7 +181,7 @@ class Database:
             self._writer.close()
             os.chmod(aside, 0o600)
             aside.replace(self.path)
-            self._writer = _open(self.path)
+            self._writer = _open(self.path, check=False)  # just written
             self._generation += 1
         return True
 
@@ -176,10 +191,38 @@ class Database:
 
     def close(self) -> None:
         """What the log holds goes into the file, so that the file alone is a whole copy."""
+        if self._checker:
+            self._checker.close()
         with self._lock:
             with contextlib.suppress(sqlite3.OperationalError):  # a full disk, or a reader at work: the log stays
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
+
+
+class _Checker:
+    """Reads the whole file in a thread of its own."""
+
+    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
+        self._connection = _connect(f"{path.as_uri()}?mode=ro")
+        self._tell = tell
+        self._closing = False
+        self._thread = threading.Thread(target=self._check, name="database-check", daemon=True)
+        self._thread.start()
+
+    def _check(self) -> None:
+        try:
+            with _clear_errors():
+                _refuse_damage(self._connection)
+        except LabwrightError as error:
+            if not self._closing:
+                self._tell(error.message)
+
+    def close(self) -> None:
+        self._closing = True
+        while self._thread.is_alive():
+            self._connection.interrupt()  # no effect on what has not begun yet, so again
+            self._thread.join(_MOMENT_SECONDS)
+        self._connection.close()
 
 
 def is_damage(words: str) -> bool:
@@ -208,20 +251,25 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, *, check: bool = True) -> sqlite3.Connection:
     """NORMAL: a kill of any process loses nothing; a power cut may lose the last moments, never the file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     with _clear_errors():
         connection = _connect(path.as_uri())
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise DatabaseDamaged(f"The database is damaged: {' '.join(str(verdict).split())}.")
+        if check:
+            _refuse_damage(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _migrate(connection)
     return connection
+
+
+def _refuse_damage(connection: sqlite3.Connection) -> None:
+    verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise DatabaseDamaged(f"The database is damaged: {' '.join(str(verdict).split())}.")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 def health(request: Request) -> HealthOut:
     """`degraded`: it answers, but cannot start runs at the moment; the server's log says why."""
     lab = lab_of(request)
-    return HealthOut(status="degraded" if lab.fault or lab.slurm.fault else "ok", version=__version__)
+    return HealthOut(status="ok" if lab.is_healthy else "degraded", version=__version__)
 
 
 @router.get("/docs", include_in_schema=False)

@@ -1,0 +1,129 @@
+"""How runs end that no sidecar tells the end of, and that a rebuilt database tells the same of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labwright.compute.engine import Engine
+from labwright.compute.ingest import ingest
+from labwright.compute.lab import Lab
+from labwright.compute.rebuild import rebuild
+from labwright.compute.recover import recover
+from labwright.compute.run_folder import make_run_folder
+from labwright.domain.clock import epoch_seconds, now, rfc3339
+from labwright.domain.run import Run, RunStatus
+from labwright.processes import boot_id
+from labwright.store import alerts, runs
+from tests.support.lab import lab_in, make_run, move
+
+SHOWN = ("status", "status_reason", "error", "ended_at", "started_at", "exit_code", "signal", "usage")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path / "project") as lab:
+        yield lab
+
+
+def orphan(lab: Lab, *events: dict[str, Any], **fields: Any) -> Run:
+    """A run whose supervisor and job are gone; `events` are what its sidecar had time to say."""
+    run = make_run(lab, "orphan", **fields)
+    run = move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, run_dir=lab.paths.run(run.id).dir)
+    make_run_folder(lab, run)
+    paths = lab.paths.run(run.id)
+    nobody = {"pid": 1 << 23, "start_time": 1, "boot_id": boot_id(), "host": "here"}
+    Path(paths.claim(1)).write_text(json.dumps(nobody))
+    started = {"event": "started", "time": time.time(), "job": nobody, "gpu_uuids": []}
+    Path(paths.events).write_text("".join(f"{json.dumps(event)}\n" for event in (started, *events)))
+    ingest(lab, run.id)
+    return found(lab, run)
+
+
+def found(lab: Lab, run: Run) -> Run:
+    return runs.get(lab.db.reader(), run.id)
+
+
+def stopping(why: str) -> dict[str, Any]:
+    return {"event": "stopping", "time": time.time(), "why": why}
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "reason"),
+    [
+        ([], RunStatus.LOST, "sidecar_lost"),
+        ([stopping("time_limit")], RunStatus.FAILED, "time_limit"),
+        ([stopping("stop")], RunStatus.STOPPED, "stopped on request"),
+    ],
+)
+def test_an_orphan_that_is_gone_ended_as_its_sidecar_had_set_out_to_end_it(
+    lab: Lab, said: list[dict[str, Any]], status: RunStatus, reason: str
+) -> None:
+    run = orphan(lab, *said, time_limit_seconds=60)
+    recover(lab, run)
+    ended = found(lab, run)
+    assert (ended.status, ended.status_reason) == (status, reason)
+
+
+@pytest.mark.parametrize("said", [[], [stopping("time_limit")], [stopping("stop")]])
+def test_a_rebuilt_database_tells_the_same_end_and_the_same_alerts(tmp_path: Path, said: list[dict[str, Any]]) -> None:
+    alert = {"event": "alert", "rule": "stall", "message": "quiet", "severity": "warning", "choices": ["ignore"]}
+    with lab_in(tmp_path / "project") as lab:
+        run = orphan(lab, {**alert, "time": time.time() - 5}, *said, time_limit_seconds=60)
+        recover(lab, run)
+        ended, raised = found(lab, run), told(lab, run)
+    lab.paths.database.unlink()
+    rebuild(lab.paths)
+    with lab_in(tmp_path / "project") as lab:
+        ingest(lab, run.id)
+        assert shown(found(lab, run)) == shown(ended)
+        assert told(lab, run) == raised and raised
+
+
+def shown(run: Run) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in SHOWN}
+
+
+def told(lab: Lab, run: Run) -> list[tuple[str, str]]:
+    return [(alert.id, alert.created_at) for alert in alerts.pending_of_run(lab.db.reader(), run.id)]
+
+
+def test_late_evidence_is_stronger_than_what_the_server_had_given_up(lab: Lab) -> None:
+    run = orphan(lab)
+    recover(lab, run)
+    facts = json.loads(Path(lab.paths.run(run.id).end).read_text())
+    Path(lab.paths.run(run.id).exit).write_text(json.dumps({**facts, "status": "finished", "exit_code": 0}))
+    ingest(lab, run.id)
+    assert found(lab, run).status is RunStatus.FINISHED
+
+
+@pytest.mark.parametrize("after_a_kill", [False, True])
+def test_a_run_whose_code_is_gone_fails_with_that_reason(lab: Lab, after_a_kill: bool) -> None:
+    run = make_run(lab, "gone", use_snapshot=True)
+    with lab.db.transaction() as tx:
+        run = runs.change(tx, run, replace(run, snapshot={"hash": "0" * 64}), "system")
+    run = move(lab, run, RunStatus.QUEUED, queued_at=now())
+    if after_a_kill:
+        recover(lab, move(lab, run, RunStatus.LAUNCHING), at_start=True)
+    else:
+        Engine(lab).tick()
+    failed = found(lab, run)
+    assert (failed.status, failed.status_reason) == (RunStatus.FAILED, "could_not_start")
+    assert "no snapshot" in str(failed.error)
+
+
+def test_a_line_with_an_impossible_time_stops_nobody(lab: Lab) -> None:
+    run = orphan(lab, {"event": "alert", "time": 1e300, "rule": "r", "message": "m", "severity": "info", "choices": []})
+    assert found(lab, run).status is RunStatus.RUNNING
+
+
+def test_a_time_that_was_read_is_written_the_same() -> None:
+    for millisecond in range(1000):
+        text = f"2026-11-16T10:00:00.{millisecond:03d}Z"
+        assert rfc3339(epoch_seconds(text)) == text
