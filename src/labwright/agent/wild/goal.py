@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,7 @@ _FOR_A_SEARCH = ("vary", "values")  # planning asks about these; a search goes o
 _FIELDS = ("script", "metric")  # what can be said beside the goal
 _MOST_UNREAD = 10
 _IMPROVING = re.compile(r"\b(improv\w*|better|best|tun(e|ing)|optimi[sz]\w*|maximi[sz]e|minimi[sz]e|search)\b", re.I)
+_WITH_EXPONENT = re.compile(r"[-+]?[\d.]+e[-+]?\d+", re.I)
 _NO_AIM = "Nothing in that says what is to be reached or improved."
 _EXAMPLE = "Name a metric, what to reach and what to vary: reach val_acc 0.9 by tuning lr."
 
@@ -56,7 +56,7 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
         )
     entry = scan.entry_point(reading.script or "")
     assert entry is not None  # else it was asked for
-    _check_finite(reading.fixed)
+    _check_numbers(reading)
     metric = _metric(wanted, reading, aim.way if aim else "")
     parameters = wanted.parameters or space_of(reading, entry)
     parse_space(parameters)
@@ -133,16 +133,17 @@ def _notes(reading: GoalReading, experiment: Experiment) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _check_finite(values: dict[str, Any]) -> None:
-    """`lr 1e999` is read as a number, and is none that a script could take or a record could hold."""
-    for name, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise Invalid(f"{name} cannot be {value}.", hint="Use a finite number.", field=("goal",))
+def _check_numbers(reading: GoalReading) -> None:
+    """`lr 1e400` names a number that no script could take and no record could hold: left out, it would be missed."""
+    beyond = [word for word in reading.unread if _WITH_EXPONENT.fullmatch(word)]
+    if beyond:
+        raise Invalid(f"{beyond[0]} is beyond what a number can be here.", hint="Write another one.", field=("goal",))
 
 
 def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What rules take from a person's words on the way: ranges to search from now on, and values to try next."""
     reading = replace(read_goal(_with_script(text, script), scan), script=script)
+    _check_numbers(reading)
     entry = scan.entry_point(script)
     if entry is None or not (reading.variations or reading.fixed or _opened(reading)):
         raise Invalid(
@@ -153,7 +154,6 @@ def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], 
     single = {v.flag: v.values[1] for v in reading.variations if _is_one_value(v, entry)}
     left = tuple(v for v in reading.variations if v.flag not in single)
     reading = replace(reading, variations=left, fixed={**reading.fixed, **single})
-    _check_finite(reading.fixed)
     searched = space_of(reading, entry) if reading.variations or _opened(reading) else {}
     if searched:
         parse_space(searched)
