@@ -163,12 +163,21 @@ def settle(lab: Lab) -> None:
     if not lab.paths.restored.exists():
         return
     with lab.db.transaction() as tx:
+        _bring_home(lab, tx)
         for run in runs.with_status(tx.connection, *sorted(ACTIVE)):
             if not os.path.exists(lab.paths.run(run.id).exit):
                 end_run(tx, run, RunStatus.LOST, reason="restored", error=_UNWATCHED)
         for run in runs.with_status(tx.connection, RunStatus.QUEUED):
             _fail_without_secrets(tx, run)
     lab.paths.restored.unlink()
+
+
+def _bring_home(lab: Lab, tx: Transaction) -> None:
+    """The copy of the database knows the folders by the place that they had."""
+    for run in runs.with_status(tx.connection, *RunStatus):
+        here = lab.paths.run(run.id).dir
+        if run.run_dir not in (None, here):
+            runs.restore(tx, run.evolve(run_dir=here))
 
 
 def _fail_without_secrets(tx: Transaction, run: Run) -> None:
