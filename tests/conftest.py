@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ from tests.support.slurm import slurm_server
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile("same")
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # begun in the background it is ignored, and by all children too
 
 
 @pytest.fixture(autouse=True)

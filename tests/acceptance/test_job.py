@@ -108,7 +108,7 @@ def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_pa
 def test_a_job_makes_files_for_whom_its_user_does(make_server: Callable[..., LiveServer]) -> None:
     before = os.umask(0o002)
     try:
-        server = make_server().start()
+        server = make_server().start(cold=True)  # a fork would have its parent's
     finally:
         os.umask(before)
     plain, on_terminal = (server.submit("umask", tty=tty) for tty in (False, True))
