@@ -12,7 +12,7 @@ from benchmarks.figure import Figure, at_most, median_of
 from benchmarks.server import connected, fresh_server, milliseconds_of, processor_seconds
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
-from labwright.compute.scheduler import Capacity, active_load, choose, load_queues
+from labwright.compute.scheduler import Capacity, choose, load_holders, load_queues
 from labwright.domain.configurations import config_hash
 from labwright.domain.ids import RUN, SWEEP, new_id
 from labwright.domain.metric import Points
@@ -90,7 +90,7 @@ def _choice() -> Figure:
 def _choose_milliseconds(database: Database, sweep_id: str) -> float:
     began = time.perf_counter()
     reader = database.reader()
-    active = active_load(reader)
+    active = load_holders(reader)
     queues = load_queues(reader, set(), 4)
     chosen = choose(queues, active, Capacity(gpus=4, cpu_runs=4), {sweep_id: 3}, time.time(), 30.0)
     spent = (time.perf_counter() - began) * 1e3

@@ -21,9 +21,8 @@ from tests.support.slurm import slurm_server
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile("same")
-signal.signal(
-    signal.SIGINT, signal.default_int_handler
-)  # begun in the background it is ignored, and by all children too
+# Who is begun in the background ignores it, and so would all children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
