@@ -12,9 +12,14 @@ _PIECE_BYTES = 1 << 20
 _SHOWN_BYTES = 200
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes, *, sync: bool = True) -> None:
-    """Readers see the old content or the new, never a part. `sync` also survives a power cut."""
-    aside = _aside(os.fspath(path))
+def write_whole(
+    path: str | os.PathLike[str], content: bytes, *, sync: bool = True, aside_in: str | os.PathLike[str] | None = None
+) -> None:
+    """Readers see the old content or the new, never a part. `sync` also survives a power cut.
+
+    A kill leaves a file beside it, or in `aside_in`, where whatever lies in its folder counts.
+    """
+    aside = _aside(os.path.join(aside_in, os.path.basename(path)) if aside_in else os.fspath(path))
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write_all(fd, content)

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -125,6 +126,18 @@ def test_what_is_staged_is_not_seen_before_it_is_published(handle: PlanWorkspace
     newest = handle.plan()
     assert newest is not None
     assert [version.raw_markdown for version in handle.versions(newest)] == ["one", "two"]
+
+
+def test_a_kill_between_writing_and_renaming_leaves_no_file_that_counts(
+    handle: PlanWorkspaceHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle.write("src/experiment/a.py", b"A = 1\n")
+    before, files = handle.digest(), set((handle.paths.dir / "src").rglob("*"))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("os.replace", Mock(side_effect=KeyboardInterrupt))
+        handle.write("src/experiment/a.py", b"A = 2\n")
+    assert set((handle.paths.dir / "src").rglob("*")) == files
+    assert handle.digest() == before
 
 
 def test_a_lost_version_is_read_from_the_text(handle: PlanWorkspaceHandle) -> None:

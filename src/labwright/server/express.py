@@ -78,11 +78,11 @@ class ExpressLane:
         await response(scope, receive, send)
 
     def _route_of(self, scope: Scope) -> tuple[Express, dict[str, str]] | None:
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"] or not _is_plain(scope):
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
             return None
         for route in self._routes:
             if match := route.path.fullmatch(scope["path"]):
-                return route, match.groupdict()
+                return (route, match.groupdict()) if _is_plain(scope) else None
         return None
 
     async def _answer(self, request: Request, call: Callable[[], Response]) -> Response:

@@ -40,6 +40,7 @@ class Hub:
         self._recent: deque[Event] = deque(maxlen=_RECENT)
         self._clients: set[Client] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_waking = False
         self.closing = False
         lab.db.on_commit(self._on_commit)
         lab.publish_hint = self._on_hint
@@ -53,17 +54,22 @@ class Hub:
             client.news.set()
 
     def _on_commit(self, committed: list[Event]) -> None:
-        self._call(self._take, committed)
+        """In the thread of who committed, in order. The loop is woken only for clients, and once for many commits."""
+        self._recent.extend(committed)
+        if self._clients and not self._is_waking:
+            self._is_waking = True
+            self._call(self._wake)
 
     def _on_hint(self, hint: Hint) -> None:
-        self._call(self._spread, hint)
+        if self._clients:
+            self._call(self._spread, hint)
 
-    def _call(self, function: Any, value: object) -> None:
+    def _call(self, function: Any, *values: object) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, value)
+            self._loop.call_soon_threadsafe(function, *values)
 
-    def _take(self, committed: list[Event]) -> None:
-        self._recent.extend(committed)
+    def _wake(self) -> None:
+        self._is_waking = False  # first: what is committed from here on is told by the next
         for client in self._clients:
             if not client.session_id:
                 client.news.set()
@@ -76,8 +82,9 @@ class Hub:
 
     def after(self, seq: int) -> list[Event]:
         """What came after a position: from memory if that reaches back far enough, else from the database."""
-        if self._recent and self._recent[0].seq <= seq + 1:
-            newer = list(takewhile(lambda event: event.seq > seq, reversed(self._recent)))
+        recent = list(self._recent)  # commits add to it meanwhile
+        if recent and recent[0].seq <= seq + 1:
+            newer = list(takewhile(lambda event: event.seq > seq, reversed(recent)))
             return newer[::-1]
         return events.after(self._lab.db.reader(), seq, _PAGE)
 

@@ -115,10 +115,11 @@ class PlanWorkspaceHandle:
             write_manifest(self.paths.manifest, {**self.manifest(), **parts})
 
     def write(self, relative: str, content: bytes) -> None:
-        """A whole file: readers see the old content or the new."""
+        """A whole file: readers see the old content or the new, and a kill leaves nothing among them."""
         path = inside(self.paths.dir, relative)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, content)
+        for folder in (path.parent, self.paths.staged):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, content, aside_in=self.paths.staged)
 
     def read(self, relative: str) -> bytes:
         return inside(self.paths.dir, relative).read_bytes()
