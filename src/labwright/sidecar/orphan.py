@@ -9,9 +9,8 @@ from typing import Any
 from labwright.paths import RunPaths
 from labwright.processes import identity, processes_of_run, start_time
 from labwright.sidecar.record import RunRecord
-from labwright.sidecar.relay import find_pipe, pipe_at, start_relay
+from labwright.sidecar.relay import PATIENCE_SECONDS, find_pipe, pipe_at, start_relay
 
-_OUTPUT_PATIENCE_SECONDS = 20.0
 _MOMENT_SECONDS = 0.02
 
 
@@ -40,7 +39,7 @@ class OrphanedOutput:
 
     def settle(self) -> None:
         """The job is gone. The relay ends with the last writer; one that waits for room on the disk goes on alone."""
-        patience = time.monotonic() + _OUTPUT_PATIENCE_SECONDS
+        patience = time.monotonic() + PATIENCE_SECONDS
         while self._relay is not None and time.monotonic() < patience and not os.waitpid(self._relay, os.WNOHANG)[0]:
             time.sleep(_MOMENT_SECONDS)
 

@@ -24,6 +24,7 @@ from labwright.processes import processes_of_run
 from labwright.sidecar.terminal import open_endless_pipe
 
 NAME = "labwright-relay"  # as the kernel shows it; it has no room for more
+PATIENCE_SECONDS = 20.0  # with what is still in the pipe when the job has ended
 _PIPE_BYTES = 1 << 18
 _LITTLE_BYTES = 4096
 _GATHER_MILLISECONDS = 5  # after a little: many short lines are one wake-up, not one each

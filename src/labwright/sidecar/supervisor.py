@@ -25,7 +25,7 @@ from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
-from labwright.sidecar.relay import Relay
+from labwright.sidecar.relay import PATIENCE_SECONDS, Relay
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
@@ -38,7 +38,6 @@ _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, a
 _LEFTOVER_GRACE_SECONDS = 5.0
 _TERM_SPREAD_SECONDS = 0.5
 _FULL_DISK_BYTES = 64 << 10
-_OUTPUT_PATIENCE_SECONDS = 20.0
 _RELAY_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
 _RELAY_END_SECONDS = 1.0
 
@@ -335,7 +334,7 @@ class Supervisor:
 
     def _settle_output(self) -> None:
         """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone."""
-        patience = time.monotonic() + _OUTPUT_PATIENCE_SECONDS
+        patience = time.monotonic() + PATIENCE_SECONDS
         while self._relay and not self._relay.carry() and time.monotonic() < patience:
             self._sleep(_MOMENT_SECONDS)
             self._reap()
