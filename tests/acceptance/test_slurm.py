@@ -210,7 +210,7 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
 
 
 def test_a_preempted_run_may_save_and_goes_on_later(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
-    server = make_slurm_server(own_slurm).start()
+    server = make_slurm_server(own_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
     first = "trap 'echo saved; exit 0' TERM; echo attempt 1; sleep 1000 & wait"
     command = f"if [ $LABWRIGHT_ATTEMPT = 2 ]; then echo attempt 2; else {first}; fi"
     run = started(server, command, nodes=2, gpus=2)
