@@ -95,9 +95,11 @@ def _logging_runs(server: LiveServer) -> Iterator[list[str]]:
     logging = [server.submit("python3 endless.py", name=f"endless {n}")["id"] for n in range(2)]
     for run_id in logging:
         server.wait_for_status(run_id, "running")
-    yield logging
-    for run_id in logging:
-        server.post(f"/runs/{run_id}/stop")
+    try:
+        yield logging
+    finally:
+        for run_id in logging:
+            server.post(f"/runs/{run_id}/stop")
 
 
 def _places(sample: Sample, logging: list[str]) -> list[str]:
