@@ -130,8 +130,6 @@ def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_p
         file.write_bytes(content[: len(content) // 2])  # killed here
         MetricIngest(lab).drain(run)
         assert send() == send() == 2500  # nobody has read the first of these yet
-        with pytest.raises(Conflict):
-            metrics.add_points(lab, run, points[:1], 1e9, replace(key, digest="2"))
         MetricIngest(lab).drain(run)
         size = file.stat().st_size
         assert send() == 2500 and file.stat().st_size == size
@@ -140,6 +138,22 @@ def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_p
         found = metrics.read(lab, run, ["a"], 3000, "step", None)["series"][0]
     assert found["count"] == 2500 and found["steps"] == [*range(2500)]
     assert [point.step for sent in content.splitlines() for point in points_in(sent)] == [*range(2500)]
+
+
+def test_a_key_is_not_taken_for_other_points_also_while_nobody_has_read_the_first(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "sent").id
+        key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
+        other = replace(key, digest="2")
+        with files_end_at(0), pytest.raises(OSError, match="too large"):
+            metrics.add_points(lab, run, [("a", 1, 3.0, None)], 1e9, other)  # refused, so the key is still free
+        metrics.add_points(lab, run, [("a", 1, 1.0, None)], 1e9, key)
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                metrics.add_points(lab, run, [("a", 1, 2.0, None)], 1e9, other)
+            MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 10, "step", None)
+    assert found["series"][0]["values"] == [1.0] and not found["refused"]
 
 
 def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path: Path) -> None:
