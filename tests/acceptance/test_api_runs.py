@@ -331,6 +331,19 @@ def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
     assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
 
 
+def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveServer) -> None:
+    kept = lab.state / "environments"
+    before = set(kept.glob("*")) if kept.exists() else set()
+    run = lab.post("/runs", {"command": "true", "caller_env": {"ONLY_HERE": "1"}})
+    for path in set(kept.glob("*")) - before:
+        path.unlink()
+    lab.post(f"/runs/{run['id']}/start")
+    ended = lab.wait_for_end(run["id"])
+    assert ended["status"] == "failed" and "no longer kept" in ended["error"]
+    answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
+    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
+
+
 def test_a_name_is_stronger_than_the_beginning_of_an_id_and_weaker_than_an_id(lab: LiveServer) -> None:
     other = lab.submit("true")["id"]
     beginning = other.removeprefix("run-")[:4]

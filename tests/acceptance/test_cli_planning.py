@@ -97,7 +97,7 @@ def test_what_cannot_be_planned_is_told_and_leaves_no_plan(lab: LiveServer, word
     before = answer(lab, "plan", "list", "--json")
     refused = labwright(lab, "plan", *words)
     assert refused.returncode == 1 and said in refused.stderr, refused.stderr
-    assert answer(lab, "plan", "list", "--json") == before
+    assert answer(lab, "plan", "--json", "list") == before
 
 
 def test_a_report_of_five_megabytes_is_refused(lab: LiveServer) -> None:

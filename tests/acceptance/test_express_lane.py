@@ -109,3 +109,13 @@ def test_a_client_that_hangs_up_in_mid_body_harms_nobody(lab: LiveServer) -> Non
     with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
         raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode())
     assert answer(lab, "/runs", BODIES["good"], EXPRESS)[0] == 201
+
+
+def test_a_short_answer_comes_in_one_piece(lab: LiveServer) -> None:
+    place = urlsplit(lab.url)
+    head = f"POST /runs HTTP/1.1\r\nHost: {place.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
+    body = BODIES["good"].decode()
+    with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
+        raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        head_and_body = raw.recv(1 << 16)
+    assert head_and_body.endswith(b"}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -209,7 +210,7 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
 
 
 def test_a_preempted_run_may_save_and_goes_on_later(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
-    server = make_slurm_server(own_slurm).start()
+    server = make_slurm_server(own_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
     first = "trap 'echo saved; exit 0' TERM; echo attempt 1; sleep 1000 & wait"
     command = f"if [ $LABWRIGHT_ATTEMPT = 2 ]; then echo attempt 2; else {first}; fi"
     run = started(server, command, nodes=2, gpus=2)
@@ -489,6 +490,33 @@ def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer
         assert {run["launcher"] for run in runs} == {"slurm" if lab is server else "local"}
     assert made[0] == made[1]
     assert len(made[0]) == 6
+
+
+def test_jobs_that_a_killed_controller_has_forgotten_are_sent_again(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(own_slurm).start()
+    saved = own_slurm.layout.state.with_name("earlier")
+    shutil.copytree(own_slurm.layout.state, saved)
+    later = {"extra": ["--begin=now+10"]}
+    alone = server.submit("echo $LABWRIGHT_RUN_ID >> ran; exit 3", slurm=later)["id"]
+    sweep = server.post("/sweeps", grid(base_command="echo $LABWRIGHT_RUN_ID >> ran; echo {lr} {depth}", slurm=later))[
+        "id"
+    ]
+
+    def all_sent() -> bool:
+        return all(run["slurm_job_id"] for run in server.get("/runs"))
+
+    wait_until(all_sent, "Slurm to have them")
+    own_slurm.kill_controller()
+    shutil.rmtree(own_slurm.layout.state)
+    saved.rename(own_slurm.layout.state)
+    own_slurm.start_controller()
+    assert server.wait_for_end(alone, timeout=120)["exit_code"] == 3
+    made = [run["id"] for run in server.get(f"/runs?sweep_id={sweep}")]
+    ended = [server.wait_for_end(run_id) for run_id in made]
+    assert {run["status"] for run in ended} == {"finished"}, ended[0]["error"]
+    assert sorted((server.project / "ran").read_text().split()) == sorted([alone, *made])
 
 
 @pytest.mark.slow

@@ -529,6 +529,20 @@ def test_an_address_that_is_none_is_told(host: str, port: int) -> None:
     assert "--port" in caught.value.hint
 
 
+def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("echo here")["id"])
+    server.stop()
+    moved = server.project.with_name("moved")
+    server.project.rename(moved)
+    server = LiveServer(moved).start()
+    try:
+        assert server.run(run["id"])["run_dir"] == str(moved / ".labwright" / "runs" / run["id"])
+        assert server.output(run["id"]) == "here\n"
+    finally:
+        server.stop()
+
+
 def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="no folder"):
         prepare_state(tmp_path / "nowhere")

@@ -15,7 +15,7 @@ def slurm_server(project: Path, cluster: SimulatedSlurm, **environment: str) -> 
     """One that asks Slurm every second, where a real one takes five."""
     project.mkdir(exist_ok=True)
     (project / "labwright.toml").write_text(f"[slurm]\nquery_seconds = {QUERY_SECONDS}\n")
-    return LiveServer(project, SLURM_CONF=str(cluster.conf), LABWRIGHT_GRACE_SECONDS="1", **environment)
+    return LiveServer(project, **{"SLURM_CONF": str(cluster.conf), "LABWRIGHT_GRACE_SECONDS": "1", **environment})
 
 
 def jobs_named(cluster: SimulatedSlurm, name: str) -> list[str]:

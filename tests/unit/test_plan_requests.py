@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +119,11 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
         with path.open("a") as file:
             file.write("#")
         assert current_digest(plan.mode.handle, scan).value != before, path
+    hidden = environment / "bin/activate"
+    times, before = hidden.stat(), current_digest(plan.mode.handle, scan).value
+    hidden.write_bytes(hidden.read_bytes()[:-1] + b"!")
+    os.utime(hidden, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert current_digest(plan.mode.handle, scan).value != before, "one byte, with its time set back"
     assert withdraw(plan.mode.handle, scan) == ["the environment changed"]
     assert not plan.mode.state.ready_for_run
 

@@ -15,6 +15,8 @@ _OWN = ("--help",)
 
 class GoalGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["--json"] and args[1:2] and args[1] in self.commands:
+            args = [args[1], "--json", *args[2:]]  # it belongs to the command, wherever it stands
         if args and args[0] not in (*self.commands, *_OWN):
             self._refuse_a_slip(ctx.command_path, args[0])
             args = [NEW, *args]

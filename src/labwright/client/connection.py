@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,17 @@ class Answer:
     @property
     def json(self) -> Any:
         return json.loads(self.body) if self.body else None
+
+
+class _OnePacket(http.client.HTTPConnection):
+    """Head and body of a request leave together: sent one by one, each would wake the server."""
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        super().request(*args, **kwargs)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
 
 class Connection:
@@ -93,11 +105,11 @@ class Connection:
         method = "GET" if data is None else "POST"
         try:
             connection.request(method, with_query(path, query), data, self._headers(data, headers))
-            socket = connection.sock
+            sock = connection.sock
             response = connection.getresponse()
             if response.status != 200:
                 raise_for_error(_read(response))
-            yield _lines(response, lambda: socket.settimeout(silence()))
+            yield _lines(response, lambda: sock.settimeout(silence()))
         except _FAILURES as error:
             raise self._unreachable(error) from error
         finally:
@@ -110,7 +122,7 @@ class Connection:
 
     def _open(self, timeout: float) -> http.client.HTTPConnection:
         address = urlsplit(self.url)
-        return http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=timeout)
+        return _OnePacket(address.hostname or "", address.port or 80, timeout=timeout)
 
     def _headers(self, data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, str]:
         sent = {"X-Auth-Token": self._token, **(headers or {})} if self._token else dict(headers or {})

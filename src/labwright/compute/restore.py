@@ -161,6 +161,7 @@ class _Unpacking:
 def settle(lab: Lab) -> None:
     """Once, at the first start: nobody watches what was going then, and it must not begin a second time."""
     if not lab.paths.restored.exists():
+        _follow_a_moved_project(lab)
         return
     with lab.db.transaction() as tx:
         _bring_home(lab, tx)
@@ -172,8 +173,15 @@ def settle(lab: Lab) -> None:
     lab.paths.restored.unlink()
 
 
+def _follow_a_moved_project(lab: Lab) -> None:
+    newest = runs.newest_folder(lab.db.reader())
+    if newest is not None and os.path.dirname(newest) != str(lab.paths.runs):
+        with lab.db.transaction() as tx:
+            _bring_home(lab, tx)
+
+
 def _bring_home(lab: Lab, tx: Transaction) -> None:
-    """The copy of the database knows the folders by the place that they had."""
+    """A database that came from elsewhere knows the folders by the place that they had."""
     for run in runs.with_status(tx.connection, *RunStatus):
         here = lab.paths.run(run.id).dir
         if run.run_dir not in (None, here):

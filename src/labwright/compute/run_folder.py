@@ -19,6 +19,7 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
+from labwright.domain.errors import Conflict
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import REHEARSAL, TERMINAL, WILD_TAG, Run
 from labwright.files import read_json, write_json, write_new
@@ -52,8 +53,20 @@ def make_run_folder(lab: Lab, run: Run) -> None:
 
 def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
     if run.env_hash is not None:
-        return {"base": "caller", "variables": read_json(lab.paths.environment(run.env_hash))}
+        return {"base": "caller", "variables": kept_environment(lab, run.env_hash)}
     return {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
+
+
+def kept_environment(lab: Lab, digest: str) -> dict[str, str]:
+    """What the shell that a run was sent from had set."""
+    try:
+        kept: dict[str, str] = read_json(lab.paths.environment(digest))
+    except (FileNotFoundError, ValueError) as error:
+        raise Conflict(
+            "The environment that the run was sent from is no longer kept.",
+            hint="Submit its command anew: it takes the environment as it is then.",
+        ) from error
+    return kept
 
 
 def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:

@@ -12,6 +12,7 @@ from labwright.compute.ingest import begin_attempt, end_run
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.slurm import SLURM, Report
+from labwright.compute.recover import fail_launch, may_pass
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
@@ -20,8 +21,8 @@ from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.compute.slurm_endings import SlurmEndings
 from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
-from labwright.domain.clock import rfc3339, seconds_apart
-from labwright.domain.errors import NotFound
+from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
+from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs
@@ -48,6 +49,7 @@ class SlurmReports:
         self._stuck = SlurmStuck(lab)
         self._recalled: dict[str, JobRow | None] = {}  # what the accounting knows of runs that squeue has forgotten
         self._asked: set[str] = set()  # runs that it was asked about
+        self._controller_start: float | None = None
         self._left_since: dict[str, float] = {}  # runs that have ended, and whose job has not
         self._arrays: dict[str, list[str] | None] = {}
 
@@ -72,6 +74,7 @@ class SlurmReports:
             self._troubled(report)
         elif isinstance(report, Recalled):
             self._recalled.update(report.rows)
+            self._controller_start = report.controller_start or self._controller_start
         elif isinstance(report, Seen):
             self._seen(report)
         else:
@@ -239,8 +242,20 @@ class SlurmReports:
         if row is not None:
             self._endings.by_row(run, row)
             return
+        if self._was_forgotten(run):
+            self._asked.discard(run.id)
+            del self._recalled[run.id]
+            self._send_again(run)
+            return
         words = f"Slurm knows nothing of job {run.slurm_job_id} any more."
         self._endings.by_word(run, Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words))
+
+    def _was_forgotten(self, run: Run) -> bool:
+        """A controller that was killed forgets the jobs of its last seconds. One that did not begin can be sent again:
+        if Slurm started it after all, its claim lets only one of the two live."""
+        if self._has_begun(run) or self._controller_start is None or run.launched_at is None:
+            return False
+        return epoch_seconds(run.launched_at) < self._controller_start + 1  # it tells whole seconds
 
     def _forget_recalled(self, active: set[str]) -> None:
         self._asked &= active
@@ -254,6 +269,12 @@ class SlurmReports:
             make_run_folder(self._lab, run)
         except OSError as error:
             log.warning("%s cannot be sent to Slurm again yet: %s", run.id, error)
+            return
+        except LabwrightError as error:
+            if may_pass(error):
+                log.warning("%s cannot be sent to Slurm again yet: %s", run.id, error.message)
+            else:
+                fail_launch(self._lab, run, error)
             return
         self._lab.slurm.launch([Launch(run, {})])
 

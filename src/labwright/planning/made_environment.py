@@ -8,13 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
+from functools import lru_cache
 from pathlib import Path
 
 from labwright.files import write_json
 from labwright.planning.scan import Interpreter
 from labwright.planning.scan.walk import JUST_MADE
+from labwright.workspace.digest import hash_file
 
 _RECORD = "labwright.json"  # inside of the environment, so that it goes when that goes
+_READ_BYTES = 1 << 20
 
 
 def is_just_made(environment: Interpreter) -> bool:
@@ -40,18 +44,39 @@ def made_by(environment: Interpreter) -> str:
 
 
 def installed_hash(environment: Path) -> str:
-    """Of what lies there, file by file, by size and time: to read it all would take minutes. Caches do not count.
+    """Of what lies there, file by file, and of which other packages it lets in. Caches do not count."""
+    files = _files(environment)
+    signatures = hashlib.sha256(json.dumps([_signature(file) for file in files]).encode()).hexdigest()
+    return _hash_of_content(environment, signatures)
 
-    Also of how it is set up: which other packages it lets in.
-    """
-    found = [_known(environment, str(file)) for file in (environment / "pyvenv.cfg",) if file.exists()]
+
+def _files(environment: Path) -> list[str]:
+    found = [str(file) for file in (environment / "pyvenv.cfg",) if file.exists()]
     for root in (environment / "bin", *environment.glob("lib/python*/site-packages")):
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name != "__pycache__"]
-            found += [_known(environment, os.path.join(folder, name)) for name in names]
-    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+            found += [os.path.join(folder, name) for name in names]
+    return sorted(found)
 
 
-def _known(environment: Path, path: str) -> tuple[str, int, int]:
+def _signature(path: str) -> tuple[str, int, int, int, int]:
+    """With the time of the last change of any kind, which nobody can set back as that of the content can be."""
     file = os.lstat(path)
-    return os.path.relpath(path, environment), file.st_size, file.st_mtime_ns
+    return path, file.st_size, file.st_mtime_ns, file.st_ctime_ns, file.st_ino
+
+
+@lru_cache(maxsize=8)
+def _hash_of_content(environment: Path, _signatures: str) -> str:
+    """Read once for files of these signatures, since every verb asks."""
+    found = [(os.path.relpath(file, environment), _content(file)) for file in _files(environment)]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def _content(path: str) -> str:
+    """Libraries of machine code are known by size and time: to read gigabytes would take minutes."""
+    file = os.lstat(path)
+    if stat.S_ISLNK(file.st_mode):
+        return os.readlink(path)
+    if stat.S_ISREG(file.st_mode) and file.st_size <= _READ_BYTES and os.access(path, os.R_OK):
+        return hash_file(Path(path))
+    return f"{file.st_size} {file.st_mtime_ns}"

@@ -66,7 +66,7 @@ _EXPRESS_THREADS = 4
 def make_app(lab: Lab, *, bound_to: str) -> ASGIApp:
     """The door, then the express lane, then everything else."""
     api = make_api(lab)
-    lane = ExpressLane(api, routes=(runs.EXPRESS, metrics.EXPRESS), threads=_EXPRESS_THREADS)
+    lane = ExpressLane(api, routes=(runs.EXPRESS, metrics.EXPRESS), threads=_EXPRESS_THREADS, must_wait=lab.db.is_held)
     return Door(lane, token=lab.token, allowed_hosts=lab.settings.allowed_hosts.split(","), bound_to=bound_to)
 
 

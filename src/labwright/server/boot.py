@@ -100,6 +100,7 @@ def _run(lab: Lab, listener: Listener) -> None:
     import uvicorn
 
     from labwright.server.app import make_app
+    from labwright.server.one_packet import OnePacketProtocol
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
@@ -115,7 +116,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         access_log=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=2,  # open streams would hold it up for ever
-        http="httptools",
+        http=OnePacketProtocol,
         loop="uvloop",
         ws=_web_socket,  # type: ignore[arg-type]
         lifespan="on",

@@ -2,12 +2,16 @@
 
 A request that is plainly right is read by its model and answered by its route's own function. Whatever is unusual about
 one, it goes the ordinary way with its body and gets the ordinary answer: there is one set of rules and of words.
+
+Of a burst of short calls all but the first are answered on the event loop itself: handing one to a thread, and its
+answer back, takes longer than the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +28,9 @@ from labwright.domain.errors import LabwrightError
 from labwright.server import errors
 
 _MAX_KEY = 200  # as the ordinary way has it for Idempotency-Key
+_SHORT_SECONDS = 0.002  # so long may one call hold up all others
+_PROOF_CALLS = 16
+_BURST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +60,34 @@ class Express:
         return partial(self.endpoint, body=form, request=request, **arguments)
 
 
+class _Pace:
+    """How long the last calls of one route took. What took long once, or was not asked for a while, has to prove itself
+    anew: code may have been edited since, which takes a snapshot."""
+
+    def __init__(self) -> None:
+        self._short_calls = 0
+        self._last = 0.0
+
+    def is_short(self) -> bool:
+        return self._short_calls >= _PROOF_CALLS and time.monotonic() - self._last < _BURST_SECONDS
+
+    def timed(self, call: Callable[[], Response]) -> Response:
+        began = time.monotonic()
+        try:
+            return call()
+        finally:
+            ended = time.monotonic()
+            goes_on = ended - began < _SHORT_SECONDS and ended - self._last < _BURST_SECONDS
+            self._short_calls = self._short_calls + 1 if goes_on else 0
+            self._last = ended
+
+
 class ExpressLane:
-    def __init__(self, app: FastAPI, *, routes: Iterable[Express], threads: int) -> None:
+    def __init__(self, app: FastAPI, *, routes: Iterable[Express], threads: int, must_wait: Callable[[], bool]) -> None:
+        """`must_wait` tells whether a call would now stand in line, which only a thread may."""
         self._app = app
-        self._routes = tuple(routes)
+        self._paces = {route: _Pace() for route in routes}
+        self._must_wait = must_wait
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="express")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,20 +105,22 @@ class ExpressLane:
         if call is None:
             await self._app(scope, _again(body), send)
             return
-        response = await self._answer(request, call)
+        response = await self._answer(request, call, self._paces[route])
         await response(scope, receive, send)
 
     def _route_of(self, scope: Scope) -> tuple[Express, dict[str, str]] | None:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
             return None
-        for route in self._routes:
+        for route in self._paces:
             if match := route.path.fullmatch(scope["path"]):
                 return (route, match.groupdict()) if _is_plain(scope) else None
         return None
 
-    async def _answer(self, request: Request, call: Callable[[], Response]) -> Response:
+    async def _answer(self, request: Request, call: Callable[[], Response], pace: _Pace) -> Response:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+            if pace.is_short() and not self._must_wait():
+                return pace.timed(call)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, pace.timed, call)
         except Exception as error:  # noqa: BLE001 - what the ordinary way would do with it
             return errors.respond(request, error)
 

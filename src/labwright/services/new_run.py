@@ -13,7 +13,7 @@ from typing import Any
 
 from labwright.compute.environment import for_jobs, split_secrets
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import keep_secrets, snapshot_root
+from labwright.compute.run_folder import keep_secrets, kept_environment, snapshot_root
 from labwright.compute.slurm.probe import count_gpus
 from labwright.compute.slurm.resources import check_extra
 from labwright.compute.slurm.srun import refuse_nested
@@ -24,7 +24,7 @@ from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run, name_from
-from labwright.files import read_json, write_json
+from labwright.files import write_json
 
 _PICKS_CARDS = re.compile(
     r"(?:^|[;&|(])\s*(?:export\s+|env\s+)?(?:[A-Za-z_]\w*=\S*\s+)*CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
@@ -159,8 +159,7 @@ def _caller_environment(lab: Lab, wanted: NewRun) -> dict[str, str]:
     """As it was sent, or, for a rerun, as it was kept."""
     if wanted.caller_env is not None or wanted.env_hash is None:
         return wanted.caller_env or {}
-    kept: dict[str, str] = read_json(lab.paths.environment(wanted.env_hash))
-    return kept
+    return kept_environment(lab, wanted.env_hash)
 
 
 def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:

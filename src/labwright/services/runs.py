@@ -41,7 +41,8 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
             blocked_by = _check_references(tx, run)
             if blocked_by:
                 run = run.evolve(status_reason=waits_for(tx, run), warnings=_with_idle_parents(tx, run))
-            run = run.evolve(warnings=(*run.warnings, *_same_in_sweep(tx, run)))
+            if twins := _same_in_sweep(tx, run):
+                run = run.evolve(warnings=(*run.warnings, *twins))
             if wanted.auto_start:
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)

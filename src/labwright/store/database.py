@@ -88,6 +88,10 @@ class Database:
         self.damage = words
         log.error("%s %s", words, DatabaseDamaged.hint)
 
+    def is_held(self) -> bool:
+        """Whether a transaction would have to wait for another."""
+        return self._lock.locked()
+
     def on_commit(self, listener: Callable[[list[Event]], None]) -> None:
         """Called in commit order, still under the lock, so that nobody sees event 8 before event 7."""
         self._listeners.append(listener)

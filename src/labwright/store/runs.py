@@ -109,6 +109,12 @@ def get_json(connection: sqlite3.Connection, run_id: str) -> str:
     return str(row[0])
 
 
+def newest_folder(connection: sqlite3.Connection) -> str | None:
+    """Of the run that got one last."""
+    row = connection.execute(RUNS["newest_folder"]).fetchone()
+    return str(row[0]) if row else None
+
+
 def find(connection: sqlite3.Connection, reference: str) -> str:
     """The id meant by an id, a name, the beginning of an id, or `last`: whole words before beginnings."""
     if reference == "last":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.probe import probe_version
@@ -52,6 +53,14 @@ def probe_dialect(commands: SlurmCommands) -> Dialect:
         max_array_size=_array_size(configuration),
         keeps_accounts=accounts.startswith("accounting_storage/") and not accounts.endswith("/none"),
     )
+
+
+def controller_start(commands: SlurmCommands) -> float | None:
+    """When the controller that answers now was started; None where it does not say so in a way that we can read."""
+    try:
+        return datetime.fromisoformat(_setting("BOOT_TIME", commands.call("scontrol", "show", "config"))).timestamp()
+    except (SlurmSilent, SlurmRefused, ValueError):
+        return None
 
 
 def _array_size(configuration: str) -> int:

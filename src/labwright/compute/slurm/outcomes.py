@@ -52,6 +52,7 @@ class Recalled:
     """What the accounting says of jobs that squeue has forgotten; None where it knows nothing, or there is none."""
 
     rows: Mapping[str, JobRow | None]  # by run
+    controller_start: float | None = None  # asked where the accounting knows nothing of some
 
 
 Outcome = Submitted | NotSubmitted | Cancelled | StopDelayed | Troubled | Recalled

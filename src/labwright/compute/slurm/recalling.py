@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.commands import IDS_AT_ONCE, SlurmCommands, SlurmRefused, SlurmSilent
-from labwright.compute.slurm.dialect import DialectProbe
+from labwright.compute.slurm.dialect import DialectProbe, controller_start
 from labwright.compute.slurm.job_book import JobBook
 from labwright.compute.slurm.outcomes import Outcome, Recalled
 from labwright.compute.slurm.states import JobRow, Phase, read_sacct, sacct_arguments
@@ -36,7 +36,9 @@ class Recalling:
         """One question for all of them."""
         for first in range(0, len(runs), IDS_AT_ONCE):
             piece = runs[first : first + IDS_AT_ONCE]
-            self._tell(Recalled(rows=self._ask(piece) if self._dialect.ask().keeps_accounts else _nothing(piece)))
+            rows = self._ask(piece) if self._dialect.ask().keeps_accounts else _nothing(piece)
+            started = controller_start(self._commands) if None in rows.values() else None
+            self._tell(Recalled(rows=rows, controller_start=started))
 
     def _ask(self, runs: list[Run]) -> dict[str, JobRow | None]:
         jobs = {job_id: run for run in runs if (job_id := self._book.id_of(run))}

@@ -22,6 +22,9 @@ SELECT id FROM runs WHERE name = :name ORDER BY seq DESC LIMIT 1;
 -- name: newest
 SELECT id FROM runs ORDER BY seq DESC LIMIT 1;
 
+-- name: newest_folder
+SELECT record ->> 'run_dir' FROM runs WHERE record ->> 'run_dir' IS NOT NULL ORDER BY seq DESC LIMIT 1;
+
 -- name: with_status
 SELECT record FROM runs WHERE status = :status ORDER BY seq;
 
