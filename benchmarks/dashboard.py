@@ -52,7 +52,7 @@ def measure() -> list[Figure]:
 
 
 @contextmanager
-def _browser(server: LiveServer) -> Iterator[Page]:
+def browser_page(server: LiveServer) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, "--enable-precise-memory-info"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -66,9 +66,9 @@ def _table() -> list[Figure]:
     with fresh_server() as server:
         run_id = server.wait_for_end(server.submit("true", name="pattern")["id"])["id"]
         server.stop()
-        _copy(server, run_id)
+        copy_runs(server, run_id, _RUNS)
         server.start(cold=True)
-        with _browser(server) as page:
+        with browser_page(server) as page:
             page.evaluate(_HERE, "#/runs")
             first, first_work = _with_work(page, lambda: _first_rows(page))
             worst, scroll_work = _with_work(page, lambda: float(page.evaluate(_SCROLL, _FRAMES)))
@@ -100,10 +100,11 @@ def _browser_work(page: Page) -> float:
     return float(sum(process["cpuTime"] for process in found)) * 1e3
 
 
-def _copy(server: LiveServer, run_id: str) -> None:
+def copy_runs(server: LiveServer, run_id: str, count: int) -> None:
+    """Into the database of a server that is not running."""
     with sqlite3.connect(server.state / "labwright.db") as database:
         (record,) = database.execute("SELECT record FROM runs WHERE id = ?", (run_id,)).fetchone()
-        names = ((f"run-{n:010d}", f"copy {n}", record) for n in range(_RUNS))
+        names = ((f"run-{n:010d}", f"copy {n}", record) for n in range(count))
         database.executemany("INSERT INTO runs (id, record) VALUES (?1, json_set(?3, '$.id', ?1, '$.name', ?2))", names)
     database.close()
 
@@ -116,7 +117,7 @@ def _first_rows(page: Page) -> float:
 def _charts_and_live() -> list[Figure]:
     with fresh_server() as server:
         ids = [_run_with_curves(server, seed) for seed in range(_CURVES)]
-        with _browser(server) as page:
+        with browser_page(server) as page:
             drawn = [_open_compare(page, ids) for _ in range(_ROUNDS)]
             lag, growth = _live(server, page, ids[0])
     shape = f"{_CHARTS} charts × {_CURVES} runs × {_POINTS:,} points"
@@ -179,7 +180,7 @@ def _log() -> Figure:
     with fresh_server(LABWRIGHT_LOG_CAP_MB="0") as server:
         run_id = server.wait_for_end(server.submit("true")["id"])["id"]
         write_log(Path(ProjectPaths(server.project).run(run_id).output))
-        with _browser(server) as page:
+        with browser_page(server) as page:
             shown = []
             for _ in range(_ROUNDS):
                 page.evaluate(_HERE, "#/help")

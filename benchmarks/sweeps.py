@@ -145,4 +145,4 @@ def _insert_runs(tx: Transaction, sweep: Sweep, status: RunStatus) -> None:
         for record in made:
             loss = json.loads(record.text)["params"]["lr"] + source.random()
             first = Points(array("q", [1]), array("d", [0.0]), array("d", [loss]))
-            metrics.begin_series(tx, record.id, "val/loss", "sdk", 1, first)
+            metrics.begin(tx, record.id, "sdk", 1, [("val/loss", first)])

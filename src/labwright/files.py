@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -37,6 +38,18 @@ def write_new(path: str, content: bytes) -> None:
         _write_all(fd, content)
     finally:
         os.close(fd)
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether a process of this host has taken the lock of this file; it is left to it."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def write_json(path: str | os.PathLike[str], value: Any, *, sync: bool = True) -> None:

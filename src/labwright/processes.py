@@ -119,6 +119,12 @@ def parent_of(pid: int) -> int | None:
     return None if fields is None else int(fields[1])
 
 
+def work_of(pid: int) -> int:
+    """Processor time so far, in the kernel's ticks."""
+    fields = _stat_fields(pid)
+    return 0 if fields is None else int(fields[11]) + int(fields[12])
+
+
 def _stat_fields(pid: int) -> list[str] | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -65,6 +65,27 @@ def test_a_traceback_and_an_exit_code_are_told_also_of_a_short_run(server: LiveS
     assert (found["exit"]["message"], found["exit"]["choices"]) == ("Exit code 1", ["ignore", "rerun"])
 
 
+FLOOD = """
+import labwright
+labwright.init()
+for step in range(60_000): labwright.log({"loss": 1.0}, step=step)
+labwright.log({"loss": float("nan")}, step=60_000)
+"""
+
+
+def test_the_last_number_before_the_end_is_told_of_also_after_a_flood(server: LiveServer) -> None:
+    run = server.wait_for_end(server.submit(python(FLOOD))["id"])
+    assert alerts(server, run["id"])["nan_or_inf"]["message"] == "loss is NaN at step 60000."
+
+
+def test_a_nan_that_was_logged_before_anybody_watched_is_told(server: LiveServer) -> None:
+    """A line of the SDK's own, written by a command that is done sooner than any interpreter starts."""
+    line = '{"s":1,"t":1.0,"m":{"loss":NaN}}'
+    command = f"mkdir -p $LABWRIGHT_RUN_DIR/metrics; echo '{line}' > $LABWRIGHT_RUN_DIR/metrics/sdk-1-x.jsonl"
+    run = server.wait_for_end(server.submit(command)["id"])
+    assert "nan_or_inf" in alerts(server, run["id"])
+
+
 def test_a_healthy_run_and_a_stopped_one_raise_nothing(server: LiveServer) -> None:
     healthy = server.wait_for_end(server.submit('echo \'{"step": 1, "loss": 0.5}\'')["id"])
     stopped = server.submit("sleep 1000")

@@ -54,6 +54,8 @@ PERSON_ONLY = {
     ("PATCH", "/settings"),
     ("PUT", "/models/{provider}/key"),
     ("DELETE", "/models/{provider}/key"),
+    ("PUT", "/views"),
+    ("DELETE", "/views"),
     ("POST", "/notifications/channels"),
     ("DELETE", "/notifications/channels/{name}"),
 }

@@ -7,6 +7,8 @@ import io
 import json
 import math
 import os
+import shlex
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,6 +128,17 @@ def test_where_only_some_seeds_still_run_a_mean_says_how_many_and_one_alone_has_
     assert "2.4 (1 of 3)" in row and "±" not in row
     row = compared_in_one_row(lab, ids[:2])
     assert "0.89 ± 0.7071 " in row and " of 2" not in row
+
+
+def test_a_comparison_says_which_values_are_in_no_curve(lab: LiveServer) -> None:
+    code = "import json; [print(json.dumps({'step': s, 'wide': 10**400 if s > 1 else s})) for s in range(4)]"
+    narrow = lab.wait_for_end(lab.submit(f'{shlex.quote(sys.executable)} -c "{code}"')["id"])["id"]
+    strange = lab.post("/runs", {"command": "true", "params": {"width": 9}})["id"]
+    send(lab, strange, [{"key": "wide", "step": s, "value": value} for s, value in enumerate((1, "NaN", 2))])
+    wait_until(lambda: "wide" in lab.run(strange)["summary"], "its points to be read")
+    shown = labwright(lab, "compare", narrow, strange, "--key", "wide").stdout
+    assert f"NaN or infinite in places, and left out there: {strange}\n" in shown
+    assert f"not taken: 2 values of {narrow} (" in shown
 
 
 def compared_in_one_row(lab: LiveServer, ids: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,21 @@ def test_a_command_sees_the_cluster_and_its_exit_code_is_ours() -> None:
     assert done.returncode == 7
     assert not Path(conf).parent.exists()
     assert not processes_with(str(Path(conf).parent))
+
+
+def test_an_srun_comes_through_on_a_machine_named_as_debian_does(tmp_path: Path) -> None:
+    """Its name leads to 127.0.1.1 there, and what calls that address does so from 127.0.0.1."""
+    hosts, told = tmp_path / "hosts", tmp_path / "told"
+    hosts.write_text(f"127.0.0.1\tlocalhost\n127.0.1.1\t{socket.gethostname()}\n")
+    caps = ["--cap-add", "ALL"] if os.geteuid() == 0 else []  # slurmd of root changes to the job's user
+    machine = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(hosts), "/etc/hosts", *caps]
+    script = f"srun echo alone; sbatch --wait --chdir=/ --output={told} --wrap='srun echo in a job'; cat {told}"
+    done = subprocess.run(
+        [*machine, *labwright("sim", "slurm", "--nodes", "1", "--", "bash", "-c", script)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    alone, _submitted, in_a_job = done.stdout.splitlines()
+    assert (alone, in_a_job) == ("alone", "in a job"), done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

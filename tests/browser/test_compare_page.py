@@ -6,6 +6,8 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
+from tests.browser.test_run_page import log_points
+from tests.support.live_server import LiveServer
 
 
 def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sample: Sample) -> None:
@@ -41,3 +43,13 @@ def test_an_empty_comparison_says_how_to_fill_it(visitor: Visitor, sample: Sampl
     expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
     page.get_by_role("button", name="Compare the last 5 that finished").click()
     expect(page.get_by_role("heading", name="Compare 5 runs")).to_be_visible()
+
+
+def test_a_chart_says_what_it_cannot_draw_also_where_nothing_is_left(visitor: Visitor, lab: LiveServer) -> None:
+    runs = [lab.wait_for_end(lab.submit("true", name=f"edge-{index}")["id"])["id"] for index in range(2)]
+    for run in runs:
+        log_points(lab, run, "huge", [1e308, -1e308])
+        log_points(lab, run, "mixed", [1, "NaN", 2])
+    page = visitor.sign_in(f"#/compare?runs={','.join(runs)}")
+    expect(page.get_by_role("figure", name="Chart of huge").get_by_text("4 too large to draw")).to_be_visible()
+    expect(page.get_by_role("figure", name="Chart of mixed").get_by_text("2 NaN or infinite")).to_be_visible()

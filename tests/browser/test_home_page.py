@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
@@ -20,6 +20,19 @@ def test_home_tells_what_runs_what_broke_and_what_asks(visitor: Visitor, sample:
     expect(page.get_by_label("Plans").get_by_role("link", name="Does width help?")).to_be_visible()
     page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up").click()
     expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
+
+
+def test_no_count_is_shown_before_it_is_known(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.page
+    held: list[Route] = []
+    page.route("**/cluster", lambda route: held.append(route))
+    visitor.sign_in("#/")
+    expect(page.get_by_label("Running", exact=True)).to_contain_text("resnet18 warm-up")
+    expect(page.get_by_text("0 running")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    page.unroute("**/cluster")
+    expect(page.locator(".tally")).to_contain_text("running")
 
 
 def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveServer) -> None:

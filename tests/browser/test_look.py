@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,23 @@ def test_the_phone_has_every_place_behind_more(
     page.get_by_role("link", name="Cluster").click()
     expect(page.get_by_role("heading", name="Cluster")).to_be_visible()
     expect(page.get_by_role("link", name="Settings")).to_have_count(0)
+
+
+def test_a_phone_shows_the_metric_and_the_open_tab(
+    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = make_visitor(lab, **LOOKS["phone"])
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    loss = page.locator(".row:not(.row-head) [data-key='train/loss']").first
+    expect(loss).to_be_visible()
+    expect(loss).not_to_be_empty()
+    visitor.open("#/settings?tab=browser")
+    expect(page.get_by_role("tab", name="This browser")).to_be_in_viewport(ratio=0.95)
+    expect(page.locator(".bar-toggle")).to_have_class(re.compile("bar-here"))
+    visitor.open(f"#/compare?runs={','.join(sample.seeds[:4])}&tab=scatter")
+    letters = page.locator("svg.figure .tick").first
+    expect(letters).to_be_visible()
+    assert letters.evaluate("one => one.getBoundingClientRect().height") > 9
 
 
 def is_inside(visitor: Visitor, name: str) -> None:

@@ -61,6 +61,11 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(page.locator(".report-picture").first).to_be_visible()
     visitor.picture("plan-report")
 
+    (planner.project / "written_later.py").write_text("CHANGED = True\n")
+    page.reload()
+    expect(page.locator(".light-stale")).to_have_text(["validated, then changed", "approved, then changed"])
+    expect(page.locator(".light-on")).to_have_count(0)
+
 
 def test_a_question_is_answered_and_a_change_asked_for(
     planner: LiveServer, make_visitor: Callable[..., Visitor]

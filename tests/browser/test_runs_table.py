@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor
@@ -49,15 +52,26 @@ def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sampl
     expect(page.locator(".row:not(.row-group):not(.row-head)")).to_have_count(6)
 
 
-def test_a_view_is_saved_and_opened_again(visitor: Visitor, sample: Sample) -> None:
-    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}&group=config&sort=m:train/loss")
+@pytest.mark.parametrize("name", ["by loss", "../a?b#c %2e <script>alert(1)</script>"])
+def test_a_saved_view_is_there_in_another_browser(
+    name: str, lab: LiveServer, make_visitor: Callable[..., Visitor], sample: Sample
+) -> None:
+    here, elsewhere = make_visitor(lab), make_visitor(lab)
+    page = here.sign_in(f"#/runs?sweep={sample.sweep}&group=config&sort=m:train/loss")
     page.get_by_role("button", name="Views").click()
-    page.get_by_label("Name of this view").fill("by loss")
+    page.get_by_label("Name of this view").fill(name)
     page.get_by_role("button", name="Save view").click()
-    visitor.open("#/runs")
+    expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
+    page = elsewhere.sign_in("#/runs")
     page.get_by_role("button", name="Views").click()
-    page.get_by_role("button", name="by loss", exact=True).click()
+    page.get_by_role("button", name=name, exact=True).click()
     expect(page.locator(".row-group")).to_have_count(4)
+    page.get_by_role("button", name=name, exact=True).click()
+    page.get_by_role("button", name=f"Delete the view {name}").click()
+    expect(here.page.get_by_role("button", name="Views")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(here.page.get_by_role("button", name=name, exact=True)).to_be_visible()
+    assert lab.call("DELETE", f"/views?name={quote(name)}").status == 204
 
 
 def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: Visitor, lab: LiveServer) -> None:
@@ -100,5 +114,9 @@ def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab
     expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
     for name in ("Stop run", "Rerun", "More"):
         expect(page.locator("main").get_by_role("button", name=name)).to_have_count(0)
+    visitor.open("#/runs")
+    page.get_by_role("button", name="Views").click()
+    expect(page.get_by_role("group", name="Views")).to_be_visible()
+    expect(page.get_by_role("button", name="Save view")).to_have_count(0)
     visitor.open("#/settings?tab=browser")
     expect(page.get_by_text("scope viewer")).to_be_visible()

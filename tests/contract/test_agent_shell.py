@@ -84,6 +84,12 @@ def test_it_lists_the_processes_of_the_machine_and_harms_none(lab: Lab) -> None:
     assert told.output.startswith("1\n") and "Permission denied" in told.output
 
 
+def test_ps_works_whatever_its_own_number(lab: Lab) -> None:
+    """procps looks itself up by a number that is nobody's on the machine, time and again."""
+    told = run(lab, "for _ in {1..40}; do ps -p 1 -o pid= || exit; done; ps -p 4194304; echo $?")
+    assert told.output.split() == ["1"] * 40 + ["PID", "TTY", "TIME", "CMD", "1"]
+
+
 def test_it_calls_the_server_with_the_header_file(lab: Lab) -> None:
     told = run(lab, f"{CURL} $LABWRIGHT_URL/whoami")
     assert '"scope":"agent"' in told.output and AGENT.name in told.output and told.output.endswith(" 200")

@@ -75,7 +75,7 @@ def end(
     with lab.db.transaction() as tx:
         for key, values in (series or {}).items():
             points = Points(array("q", range(len(values))), array("d", [1.0] * len(values)), array("d", values))
-            metrics.begin_series(tx, run.id, key, "sdk", 1, points)
+            metrics.begin(tx, run.id, "sdk", 1, [(key, points)])
     code = 0 if status is RunStatus.FINISHED else 1
     way = (RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING, status)
     path = way[1:] if run.status is RunStatus.QUEUED else way

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
+from array import array
 
 import pytest
 
 from labwright.domain.averages import deviation_of, mean_of, total_of
-from labwright.domain.metric import mean_and_spread
+from labwright.domain.metric import Points, Statistics, mean_and_spread
 from labwright.domain.run import RunStatus
 from labwright.domain.sweep_results import Configuration, differ
 
@@ -22,8 +22,9 @@ def test_ordinary_numbers_are_summed_exactly() -> None:
 
 
 def test_sums_beyond_the_largest_float_are_the_largest_float() -> None:
-    assert total_of(HUGE) == sys.float_info.max
-    assert total_of([-value for value in HUGE]) == -sys.float_info.max
+    assert total_of(HUGE) == math.inf
+    assert total_of([-value for value in HUGE]) == -math.inf
+    assert total_of([*HUGE, *(-value for value in HUGE), 1e308]) == pytest.approx(1e308)
     assert mean_of(HUGE) == pytest.approx(5 / 3 * 1e308)
 
 
@@ -50,3 +51,11 @@ def configuration(values: list[float]) -> Configuration:
         found.add(f"run-{seed}", RunStatus.FINISHED, seed, None, value)
     found.settle()
     return found
+
+
+def test_a_series_whose_sum_no_float_holds_has_no_mean_rather_than_a_wrong_one() -> None:
+    known = Statistics()
+    for values in ([1.0, 2.0], HUGE, [-value for value in HUGE], [3.0]):
+        known.add(Points(array("q", range(len(values))), array("d", [0.0] * len(values)), array("d", values)))
+        assert known.mean == (1.5 if values == [1.0, 2.0] else None)
+    assert (known.low, known.high, known.last) == (-1.7e308, 1.7e308, 3.0)

@@ -140,6 +140,37 @@ def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_p
     assert [point.step for sent in content.splitlines() for point in points_in(sent)] == [*range(2500)]
 
 
+def test_a_key_is_not_taken_for_other_points_also_while_nobody_has_read_the_first(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "sent").id
+        key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
+        other = replace(key, digest="2")
+        with files_end_at(0), pytest.raises(OSError, match="too large"):
+            metrics.add_points(lab, run, [("a", 1, 3.0, None)], 1e9, other)  # refused, so the key is still free
+        metrics.add_points(lab, run, [("a", 1, 1.0, None)], 1e9, key)
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                metrics.add_points(lab, run, [("a", 1, 2.0, None)], 1e9, other)
+            MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, ["a"], 10, "step", None)
+    assert found["series"][0]["values"] == [1.0] and not found["refused"]
+
+
+def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path: Path) -> None:
+    keys = [f"key/{index}" for index in range(1200)]
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "many").id
+        reader = MetricIngest(lab)
+        for first in (0, 300, 301, 500):  # fills a chunk, adds to the next one, goes on with that
+            lines = [line(step, *(keys if step % 300 == 0 else keys[::7])) for step in range(first, first + 300)]
+            write_http_points(lab, run, lines)
+            reader.drain(run)
+        found = {series["key"]: series for series in metrics.read(lab, run, None, 5000, "step", None)["series"]}
+    assert [found[key]["count"] for key in keys[:8]] == [1200, 4, 4, 4, 4, 4, 4, 1200]
+    assert all(found[key]["steps"] == [0, 300, 600] for key in keys[1:7])
+    assert found[keys[1197]]["steps"] == found[keys[1197]]["values"] == [*range(800)]
+
+
 def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "full").id

@@ -231,6 +231,15 @@ def test_rules_see_every_source_of_this_attempt_and_under_a_flood_still_every_na
     assert points[-1].step in (1, 29_999) and list(tail.new_points()) == []
 
 
+def test_rules_see_a_line_of_very_many_metrics(tmp_path: Path) -> None:
+    numbers = {f"loss/{index}": 1.0 for index in range(50_000)}
+    numbers["loss/7"] = math.nan
+    (tmp_path / "sdk-1.jsonl").write_text(json.dumps({"s": 3, "t": 1.0, "m": numbers}) + "\n")
+    points = list(MetricTail(str(tmp_path), attempt=1).new_points())
+    assert len(points) == 50_000
+    assert [point.key for point in points if math.isnan(point.value)] == ["loss/7"]
+
+
 # -- answers by default
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent, client_environment
-from labwright.compute.slurm.probe import SlurmProbe, count_gpus, probe_slurm, read_duration, read_rows
+from labwright.compute.slurm.probe import (
+    SlurmProbe,
+    count_gpus,
+    probe_slurm,
+    read_duration,
+    read_gpus_allocated,
+    read_rows,
+)
 from labwright.compute.slurm.states import Phase, ending_of, expand_tasks, read_squeue
 from labwright.domain.run import RunStatus
 
@@ -97,6 +104,18 @@ def test_nodes_and_partitions_are_read_from_sinfo() -> None:
         ("n3", True, 16, "", ("cpu",)),
         ("n10", True, 0, "", ("gpu",)),
     ]
+
+
+def test_gpus_in_use_are_read_node_by_node() -> None:
+    lines = (
+        "n1    gpu:a100:3(IDX:0-2)  ",
+        "n1    gpu:a100:3(IDX:0-2)  ",
+        "n2    gpu:(null):0(IDX:N/A)",
+        "n3    (null)",
+        "",
+    )
+    listing = "\n".join(lines)
+    assert read_gpus_allocated(listing) == {"n1": 3, "n2": 0, "n3": 0}
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class SessionKeeper:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: asyncio.Event | None = None
         self._closing = False
+        self._waits = True  # whether any session waits for the end of something; unknown at first
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="sessions", daemon=True)
         lab.db.on_commit(self._hear)
@@ -52,7 +53,7 @@ class SessionKeeper:
 
     def _hear(self, events: list[Event]) -> None:
         """Called with the database locked, so it only takes notes."""
-        if any(_matters(event) for event in events):
+        if any(event.type is EventType.SESSION_STATUS or (self._waits and _wakes(event)) for event in events):
             self._tell()
 
     def _tell(self) -> None:
@@ -76,7 +77,9 @@ class SessionKeeper:
         await asyncio.gather(*(task for _, task in self._tasks.values()), return_exceptions=True)
 
     def _look(self) -> None:
-        for session in sessions.waiting(self._lab.db.reader()):
+        waiting = sessions.waiting(self._lab.db.reader())
+        self._waits = bool(waiting)  # one that begins to wait is heard of, and looked at after this
+        for session in waiting:
             wake(self._lab, session)
         at_work = {session.id: session for session in sessions.at_work(self._lab.db.reader())}
         for session_id, (turn, task) in list(self._tasks.items()):
@@ -116,7 +119,7 @@ class SessionKeeper:
         asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._tell)
 
 
-def _matters(event: Event) -> bool:
+def _wakes(event: Event) -> bool:
     if event.type is EventType.RUN_STATUS:
         return str(event.data.get("to")) in _ENDS
-    return event.type in _WAKING or event.type is EventType.SESSION_STATUS
+    return event.type in _WAKING

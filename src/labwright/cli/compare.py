@@ -11,7 +11,7 @@ from labwright.cli.metrics import SYSTEM, Axis, Log, MaxPoints, X, print_lines, 
 from labwright.cli.options import AsJson, Project, RunRefs, connect
 from labwright.cli.plot import MARKS, STYLES, Curve, count_words
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import counted, number
+from labwright.cli.words import counted, number, one_line
 
 Json = dict[str, Any]
 _DRAWN = 8
@@ -47,9 +47,22 @@ def compare(
     print_lines(screen, [curve for line in lines[:_DRAWN] for curve in line.curves], rows, log=log, x_words=words)
     screen.say("")
     _table(screen, lines, found, compared)
+    _say_what_is_left_out(screen, key, compared, found)
     if len(lines) > _DRAWN:
         screen.say((f"Drawn: the first {_DRAWN} of {len(lines)}.", "dim"))
     screen.next(f"All the numbers: labwright export {' '.join(found)} --key {key}")
+
+
+def _say_what_is_left_out(screen: Screen, key: str, compared: Json, runs: dict[str, Json]) -> None:
+    """Values that are in no curve and no mean, and those that were not taken at all."""
+    strange = [run["run_id"] for run in compared["runs"] if not all(map(math.isfinite, values_of(run["values"])))]
+    if strange:
+        screen.say(("NaN or infinite in places, and left out there: ", "amber"), ", ".join(strange))
+    for run_id, run in runs.items():
+        for entry in run["refused"].get("first", ()):
+            if entry["key"] == key:
+                words = f"{counted(entry['count'], 'value')} of {run_id} ({one_line(entry['why'])})"
+                screen.say(("not taken: ", "amber"), words)
 
 
 class _Line:

@@ -17,7 +17,7 @@ import typer
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen, note
 from labwright.cli.words import counted
-from labwright.client.address import RunningServer, is_locked, locate, read_server, read_token
+from labwright.client.address import RunningServer, lives_here, locate, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
@@ -95,7 +95,7 @@ def down(project: Project = None, as_json: AsJson = False) -> None:
 
 def _end_unlisted(screen: Screen, paths: ProjectPaths) -> None:
     """A server whose `server.json` is gone still holds the lock, and the lock's file says who it is."""
-    if not is_locked(paths):
+    if not lives_here(paths):
         _say_down(screen, paths, {"was_running": False}, "No server is running here.")
         return
     process = read_identity(paths.lock)

@@ -17,7 +17,7 @@ from labwright.cli.sweep_file import read_sweep_file
 from labwright.cli.sweep_ids import SweepRef, sweep_id_of
 from labwright.cli.sweep_progress import follow_sweep
 from labwright.cli.sweep_show import Goal, show_sweep
-from labwright.cli.words import ago, counted, number, parse_duration, parse_pair, parse_value
+from labwright.cli.words import ago, budget_of, counted, number, parse_pair, parse_value
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
 
@@ -196,12 +196,6 @@ BudgetRuns = Annotated[int | None, typer.Option("--runs", min=1, metavar="N", he
 WallTime = Annotated[str | None, typer.Option(metavar="TIME", help="The budget in time at work, e.g. 2h.")]
 
 
-def _budget(gpu_hours: float | None, runs: int | None, wall_time: str | None) -> Json:
-    wall = parse_duration(wall_time) if wall_time else None
-    given = {"gpu_hours": gpu_hours, "runs": runs, "wall_seconds": wall}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 @sweep.command("resume")
 def resume(
     reference: SweepRef,
@@ -212,7 +206,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on after a pause, with another budget if one is given."""
-    _verb(reference, "resume", project, as_json, {"budget": _budget(gpu_hours, runs, wall_time)})
+    _verb(reference, "resume", project, as_json, {"budget": budget_of(gpu_hours, runs, wall_time)})
 
 
 @sweep.command("retry-failed")
@@ -243,7 +237,7 @@ def extend(
         "seeds": seeds,
         "max_runs": max_runs,
         "parallel": parallel,
-        "budget": _budget(gpu_hours, runs, wall_time),
+        "budget": budget_of(gpu_hours, runs, wall_time),
     }
     _verb(reference, "extend", project, as_json, body)
 

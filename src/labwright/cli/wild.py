@@ -11,7 +11,7 @@ from labwright.cli.goal_group import NEW, GoalGroup
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.wild_screen import follow_wild, list_wilds, show_wild, wild_id_of
-from labwright.cli.words import parse_duration
+from labwright.cli.words import budget_of
 from labwright.domain.errors import Conflict
 
 Json = dict[str, Any]
@@ -29,12 +29,6 @@ def _wild() -> None:
     labwright wild "reach val_acc 0.9 by tuning lr" --budget-gpu-hours 8 --max-runs 40
     labwright wild show LOOP
     """
-
-
-def _budget(gpu_hours: float | None, runs: int | None, wall_time: str | None) -> Json:
-    wall = parse_duration(wall_time) if wall_time else None
-    given = {"gpu_hours": gpu_hours, "runs": runs, "wall_seconds": wall}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 @wild.command(NEW)
@@ -64,7 +58,7 @@ def new(
     screen, client = Screen(as_json=as_json), connect(project)
     wanted: Json = {
         "goal": goal,
-        "budget": _budget(gpu_hours, max_runs, wall_time),
+        "budget": budget_of(gpu_hours, max_runs, wall_time),
         "protect": protect or [],
         "script": script,
         "metric": {"key": metric, "goal": "max" if maximize else "min"} if metric else None,
@@ -134,7 +128,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on after a pause, with another budget (in all) if one is given."""
-    budget = _budget(gpu_hours, max_runs, wall_time)
+    budget = budget_of(gpu_hours, max_runs, wall_time)
     _verb(reference, "resume", project, as_json, {"budget": budget} if budget else None)
 
 

@@ -74,6 +74,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def budget_of(gpu_hours: float | None, runs: int | None, wall_time: str | None) -> dict[str, Any]:
+    """As the API has it, of what was given."""
+    wall = parse_duration(wall_time) if wall_time else None
+    given = {"gpu_hours": gpu_hours, "runs": runs, "wall_seconds": wall}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def parse_duration(text: str) -> float:
     """`2h`, `90m`, `1h30m`, `45s`, or plain seconds."""
     if re.fullmatch(r"\d+(\.\d+)?", text):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.files import is_locked
 from labwright.paths import STATE_DIR, ProjectPaths
 from labwright.processes import ProcessIdentity
 
@@ -58,25 +57,18 @@ def read_server(paths: ProjectPaths) -> RunningServer | None:
         raise _not_ours(paths) from error
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    is_copied = server.is_here and server.is_alive and paths.lock.exists() and not is_locked(paths)
+    is_copied = server.is_here and server.is_alive and paths.lock.exists() and not lives_here(paths)
     return None if is_copied else server
 
 
-def is_locked(paths: ProjectPaths) -> bool:
+def lives_here(paths: ProjectPaths) -> bool:
     """Whether a server of this project lives on this host, whatever its files say."""
     try:
-        fd = os.open(paths.lock, os.O_RDONLY)
+        return is_locked(paths.lock)
     except FileNotFoundError:
         return False
     except PermissionError as error:
         raise _not_ours(paths) from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def locate(paths: ProjectPaths) -> RunningServer:

@@ -49,6 +49,7 @@ class Engine:
         self._dirty: set[str] = set()
         self._look_at = 0.0
         self._launch_again_at = 0.0
+        self._is_full = False
         self._unanswerable: set[str] = set()
         self._turns: dict[str, int] = {}  # by sweep: when a run of it was started last, as a rising number
         self._viewers = Viewers(lab)
@@ -58,6 +59,7 @@ class Engine:
         self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
+        lab.run_was_queued = self._wake_if_room
         lab.slurm.wake = self.wake
         lab.metrics_arrived = self._metrics.soon
 
@@ -83,6 +85,11 @@ class Engine:
             os.write(self._wake_write, b"x")
         except BlockingIOError:  # it is awake already
             pass
+
+    def _wake_if_room(self) -> None:
+        """Where every place is taken, it is the end of a run that lets the next one begin."""
+        if not self._is_full:
+            self.wake()
 
     def close(self) -> None:
         self._closing = True
@@ -205,7 +212,8 @@ class Engine:
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
         active = load_holders(reader)
         room = min(capacity.total - sum(not holder.is_waiting for holder in active), _AT_ONCE)
-        if room <= 0:
+        self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
+        if self._is_full:
             return
         limits = sweeps.limits(reader)
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)

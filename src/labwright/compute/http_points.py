@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from labwright.compute.lab import Lab
 from labwright.files import append_whole
-from labwright.store.idempotency import IdempotencyKey
+from labwright.store.idempotency import IdempotencyKey, refuse_other
 
 
 def part_of(key: IdempotencyKey, number: int) -> IdempotencyKey:
@@ -17,14 +17,21 @@ def part_of(key: IdempotencyKey, number: int) -> IdempotencyKey:
     return key.again(f"part {number}")
 
 
-def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:
-    """All of them or, with an error, none: whoever was told of an error sends them again."""
+def write_http_points(lab: Lab, run_id: str, lines: list[dict[str, Any]], key: IdempotencyKey | None = None) -> None:
+    """All of them or, with an error, none: whoever was told of an error sends them again.
+
+    Raises Conflict if the key was used for others that nobody has read yet; the database does not know those.
+    """
     folder = lab.paths.run(run_id).metrics
     os.makedirs(folder, mode=0o700, exist_ok=True)
     block = b"".join(to_json(line) + b"\n" for line in lines)
-    with lab.unread.growing(run_id):
+    with lab.unread.growing(run_id) as sent:
+        if key is not None:
+            refuse_other(key, sent.get(key.key, key.digest))
         fd = os.open(f"{folder}/http.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             append_whole(fd, block)
         finally:
             os.close(fd)
+        if key is not None:
+            sent[key.key] = key.digest

@@ -48,6 +48,7 @@ class Lab:
     fault: str = ""  # why the engine cannot work at the moment
     private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
+    run_was_queued: Callable[[], None] = lambda: None  # likewise
     metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise
     answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
     publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs

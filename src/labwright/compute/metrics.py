@@ -217,15 +217,18 @@ class Batch:
         """A run that is full begins no new series; those it has go on."""
         room = MAX_KEYS - _count_series(self._tx, self._run.id)
         find = self._finder()
+        new: list[tuple[str, Points]] = []
+        grown: list[tuple[Series, Points]] = []
         for key, points in self._points.items():
             series = find(key)
             if series is not None:
-                metrics.append(self._tx, series, points)
-            elif room > 0 or self._source == _SYSTEM:
-                metrics.begin_series(self._tx, self._run.id, key, self._source, self._attempt, points)
-                room -= 1
+                grown.append((series, points))
+            elif len(new) < room or self._source == _SYSTEM:
+                new.append((key, points))
             else:
                 self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
+        metrics.append(self._tx, grown)
+        metrics.begin(self._tx, self._run.id, self._source, self._attempt, new)
 
     def _finder(self) -> Callable[[str], Series | None]:
         if len(self._points) > _MANY_KEYS:

@@ -17,6 +17,7 @@ class UnreadMetrics:
         self._folder = folder
         self._lock = threading.Lock()
         self._noted: set[str] = set(self.run_ids())
+        self._sent: dict[str, dict[str, str]] = {}
 
     def run_ids(self) -> list[str]:
         try:
@@ -25,11 +26,14 @@ class UnreadMetrics:
             return []
 
     @contextlib.contextmanager
-    def growing(self, run_id: str) -> Iterator[None]:
-        """Noted before anything is written; nobody forgets it in between."""
+    def growing(self, run_id: str) -> Iterator[dict[str, str]]:
+        """Noted before anything is written; nobody forgets it in between.
+
+        Given are the idempotency keys of what is written and not read yet, each with the digest of what was sent.
+        """
         with self._lock:
             self.note(run_id)
-            yield
+            yield self._sent.setdefault(run_id, {})
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:
@@ -50,3 +54,4 @@ class UnreadMetrics:
             if is_read():
                 (self._folder / run_id).unlink(missing_ok=True)
                 self._noted.discard(run_id)
+                self._sent.pop(run_id, None)

@@ -11,22 +11,19 @@ _SCALE = 2.0**80
 
 
 def total_of(values: Sequence[float]) -> float:
-    """Of finite values. Beyond the largest float it is the largest float."""
+    """Of finite values. Beyond the largest float it is infinite: no mean follows from it any more."""
     try:
         return math.fsum(values)
     except OverflowError:
-        return bounded(math.fsum(value / _SCALE for value in values) * _SCALE)
-
-
-def bounded(value: float) -> float:
-    return max(-_LARGEST, min(_LARGEST, value))
+        return math.fsum(value / _SCALE for value in values) * _SCALE
 
 
 def mean_of(values: Sequence[float]) -> float:
     try:
         return math.fsum(values) / len(values)
     except OverflowError:
-        return bounded(math.fsum(value / _SCALE for value in values) / len(values) * _SCALE)
+        mean = math.fsum(value / _SCALE for value in values) / len(values) * _SCALE
+        return max(-_LARGEST, min(_LARGEST, mean))
 
 
 def deviation_of(values: Sequence[float], mean: float) -> float:

@@ -68,6 +68,7 @@ class Node:
     cpus_allocated: int
     memory_mb: int
     gpus: int
+    gpus_allocated: int | None = None  # none: this Slurm does not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

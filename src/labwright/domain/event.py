@@ -37,6 +37,8 @@ class EventType(StrEnum):
     SUGGESTION_ANSWERED = "suggestion.answered"
     MEMORY_SAVED = "memory.saved"
     MEMORY_DELETED = "memory.deleted"
+    VIEW_SAVED = "view.saved"
+    VIEW_DELETED = "view.deleted"
     SETTINGS_CHANGED = "settings.changed"
     WILD_CHANGED = "wild.changed"
     WILD_ITERATION = "wild.iteration"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
-from labwright.domain.averages import bounded, deviation_of, mean_of, total_of
+from labwright.domain.averages import deviation_of, mean_of, total_of
 
 CHUNK_POINTS = 2048
 SMALL_POINTS = 256
@@ -323,7 +323,8 @@ class Statistics:
         finite = [value for value in points.values if math.isfinite(value)]
         self.count += len(points)
         self.finite += len(finite)
-        self.total = bounded(self.total + total_of(finite))
+        if math.isfinite(self.total):
+            self.total += total_of(finite)
         if finite:
             self.low = min(finite) if self.low is None else min(self.low, min(finite))
             self.high = max(finite) if self.high is None else max(self.high, max(finite))
@@ -332,7 +333,8 @@ class Statistics:
 
     @property
     def mean(self) -> float | None:
-        return self.total / self.finite if self.finite else None
+        """None where the sum is more than a float holds: a wrong number would be worse."""
+        return self.total / self.finite if self.finite and math.isfinite(self.total) else None
 
 
 def as_json(value: float | None) -> float | str | None:

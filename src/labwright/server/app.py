@@ -52,6 +52,7 @@ from labwright.server.routes import (
     suggestions,
     sweeps,
     terminal,
+    views,
     wild,
 )
 from labwright.server.stream import Hub
@@ -122,7 +123,7 @@ def make_api(lab: Lab) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
-    working = (meta, access, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal)
+    working = (meta, access, dashboard, cluster, metrics, runs, logs, views, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
     talking = (skills, models, sessions, approvals, suggestions, memories, wild)
     modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)

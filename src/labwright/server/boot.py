@@ -49,7 +49,7 @@ from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.domain.event import Event, EventType
-from labwright.files import read_json, write_json, write_whole
+from labwright.files import is_locked, read_json, write_json, write_whole
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity, user_name
@@ -179,16 +179,9 @@ def take_lock(paths: ProjectPaths) -> int:
 def server_is_up(paths: ProjectPaths) -> bool:
     """Whether somebody on this host holds the lock; it is not taken."""
     try:
-        fd = os.open(paths.lock, os.O_RDONLY | os.O_CLOEXEC)
+        return is_locked(paths.lock)
     except OSError:  # none was ever up, or it is another user's
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def _last_server(paths: ProjectPaths) -> dict[str, Any]:

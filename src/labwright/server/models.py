@@ -323,6 +323,7 @@ class NodeOut(BaseModel):
     cpus_allocated: int
     memory_mb: int
     gpus: int
+    gpus_allocated: int | None = Field(description="null: this Slurm does not tell")
 
 
 class Cluster(BaseModel):
@@ -460,3 +461,13 @@ class EventOut(BaseModel):
     run_id: str | None
     sweep_id: str | None
     data: dict[str, Any]
+
+
+class ViewIn(In):
+    name: Text = Field(min_length=1, max_length=60)
+    query: Text = Field(max_length=4000, description="what stands behind the ? of the address")
+
+
+class ViewOut(BaseModel):
+    name: str
+    query: str

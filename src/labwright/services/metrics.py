@@ -36,6 +36,7 @@ def add_points(
             lab,
             run_id,
             [{"once": {**once, "part": n}, "lines": _lines_of(part, received_at)} for n, part in enumerate(parts)],
+            key,
         )
     lab.metrics_arrived(run_id)
     return len(points)

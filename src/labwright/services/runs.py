@@ -52,7 +52,7 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
         forget_secrets(lab, run.id)
         raise
     if wanted.auto_start:
-        lab.wake()
+        lab.run_was_queued()
     return run
 
 

@@ -115,7 +115,8 @@ class Monitor:
             self._beat()
             if self._metrics.is_behind:
                 time.sleep(_TICK_SECONDS)
-        self._rules.look()
+        while self._rules.look():
+            self._beat()
         self._notice_output()
 
     def _beat(self) -> None:

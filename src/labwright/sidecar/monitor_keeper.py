@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from labwright.paths import RunPaths
+from labwright.processes import work_of
 from labwright.sidecar.monitor import Monitor
 from labwright.sidecar.record import RunRecord
 from labwright.sidecar.sources.run_metrics import has_something_to_take
 from labwright.sidecar.sources.start import Start
 
-_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat
-_LAST_LOOK_SECONDS = 60.0
+_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat or works
+_LAST_LOOK_SECONDS = 300.0
+_CUT_SHORT = "Its last numbers were not all read: whoever read them came to a halt. They are in its output and files."
 _LAST_LOOKS = 3
 _PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
 
@@ -93,19 +95,24 @@ class MonitorKeeper:
         """Answers whether it was killed before it was done; a hung one we kill ourselves."""
         self._failed = False
         os.kill(pid, signal.SIGTERM)
-        asked_at = time.monotonic()
+        asked_at = worked_at = time.monotonic()
+        work = work_of(pid)
         while self.pid is not None:
-            if self._is_hung(time.monotonic() - asked_at):
+            if work != (work := work_of(pid)):
+                worked_at = time.monotonic()
+            if self._is_hung(asked_at, worked_at):
+                self._record.event("warning", text=_CUT_SHORT)
                 os.kill(pid, signal.SIGKILL)
-                asked_at = float("inf")
+                asked_at = worked_at = float("inf")
             rest(0.1)
         return self._failed and asked_at != float("inf")
 
-    def _is_hung(self, seconds: float) -> bool:
-        if seconds <= _SILENCE_SECONDS:
-            return False
+    def _is_hung(self, asked_at: float, worked_at: float) -> bool:
+        """On a busy machine one portion takes long; who gets on with it is not hung."""
+        now = time.monotonic()
+        if now - max(asked_at, worked_at) <= _SILENCE_SECONDS:
+            return now - asked_at > _LAST_LOOK_SECONDS
         try:
-            silent = time.time() - os.path.getmtime(self._paths.heartbeat)
+            return time.time() - os.path.getmtime(self._paths.heartbeat) > _SILENCE_SECONDS
         except FileNotFoundError:
             return True
-        return silent > _SILENCE_SECONDS or seconds > _LAST_LOOK_SECONDS

@@ -132,6 +132,7 @@ class SimulatedSlurm:
         self.layout.nodes.write_text("\n".join(names))
         self.layout.write_gres(names, size.gpus)
         self.conf.write_text(slurm_conf(self.layout, names, size.gpus, free_ports(size.nodes + 1), timers))
+        self.layout.write_daemons_conf()
 
     def _start_all(self) -> None:
         munge = self.layout.munge
@@ -165,7 +166,7 @@ class SimulatedSlurm:
 
     def _daemon(self, program: str, *arguments: str) -> None:
         """It goes into the background by itself, and is up when this returns."""
-        self._run(program, *arguments)
+        self._run(program, "-f", str(self.layout.daemons_conf), *arguments)
         name = f"slurmd-{arguments[-1]}" if arguments else program
         deadline = time.monotonic() + _END_SECONDS
         while not _is_up(self.layout.pid_file(name)) and time.monotonic() < deadline:
@@ -181,12 +182,12 @@ class SimulatedSlurm:
         return self.environment({name: value for name, value in os.environ.items() if not name.startswith("SLURM_")})
 
     def _job_processes(self) -> set[int]:
-        """slurmstepd and what it started: they carry our configuration, and the id of a job or the step's own name."""
+        """slurmstepd and what it started: they name our folder, and have the id of a job or the step's own name."""
         jobs = {pid for pid in self._processes() if _environment_has(pid, b"SLURM_JOB_ID=")}
         return jobs | {pid for pid in self._processes() if _name_of(pid) == "slurmstepd"}
 
     def _processes(self, also: str = "") -> set[int]:
-        marks = [f"SLURM_CONF={self.conf}".encode(), *([also.encode()] if also else [])]
+        marks = [f"SLURM_CONF={self.layout.folder}/".encode(), *([also.encode()] if also else [])]
         own = {os.getpid(), os.getppid()}
         return {pid for pid in all_pids() if all(_environment_has(pid, mark) for mark in marks)} - own
 

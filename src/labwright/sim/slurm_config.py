@@ -33,6 +33,8 @@ class Layout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.conf = folder / "slurm.conf"
+        self.daemons_conf = folder / "daemons.conf"
+        self.task_prolog = folder / "task-prolog"
         self.gres = folder / "gres.conf"
         self.nodes = folder / "nodes"
         self.munge = folder / "munge"
@@ -62,6 +64,18 @@ class Layout:
         if gpus:
             lines += [f"NodeName={name} Name=gpu Type=sim {_devices(gpus)}" for name in names]
         self.gres.write_text("\n".join(lines) + "\n")
+
+    def write_daemons_conf(self) -> None:
+        """What the daemons read: the same as everybody, and where to listen.
+
+        Not for srun. A node calls it back where its call came from, which is 127.0.0.1 also on a machine whose name
+        leads to 127.0.1.1, as on a usual Debian; so it has to listen everywhere for as long as it runs.
+        """
+        own = "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n" if _own_address() else ""
+        self.daemons_conf.write_text(f"Include {self.conf}\n{own}")
+        # slurmd would hand its own configuration to its jobs, and so to an srun in one.
+        self.task_prolog.write_text(f"#!/bin/sh\necho 'export SLURM_CONF={self.conf}'\n")
+        self.task_prolog.chmod(0o755)
 
 
 def _devices(count: int) -> str:
@@ -129,7 +143,6 @@ def _identity(layout: Layout, port: int, address: str) -> dict[str, object]:
         "SlurmdLogFile": layout.logs / "slurmd-%n.log",
         "StateSaveLocation": layout.state,
         "SlurmdSpoolDir": layout.spool / "%n",
-        **({"CommunicationParameters": "NoInAddrAny,NoCtldInAddrAny"} if address else {}),
     }
 
 
@@ -168,4 +181,5 @@ def _jobs(layout: Layout) -> dict[str, object]:
         "JobCompLoc": layout.logs / "jobcomp.log",
         "AccountingStorageType": "accounting_storage/none",
         "MpiDefault": "none",
+        "TaskProlog": layout.task_prolog,
     }

@@ -10,9 +10,8 @@ from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import REST
-
-_FAR = 2**62
 
 
 def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
@@ -76,13 +75,5 @@ def page(
     limit: int,
     before: int | None,
 ) -> tuple[list[Alert], int | None]:
-    values = {
-        "status": status,
-        "run_id": run_id,
-        "sweep_id": sweep_id,
-        "before": _FAR if before is None else before,
-        "limit": limit + 1,
-    }
-    rows = connection.execute(REST["list_alerts"], values).fetchall()
-    alerts = [Alert.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return alerts, rows[limit - 1][0] if len(rows) > limit else None
+    values = {"status": status, "run_id": run_id, "sweep_id": sweep_id}
+    return page_before(connection, REST["list_alerts"], values, read=Alert.from_dict, limit=limit, before=before)

@@ -10,9 +10,8 @@ from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import SESSIONS
-
-_FAR = 2**62
 
 
 def insert(tx: Transaction, approval: Approval, actor: str) -> None:
@@ -35,15 +34,9 @@ def get(connection: sqlite3.Connection, approval_id: str) -> Approval:
 def page(
     connection: sqlite3.Connection, status: str | None, session_id: str | None, limit: int, before: int | None
 ) -> tuple[list[Approval], int | None]:
-    values = {
-        "status": status,
-        "session_id": session_id,
-        "before": _FAR if before is None else before,
-        "limit": limit + 1,
-    }
-    rows = connection.execute(SESSIONS["approvals_page"], values).fetchall()
-    found = [Approval.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return found, rows[limit - 1][0] if len(rows) > limit else None
+    values = {"status": status, "session_id": session_id}
+    sql = SESSIONS["approvals_page"]
+    return page_before(connection, sql, values, read=Approval.from_dict, limit=limit, before=before)
 
 
 def _emit(tx: Transaction, kind: EventType, approval: Approval, actor: str) -> None:

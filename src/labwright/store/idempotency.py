@@ -37,11 +37,16 @@ def first_answer(connection: sqlite3.Connection, key: IdempotencyKey) -> str | N
     row = connection.execute(REST["remembered_answer"], {"key": key.key, "request": key.request}).fetchone()
     if row is None:
         return None
-    if row[0] != key.digest:
+    refuse_other(key, row[0])
+    return str(row[1])
+
+
+def refuse_other(key: IdempotencyKey, digest: str) -> None:
+    """`digest`: of what was sent with this key before."""
+    if digest != key.digest:
         raise Conflict(
             "This Idempotency-Key was used for a different request.", hint="Use a new key for a new request."
         )
-    return str(row[1])
 
 
 def remember(tx: Transaction, key: IdempotencyKey | None, answer: object) -> None:

@@ -10,9 +10,8 @@ from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.memory import Memory
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import SESSIONS
-
-_FAR = 2**62
 
 
 def insert(tx: Transaction, memory: Memory, actor: str) -> None:
@@ -40,10 +39,8 @@ def get(connection: sqlite3.Connection, memory_id: str) -> Memory:
 def page(
     connection: sqlite3.Connection, accepted: bool | None, q: str | None, limit: int, before: int | None
 ) -> tuple[list[Memory], int | None]:
-    values = {"accepted": accepted, "q": q, "before": _FAR if before is None else before, "limit": limit + 1}
-    rows = connection.execute(SESSIONS["memories_page"], values).fetchall()
-    found = [Memory.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return found, rows[limit - 1][0] if len(rows) > limit else None
+    values = {"accepted": accepted, "q": q}
+    return page_before(connection, SESSIONS["memories_page"], values, read=Memory.from_dict, limit=limit, before=before)
 
 
 def for_session(connection: sqlite3.Connection, session_id: str, limit: int) -> list[Memory]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,8 @@ _THIN_FROM_LEVELS = 4  # beyond so many times the wanted points, the stored extr
 _SUMMARY_KEYS = 200
 _SOURCES_OF_A_KEY = 4  # and attempts: of these one is shown
 _EXPORT_CHUNKS = 8
+_AT_ONCE = 500  # series that are packed and written together
+_ChunkRow = tuple[int | bytes, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,13 +57,19 @@ def series_of_source(tx: Transaction, run_id: str, source: str, attempt: int) ->
     return {row[1]: _series(row) for row in rows}
 
 
-def begin_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int, points: Points) -> None:
-    """A new one with its first points. A run may begin with a hundred thousand of them."""
-    series = Series(id=0, key=key, source=source, attempt=attempt, ascending=points.is_ascending)
-    series.statistics.add(points)
-    identity = {"run_id": run_id, "key": key, "source": source, "attempt": attempt}
-    made = tx.execute(METRICS["insert_series"], **identity, **_facts(series))
-    _write_chunks(tx, made.lastrowid or 0, points)
+def begin(tx: Transaction, run_id: str, source: str, attempt: int, found: Sequence[tuple[str, Points]]) -> None:
+    """New series with their first points. A run may begin with a hundred thousand of them."""
+    for start in range(0, len(found), _AT_ONCE):
+        series_rows: list[tuple[object, ...]] = []
+        chunk_rows: list[_ChunkRow] = []
+        next_id = tx.execute(METRICS["next_series"]).fetchone()[0]
+        for number, (key, points) in enumerate(found[start : start + _AT_ONCE], next_id):
+            series = Series(id=number, key=key, source=source, attempt=attempt, ascending=points.is_ascending)
+            series.statistics.add(points)
+            series_rows.append((*_facts(series), number, run_id, key, source, attempt))
+            chunk_rows += _chunks_of(number, points)
+        tx.connection.executemany(METRICS["insert_series"], series_rows)
+        tx.connection.executemany(METRICS["insert_chunk"], chunk_rows)
 
 
 def _series(row: tuple[Any, ...]) -> Series:
@@ -69,65 +78,74 @@ def _series(row: tuple[Any, ...]) -> Series:
     return Series(id=number, key=key, source=source, attempt=attempt, ascending=bool(ascending), statistics=known)
 
 
-def append(tx: Transaction, series: Series, points: Points) -> None:
+def append(tx: Transaction, grown: Sequence[tuple[Series, Points]]) -> None:
     """Add points in order of arrival; a short last chunk is filled up first, and short ones are merged."""
+    for start in range(0, len(grown), _AT_ONCE):
+        _append_some(tx, grown[start : start + _AT_ONCE])
+
+
+def _append_some(tx: Transaction, grown: Sequence[tuple[Series, Points]]) -> None:
+    tails = _short_tails(tx, [series.id for series, _ in grown])
+    added: list[_ChunkRow] = []
+    filled: list[_ChunkRow] = []
+    full: list[int] = []
+    for series, points in grown:
+        _note(series, points)
+        if series.id in tails:
+            chunk_id, whole = tails[series.id]
+            whole.extend(points)
+            filled.append((*_columns(whole.part(0, CHUNK_POINTS)), chunk_id))
+            if len(whole) < SMALL_POINTS:
+                continue  # there is nothing to merge before it has filled up
+            points = whole.part(CHUNK_POINTS, len(whole))
+        added += _chunks_of(series.id, points)
+        full.append(series.id)
+    tx.connection.executemany(METRICS["replace_chunk"], filled)
+    tx.connection.executemany(METRICS["insert_chunk"], added)
+    tx.connection.executemany(METRICS["update_series"], [(*_facts(series), series.id) for series, _ in grown])
+    for series_id in full:
+        _merge_small(tx, series_id)
+
+
+def _note(series: Series, points: Points) -> None:
     known = series.statistics
     follows = known.last_step is None or points.steps[0] > known.last_step
     series.ascending = series.ascending and follows and points.is_ascending
     known.add(points)
-    _store(tx, series.id, points)
-    tx.execute(METRICS["update_series"], id=series.id, **_facts(series))
 
 
-def _facts(series: Series) -> dict[str, Any]:
+def _facts(series: Series) -> tuple[object, ...]:
     known = series.statistics
-    return {
-        "ascending": int(series.ascending),
-        "count": known.count,
-        "finite": known.finite,
-        "total": known.total,
-        "low": known.low,
-        "high": known.high,
-        "last": repr(known.last),
-        "last_step": known.last_step,
-        "last_time": known.last_time,
-    }
+    return (
+        int(series.ascending),
+        known.count,
+        known.finite,
+        known.total,
+        known.low,
+        known.high,
+        repr(known.last),
+        known.last_step,
+        known.last_time,
+    )
 
 
-def _store(tx: Transaction, series_id: int, points: Points) -> None:
-    tail = tx.execute(METRICS["last_chunk"], series_id=series_id, small=SMALL_POINTS).fetchone()
-    if tail and tail[1] < SMALL_POINTS:
-        points, added = unpack(Chunk(*tail[1:])), points
-        points.extend(added)
-        _write(tx, series_id, points.part(0, CHUNK_POINTS), replace=tail[0])
-        if len(points) < SMALL_POINTS:
-            return  # there is nothing to merge before it has filled up
-        points = points.part(CHUNK_POINTS, len(points))
-    _write_chunks(tx, series_id, points)
-    _merge_small(tx, series_id)
+def _short_tails(tx: Transaction, series_ids: list[int]) -> dict[int, tuple[int, Points]]:
+    """Of these series the last chunk, with its number, where there is room in it."""
+    rows = tx.execute(METRICS["short_tails"], series_ids=json.dumps(series_ids), small=SMALL_POINTS)
+    return {series_id: (number, unpack(Chunk(*chunk))) for series_id, number, *chunk in rows}
 
 
-def _write_chunks(tx: Transaction, series_id: int, points: Points) -> None:
+def _chunks_of(series_id: int, points: Points) -> Iterator[_ChunkRow]:
     if 0 < len(points) <= CHUNK_POINTS:
-        _write(tx, series_id, points)
+        yield series_id, *_columns(points)
         return
     for start in range(0, len(points), CHUNK_POINTS):
-        _write(tx, series_id, points.part(start, start + CHUNK_POINTS))
+        yield series_id, *_columns(points.part(start, start + CHUNK_POINTS))
 
 
-def _write(tx: Transaction, series_id: int, points: Points, replace: int | None = None) -> None:
+def _columns(points: Points) -> tuple[int, bytes, bytes, bytes, bytes]:
     chunk = pack(points)
-    columns = {
-        "count": chunk.count,
-        "steps": chunk.steps,
-        "times": chunk.times,
-        "levels": chunk.levels,
-        "points": chunk.values,
-    }
-    if replace is None:
-        tx.execute(METRICS["insert_chunk"], series_id=series_id, **columns)
-    else:
-        tx.execute(METRICS["replace_chunk"], id=replace, **columns)
+    return chunk.count, chunk.steps, chunk.times, chunk.levels, chunk.values
 
 
 def _merge_small(tx: Transaction, series_id: int) -> None:
@@ -140,9 +158,8 @@ def _merge_small(tx: Transaction, series_id: int) -> None:
         merged.extend(unpack(Chunk(*row[1:])))
     first = rows[-1][0]
     tx.execute(METRICS["delete_chunks_after"], series_id=series_id, id=first)
-    _write(tx, series_id, merged.part(0, CHUNK_POINTS), replace=first)
-    for start in range(CHUNK_POINTS, len(merged), CHUNK_POINTS):
-        _write(tx, series_id, merged.part(start, start + CHUNK_POINTS))
+    tx.connection.execute(METRICS["replace_chunk"], (*_columns(merged.part(0, CHUNK_POINTS)), first))
+    tx.connection.executemany(METRICS["insert_chunk"], _chunks_of(series_id, merged.part(CHUNK_POINTS, len(merged))))
 
 
 def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:

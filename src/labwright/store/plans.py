@@ -12,9 +12,9 @@ from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.plan import Plan, PlanStatus, PlanVersion
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import PLANS
 
-_FAR = 2**62
 _FACTS = ("status_reason", "session_id", "compiling_by")  # what may change beside the text and the status
 
 
@@ -88,15 +88,8 @@ def page(
     limit: int,
     before: int | None,
 ) -> tuple[list[Plan], int | None]:
-    values = {
-        "statuses": json.dumps(list(statuses)),
-        "session_id": session_id,
-        "before": _FAR if before is None else before,
-        "limit": limit + 1,
-    }
-    rows = connection.execute(PLANS["page"], values).fetchall()
-    plans = [Plan.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return plans, rows[limit - 1][0] if len(rows) > limit else None
+    values = {"statuses": json.dumps(list(statuses)), "session_id": session_id}
+    return page_before(connection, PLANS["page"], values, read=Plan.from_dict, limit=limit, before=before)
 
 
 def version(connection: sqlite3.Connection, plan_id: str, number: int) -> PlanVersion:
@@ -110,10 +103,8 @@ def versions(
     connection: sqlite3.Connection, plan_id: str, limit: int, before: int | None
 ) -> tuple[list[PlanVersion], int | None]:
     """Newest first."""
-    values = {"plan_id": plan_id, "before": _FAR if before is None else before, "limit": limit + 1}
-    rows = connection.execute(PLANS["versions"], values).fetchall()
-    found = [PlanVersion.from_dict(json.loads(row[0])) for row in rows[:limit]]
-    return found, found[-1].version if len(rows) > limit else None
+    values = {"plan_id": plan_id}
+    return page_before(connection, PLANS["versions"], values, read=PlanVersion.from_dict, limit=limit, before=before)
 
 
 def _save_version(tx: Transaction, plan_id: str, saved: PlanVersion) -> None:

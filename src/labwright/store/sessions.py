@@ -13,9 +13,9 @@ from labwright.domain.event import Event, EventType
 from labwright.domain.session import Piece, PieceKind, Session
 from labwright.domain.suggestion import SuggestionStatus
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import SESSIONS
 
-_FAR = 2**62
 NewPiece = tuple[PieceKind, dict[str, Any]]
 
 
@@ -61,10 +61,7 @@ def get(connection: sqlite3.Connection, session_id: str) -> Session:
 
 
 def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Session], int | None]:
-    values = {"before": _FAR if before is None else before, "limit": limit + 1}
-    rows = connection.execute(SESSIONS["page"], values).fetchall()
-    found = [Session.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return found, rows[limit - 1][0] if len(rows) > limit else None
+    return page_before(connection, SESSIONS["page"], {}, read=Session.from_dict, limit=limit, before=before)
 
 
 def at_work(connection: sqlite3.Connection) -> list[Session]:

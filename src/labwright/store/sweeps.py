@@ -13,9 +13,8 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.database import Transaction
 from labwright.store.metrics import preference
+from labwright.store.paging import page_before
 from labwright.store.statements import RUNS, SWEEPS
-
-_FAR = 2**62
 
 
 def insert(tx: Transaction, sweep: Sweep, actor: str, runs: int = 0) -> None:
@@ -55,10 +54,7 @@ def get(connection: sqlite3.Connection, sweep_id: str) -> Sweep:
 
 
 def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Sweep], int | None]:
-    values = {"before": _FAR if before is None else before, "limit": limit + 1}
-    rows = connection.execute(SWEEPS["list"], values).fetchall()
-    sweeps = [Sweep.from_dict(json.loads(row[1])) for row in rows[:limit]]
-    return sweeps, rows[limit - 1][0] if len(rows) > limit else None
+    return page_before(connection, SWEEPS["list"], {}, read=Sweep.from_dict, limit=limit, before=before)
 
 
 def limits(connection: sqlite3.Connection) -> dict[str, int]:

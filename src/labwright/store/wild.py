@@ -10,10 +10,10 @@ from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.wild import Wild
 from labwright.store.database import Transaction
+from labwright.store.paging import page_before
 from labwright.store.statements import load_statements
 
 _SQL = load_statements("wild")
-_FAR = 2**62
 
 
 def insert(tx: Transaction, wild: Wild, actor: str) -> None:
@@ -47,9 +47,7 @@ def get(connection: sqlite3.Connection, wild_id: str) -> Wild:
 
 def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Wild], int | None]:
     """Newest first."""
-    rows = connection.execute(_SQL["page"], {"before": _FAR if before is None else before, "limit": limit + 1})
-    found = rows.fetchall()
-    return [_wild(row[1]) for row in found[:limit]], found[limit - 1][0] if len(found) > limit else None
+    return page_before(connection, _SQL["page"], {}, read=Wild.from_dict, limit=limit, before=before)
 
 
 def unended(connection: sqlite3.Connection) -> list[Wild]:

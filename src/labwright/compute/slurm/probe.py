@@ -14,6 +14,7 @@ SINFO_TIMEOUT_SECONDS = 10.0
 _SEPARATOR = "\x1f"
 # node, partition, up or down, time limit, CPUs, memory in MB, gres, state, CPUs as allocated/idle/other/total, reason
 _FIELDS = ("%N", "%P", "%a", "%l", "%c", "%m", "%G", "%T", "%C", "%E")
+_GPUS_ALLOCATED = "NodeList:200,GresUsed:400"
 _NO_REASON = frozenset({"none", "(null)", "n/a"})
 _LONGEST_REASON = 200
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,(]+)*?:(\d+)(?=[(,]|$)")
@@ -36,6 +37,7 @@ class NodeRow:
     gpus: int
     state: str
     cpus_allocated: int = 0
+    gpus_allocated: int | None = None
     reason: str = ""
 
     @property
@@ -97,7 +99,7 @@ class SlurmProbe:
 
 
 def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
-    """Never longer than two time limits, whatever the controller does."""
+    """Never longer than three time limits, whatever the controller does."""
     commands = SlurmCommands.from_environment(environ)
     if not commands.is_installed("sinfo"):
         return SlurmProbe(said="sinfo is not installed")
@@ -105,6 +107,7 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
     listing = ["sinfo", "-h", "-N", "-o", _SEPARATOR.join(_FIELDS)]
     try:
         rows = read_rows(commands.call(*listing, timeout=SINFO_TIMEOUT_SECONDS))
+        rows = _with_gpus_allocated(commands, rows)
         version = probe_version(commands)
     except (SlurmSilent, SlurmRefused) as error:
         return SlurmProbe(said=error.message, is_configured=configured)
@@ -115,6 +118,24 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
 def probe_version(commands: SlurmCommands) -> str:
     """As in "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
     return commands.call("sinfo", "-V", timeout=SINFO_TIMEOUT_SECONDS).strip()
+
+
+def _with_gpus_allocated(commands: SlurmCommands, rows: list[NodeRow]) -> list[NodeRow]:
+    """The short form of sinfo cannot tell, and a version without the field refuses: then it is not known."""
+    if not any(row.gpus for row in rows):
+        return rows
+    try:
+        listing = commands.call("sinfo", "-h", "-N", "-O", _GPUS_ALLOCATED, timeout=SINFO_TIMEOUT_SECONDS)
+    except SlurmRefused:
+        return rows
+    used = read_gpus_allocated(listing)
+    return [replace(row, gpus_allocated=used.get(row.node)) for row in rows]
+
+
+def read_gpus_allocated(text: str) -> dict[str, int]:
+    """By node."""
+    lines = (line.split(maxsplit=1) for line in text.split("\n"))
+    return {line[0]: count_gpus(line[1].strip()) for line in lines if len(line) == 2}
 
 
 def read_rows(text: str) -> list[NodeRow]:
@@ -188,4 +209,5 @@ def _machine(rows: list[NodeRow]) -> Node:
         cpus_allocated=last.cpus_allocated,
         memory_mb=last.memory_mb,
         gpus=last.gpus,
+        gpus_allocated=last.gpus_allocated,
     )

@@ -1,7 +1,7 @@
 // One metric of several runs made ready to draw: one x for all, a column a curve, a band a group of seeds.
 
 import { toNumber } from "./format.js";
-import { isDrawable, smoothed } from "./series.js";
+import { isDrawable, notDrawn, smoothed } from "./series.js";
 import uPlot from "./vendor/uplot.js";
 
 const AXES = { step: "steps", time: "times", epoch: "epochs" };
@@ -36,7 +36,7 @@ export function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors)
   }
   const inBands = new Set(mean ? found.groups.filter(({ n }) => n > 1).flatMap(({ run_ids: ids }) => ids) : []);
   for (const run of found.runs) if (!inBands.has(run.run_id)) curve(run[axis] ?? run.steps, run.values, colors.get(run.run_id), run.name);
-  return { columns: joined(tables), lines, bands };
+  return { columns: joined(tables), lines, bands, ...notDrawn(found.runs.flatMap(({ values }) => values.map(toNumber)), log) };
 }
 
 // Runs of one script mostly log at the same steps: then there is nothing to bring together.

@@ -47,6 +47,9 @@ export function bytes(count) {
   return `${count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
 }
 
+// Memory of a card as its maker, its driver and the command line count it: 1,024 MB are a GB.
+export const cardMemory = (mb) => (mb < 1024 ? `${Math.round(mb)} MB` : `${(mb / 1024).toFixed(1)} GB`);
+
 export function ago(time, now) {
   const seconds = (now - Date.parse(time)) / 1000;
   if (!Number.isFinite(seconds)) return "";

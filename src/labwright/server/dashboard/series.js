@@ -23,6 +23,13 @@ export function columnsOf(series, { by, smoothing, log, logX }) {
   return {
     columns: [x, drawable, smoothing ? smoothed(drawable, smoothing) : drawable],
     placeless,
+    ...notDrawn(values, log),
+  };
+}
+
+// How many numbers no curve shows, and why.
+export function notDrawn(values, log) {
+  return {
     huge: values.filter((value) => Number.isFinite(value) && !isDrawable(value)).length,
     strange: values.filter((value) => !Number.isFinite(value)).length,
     hidden: values.filter((value) => Number.isFinite(value) && log && value <= 0).length,

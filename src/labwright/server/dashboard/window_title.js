@@ -9,7 +9,7 @@ import { effect, signal, useEffect } from "./ui.js";
 const COUNT_MS = 2000;
 const BROKEN = new Set(["failed", "lost"]);
 const page = signal("");
-export const counts = signal({}); // of runs by status, all of the project
+export const counts = signal(null); // of runs by status, all of the project; null until the server has told
 const unseen = signal(0); // failures since somebody last looked at this window
 
 const refreshCounts = throttle(async () => {
@@ -36,7 +36,7 @@ export function startTitle() {
     if (reloads.value) refreshCounts();
   });
   effect(() => {
-    const { running = 0 } = token.value ? counts.value : {};
+    const { running = 0 } = (token.value && counts.value) || {};
     const news = [unseen.value && `${unseen.value} failed`, running && `${running} running`].filter(Boolean);
     document.title = [...news, page.value, "Labwright"].filter(Boolean).join(" · ");
     setIcon(unseen.value ? "favicon-failed" : running ? "favicon-running" : "favicon");

@@ -34,12 +34,15 @@ class RunRules:
     def see_line(self, line: bytes) -> None:
         self._book.see_line(line, time.time())
 
-    def look(self) -> None:
+    def look(self) -> bool:
+        """Answers whether there was anything new: then there may be more."""
+        before = self._tail.bytes_seen
         for point in self._tail.new_points():
             self._book.see_point(point)
         if time.monotonic() >= self._tick_at:
             self._tick_at = time.monotonic() + _TICK_SECONDS
             self._book.see_tick(self._tick())
+        return self._tail.bytes_seen > before
 
     def _tick(self) -> Tick:
         now = time.time()

@@ -28,13 +28,18 @@ class MetricTail:
         except FileNotFoundError:
             return []
 
+    @property
+    def bytes_seen(self) -> int:
+        return sum(self._positions.values())
+
     def new_points(self) -> Iterator[Point]:
+        """Some of each file at a time, so that nobody is kept waiting; after a flood its end is left for the next."""
         for name in self.names():
             path = f"{self._folder}/{name}"
             position = self._positions.get(name, 0)
             if name in self._foreign or os.path.getsize(path) == position:
                 continue
-            lines, end = complete_lines(path, position, _BLOCK, longest=_BLOCK)
+            lines, end = complete_lines(path, position, _BLOCK)
             if position == 0 and lines and self._is_foreign(lines[0]):
                 self._foreign.add(name)
                 continue
@@ -52,7 +57,7 @@ class MetricTail:
         """Leave out what came too fast to be judged point by point, but for NaN and infinity."""
         goal = os.path.getsize(path) - _BLOCK
         while goal > position + _BLOCK:
-            lines, end = complete_lines(path, position, min(_SEARCHED, goal - position), longest=_BLOCK)
+            lines, end = complete_lines(path, position, min(_SEARCHED, goal - position))
             if end == position:
                 return position  # a line that has no end yet
             for line in lines:

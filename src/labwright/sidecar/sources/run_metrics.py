@@ -77,4 +77,5 @@ class RunMetrics:
 
 def has_something_to_take(paths: RunPaths, spec: dict[str, Any]) -> bool:
     """Whether a command that ended before anybody watched left something that should be read."""
-    return is_worth_a_look(paths.output, spec["sidecar"].get("metrics", {})) or bool(declared_files(spec))
+    logged = os.path.isdir(paths.metrics) and bool(os.listdir(paths.metrics))  # for the alert rules
+    return logged or is_worth_a_look(paths.output, spec["sidecar"].get("metrics", {})) or bool(declared_files(spec))

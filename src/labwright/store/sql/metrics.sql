@@ -13,14 +13,16 @@ ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position, mark = ex
 SELECT id, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id AND key = :key AND source = :source AND attempt = :attempt;
 
+-- name: next_series
+SELECT coalesce(max(id), 0) + 1 FROM series;
+
 -- name: insert_series
-INSERT INTO series (run_id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time)
-VALUES (:run_id, :key, :source, :attempt, :ascending, :count, :finite, :total, :low, :high, :last, :last_step, :last_time);
+INSERT INTO series (ascending, count, finite, total, low, high, last, last_step, last_time, id, run_id, key, source, attempt)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_series
-UPDATE series SET ascending = :ascending, count = :count, finite = :finite, total = :total, low = :low, high = :high,
-    last = :last, last_step = :last_step, last_time = :last_time
-WHERE id = :id;
+UPDATE series SET ascending = ?, count = ?, finite = ?, total = ?, low = ?, high = ?, last = ?, last_step = ?, last_time = ?
+WHERE id = ?;
 
 -- name: series_of_run
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
@@ -33,10 +35,10 @@ WHERE run_id = :run_id AND source = :source AND attempt = :attempt;
 -- name: count_own_series
 SELECT count(*) FROM series WHERE run_id = :run_id AND source != 'system';
 
--- name: last_chunk
-SELECT id, count, CASE WHEN count < :small THEN steps END, CASE WHEN count < :small THEN times END,
-    CASE WHEN count < :small THEN levels END, CASE WHEN count < :small THEN points END
-FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT 1;
+-- name: short_tails
+SELECT series_id, chunks.id, count, steps, times, levels, points FROM json_each(:series_ids) AS wanted
+JOIN chunks ON chunks.id = (SELECT max(id) FROM chunks WHERE series_id = wanted.value)
+WHERE count < :small;
 
 -- name: last_chunks
 SELECT id, count, steps, times, levels, points FROM chunks WHERE series_id = :series_id ORDER BY id DESC LIMIT :limit;
@@ -61,11 +63,10 @@ SELECT start, chunks.count, steps, times, levels, chunks.points FROM starts JOIN
 WHERE start + starts.points > :offset ORDER BY id LIMIT :limit;
 
 -- name: insert_chunk
-INSERT INTO chunks (series_id, count, steps, times, levels, points)
-VALUES (:series_id, :count, :steps, :times, :levels, :points);
+INSERT INTO chunks (series_id, count, steps, times, levels, points) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: replace_chunk
-UPDATE chunks SET count = :count, steps = :steps, times = :times, levels = :levels, points = :points WHERE id = :id;
+UPDATE chunks SET count = ?, steps = ?, times = ?, levels = ?, points = ? WHERE id = ?;
 
 -- name: delete_chunks_after
 DELETE FROM chunks WHERE series_id = :series_id AND id > :id;

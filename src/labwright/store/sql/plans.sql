@@ -33,7 +33,7 @@ ON CONFLICT (plan_id, version) DO UPDATE SET record = excluded.record;
 SELECT record FROM plan_versions WHERE plan_id = :plan_id AND version = :version;
 
 -- name: versions
-SELECT record FROM plan_versions WHERE plan_id = :plan_id AND version < :before ORDER BY version DESC LIMIT :limit;
+SELECT version, record FROM plan_versions WHERE plan_id = :plan_id AND version < :before ORDER BY version DESC LIMIT :limit;
 
 -- name: delete_versions
 DELETE FROM plan_versions WHERE plan_id = :plan_id;

@@ -70,3 +70,12 @@ INSERT INTO idempotency (key, request, digest, answer, time) VALUES (:key, :requ
 
 -- name: forget_answers
 DELETE FROM idempotency WHERE time < :time;
+
+-- name: views
+SELECT name, query FROM views ORDER BY name;
+
+-- name: save_view
+INSERT INTO views (name, query) VALUES (:name, :query) ON CONFLICT (name) DO UPDATE SET query = excluded.query;
+
+-- name: delete_view
+DELETE FROM views WHERE name = :name;

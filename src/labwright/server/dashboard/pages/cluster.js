@@ -118,7 +118,7 @@ function Nodes({ nodes }) {
   const sorted = [...nodes].sort((a, b) => a.is_well - b.is_well);
   const shown = all ? sorted : sorted.slice(0, NODES_AT_ONCE);
   return html`<section class="stack" aria-label="Nodes"><h2>Nodes</h2><div class="wide" tabindex="0" role="region" aria-label="Nodes"><table class="grid-table">
-    <thead><tr>${heads(["Name", "State", "Partitions"], ["Cores in use", "GPUs", "Memory"], ["Runs of this project"])}</tr></thead>
+    <thead><tr>${heads(["Name", "State", "Partitions"], ["Cores in use", "GPUs in use", "Memory"], ["Runs of this project"])}</tr></thead>
     <tbody>${shown.map((node) => html`<${NodeRow} key=${node.name} node=${node} runs=${ours.get(node.name) ?? []} />`)}</tbody></table></div>
     ${shown.length < nodes.length && html`<div><button onClick=${() => setAll(true)}>Show all ${nodes.length} nodes</button></div>`}</section>`;
 }
@@ -130,7 +130,13 @@ function NodeRow({ node, runs }) {
   return html`<tr><th scope="row">${node.name}</th>
     <td><span class="status status-${kind}"><${Icon} name=${icon} />${node.state}</span>${node.reason && html`<span class="muted node-reason">${node.reason}</span>`}</td>
     <td>${node.partitions.join(", ")}</td>
-    <td class="num"><span class="node-cores"><${Meter} value=${node.cpus_allocated / (node.cpus || 1)} label="Cores of ${node.name} in use" />${node.cpus_allocated} of ${node.cpus}</span></td>
-    <td class="num">${node.gpus}</td><td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
+    <td class="num"><${InUse} used=${node.cpus_allocated} all=${node.cpus} label="Cores of ${node.name} in use" /></td>
+    <td class="num"><${InUse} used=${node.gpus_allocated} all=${node.gpus} label="GPUs of ${node.name} in use" /></td><td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
     <td>${runs.map((run, at) => html`${at > 0 && ", "}<a key=${run.id} href=${runAddress(run.id)}>${run.name}</a>`)}</td></tr>`;
+}
+
+// Of what there is none, and of what Slurm does not tell, there is only the number.
+function InUse({ used, all, label }) {
+  if (!all || used === null) return all;
+  return html`<span class="node-use"><${Meter} value=${used / all} label=${label} />${used} of ${all}</span>`;
 }

@@ -34,7 +34,7 @@ export default function HomePage() {
   if (!active.data || !waiting.data || !broken.data || !sweeps.data) return html`<div class="loading" aria-busy="true"></div>`;
 
   const going = sweeps.data.filter(({ status }) => status === "running" || status === "paused").slice(0, 5);
-  const isNew = !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
+  const isNew = counts.value && !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
   return html`<div class="page home-page">
     <header class="page-head"><h1>Home</h1><${Tally} questions=${pendingAlerts.value.length + asked.length} /></header>
     <${GoalBox} />
@@ -59,6 +59,7 @@ export default function HomePage() {
 const lines = (found, reasons = false) => found.length > 0 && html`<${RunLines} runs=${found} reasons=${reasons} />`;
 
 function Tally({ questions }) {
+  if (!counts.value) return null; // no number is better than one that is not known
   const { running = 0, launching = 0, queued = 0, waiting = 0 } = counts.value;
   return html`<p class="tally muted"><strong class="num">${running + launching}</strong> running · <strong class="num">${queued + waiting}</strong> waiting ·
     ${" "}<strong class="num">${questions}</strong> ${questions === 1 ? "question" : "questions"} for you</p>`;

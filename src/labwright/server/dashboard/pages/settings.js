@@ -44,7 +44,7 @@ function Server({ data }) {
     ${who.data && html`<p class="muted">Labwright ${who.data.version} for <code>${who.data.project}</code>. You are signed in as ${who.data.scope}.</p>`}
     <p class="hint-line">A variable <code>LABWRIGHT_NAME</code> of the server's environment, else <code>labwright.toml</code> in the project's folder, else the default.</p>
     <div class="wide" tabindex="0" role="region" aria-label="All settings"><table class="grid-table">
-      <thead><tr><th scope="col">Name</th><th scope="col">Value</th><th scope="col">Default</th><th scope="col">Bounds</th></tr></thead>
+      <thead><tr><th scope="col">Name</th><th scope="col">Value</th><th scope="col">Default</th><th scope="col" class="num">Bounds</th></tr></thead>
       <tbody>${data.map((one) => html`<tr key=${one.name} class=${one.value === one.default ? "" : "differs"}><th scope="row"><code>${one.name}</code></th><td>${shown(one.value)}</td><td class="muted">${shown(one.default)}</td>
         <td class="num muted">${one.bounds ? `${one.bounds[0]} – ${one.bounds[1]}` : ""}</td></tr>`)}</tbody></table></div></section>`;
 }
@@ -83,6 +83,6 @@ function ThisBrowser() {
     <h2>Notices</h2>
     <p>When a run fails or something waits for an answer while this window is not looked at: <strong>${words[state]}</strong></p>
     ${(state === "on" || state === "off") && html`<div><button onClick=${() => setNotices(state === "off")}><${Icon} name="bell" size="14" />${state === "off" ? "Turn notices on" : "Turn notices off"}</button></div>`}
-    <h2>Kept here</h2><p class="muted">The token (scope ${scope.value || "unknown"}), saved views and how charts are drawn, for this address alone. Signing out forgets the token.</p>
+    <h2>Kept here</h2><p class="muted">The token (scope ${scope.value || "unknown"}) and how charts are drawn, for this address alone. Signing out forgets the token.</p>
   </section>`;
 }

@@ -39,7 +39,7 @@ export default function SkillPage({ id }) {
   };
   const tabs = [
     mayWrite() && { name: "preview", label: "As a model gets it", show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />` },
-    { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} language="markdown" label="SKILL.md" />` },
+    { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} label="SKILL.md" />` },
   ].filter(Boolean);
   return html`<div class="page run-page"><header class="run-head">
       <a class="back" href="#/skills"><${Icon} name="arrow-left" size="14" />Skills</a>

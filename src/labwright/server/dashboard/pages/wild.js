@@ -95,10 +95,17 @@ function Report({ wild }) {
   return html`<article class="card document"><${Markdown} text=${wild.report} draw=${WITH_LINKS} /></article>`;
 }
 
+function spaceWords(space) {
+  if (Array.isArray(space)) return space.map(text).join(", ");
+  const { min, max, log, int } = space;
+  if (min === undefined || max === undefined) return text(space);
+  return [`${number(min)} to ${number(max)}`, int && "whole numbers", log && "evenly by powers"].filter(Boolean).join(", ");
+}
+
 function Details({ wild }) {
   const table = (title, rows) => rows.length > 0 && html`<section class="card"><h2>${title}</h2><table class="pairs"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`;
   return html`<div class="details">
-    ${table("What is searched", Object.entries(wild.parameters).map(([name, space]) => [name, text(space)]))}
+    ${table("What is searched", Object.entries(wild.parameters).map(([name, space]) => [name, spaceWords(space)]))}
     ${table("What stays", Object.entries(wild.fixed).map(([name, value]) => [name, text(value)]))}
     ${table("Seeds of what counts", wild.seeds.length ? [["seeds", wild.seeds.join(", ")]] : [])}
     ${table("Files that must not change", wild.protected.map(({ path, sha256, reason }) => [path, html`<${Copy} text=${sha256} shown=${sha256.slice(0, 8)} label="Copy the whole digest" /> <span class="muted">${reason}</span>`]))}

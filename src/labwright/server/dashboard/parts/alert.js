@@ -1,6 +1,6 @@
 // Something a person should know, with its choices as buttons.
 
-import { runAddress } from "../router.js";
+import { runAddress, sweepAddress, wildAddress } from "../router.js";
 import { mayWrite } from "../session.js";
 import { answerAlert, knownRun, loadRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
@@ -18,7 +18,7 @@ export function Alert({ alert, withRun, onAnswered }) {
       <p class="alert-message">${alert.message}</p>
       <p class="muted small">
         ${alert.rule && html`<code>${alert.rule}</code> · `}
-        ${withRun && (alert.run_id ? html`<${RunLink} id=${alert.run_id} /> · ` : html`<code>${alert.sweep_id}</code> · `)}
+        ${withRun && html`<${About} alert=${alert} /> · `}
         <${Ago} time=${alert.created_at} />
       </p>
     </div>
@@ -26,6 +26,12 @@ export function Alert({ alert, withRun, onAnswered }) {
       ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
       : html`<p class="muted small">${alert.answer} · ${alert.answered_by} · <${Ago} time=${alert.answered_at} /></p>`}
   </article>`;
+}
+
+function About({ alert }) {
+  if (alert.run_id) return html`<${RunLink} id=${alert.run_id} />`;
+  if (alert.wild_id) return html`<a href=${wildAddress(alert.wild_id)}>${alert.wild_id}</a>`;
+  return html`<a href=${sweepAddress(alert.sweep_id)}>${alert.sweep_id}</a>`;
 }
 
 function RunLink({ id }) {

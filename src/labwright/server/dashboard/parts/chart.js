@@ -6,7 +6,8 @@ import { number } from "../format.js";
 import { askAddress } from "../router.js";
 import { columnsOf } from "../series.js";
 import { html, useMemo, useRef, useState } from "../ui.js";
-import { NO_EPOCHS, placeText } from "./chart_look.js";
+import { placeText } from "./chart_look.js";
+import { ChartNote } from "./chart_note.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
 import { Plot } from "./plot.js";
@@ -37,7 +38,7 @@ export function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) 
     </figcaption>
     <${Plot} key=${isEmpty} columns=${data.columns} lines=${lines} axis=${look.by} logX=${look.logX} logY=${look.log} zoom=${zoom} height=${isBig ? TALL : undefined}
       label="${name}: last ${number(series.last)} at step ${series.last_step}" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />
-    <${Note} data=${data} isEmpty=${isEmpty} />
+    <${ChartNote} data=${data} isEmpty=${isEmpty} />
   </figure>`;
 }
 
@@ -48,14 +49,4 @@ function Reading({ series, data, hover, look }) {
     return html`<span class="chart-value num" title="${series.last} at step ${series.last_step}">${number(series.last)}</span>`;
   }
   return html`<span class="chart-value num" title=${values[hover]}><span class="muted">${placeText(look.by, xs[hover])}</span> ${number(values[hover])}</span>`;
-}
-
-function Note({ data, isEmpty }) {
-  const parts = [];
-  if (data.placeless) parts.push(data.columns[0].length ? `${data.placeless} before the first epoch` : NO_EPOCHS);
-  if (data.strange) parts.push(`${data.strange} NaN or infinite`);
-  if (data.huge) parts.push(`${data.huge} too large to draw`);
-  if (data.hidden) parts.push(`${data.hidden} not above zero, not on a log axis`);
-  if (!parts.length) return null;
-  return html`<p class="chart-note ${isEmpty ? "chart-note-big" : ""}">${parts.join(" · ")}</p>`;
 }

@@ -8,6 +8,7 @@ import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { look, NO_EPOCHS, placeText } from "./chart_look.js";
+import { ChartNote } from "./chart_note.js";
 import { Icon } from "./icon.js";
 import { Plot } from "./plot.js";
 
@@ -31,8 +32,16 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
     ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare"
       label="${metric} of ${having.length} runs" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />`}
     ${by === "epoch" && found?.by === by && !isReady && html`<p class="chart-note chart-note-big">${NO_EPOCHS}</p>`}
+    ${data && found.by === by && html`<${ChartNote} data=${data} refused=${refusedOf(runs, metric)} isEmpty=${!isReady} />`}
     ${isReady && hover !== null && html`<${Reading} data=${data} hover=${hover} by=${by} />`}
   </figure>`;
+}
+
+// By reason, over all runs.
+function refusedOf(runs, metric) {
+  const counts = new Map();
+  for (const { key, why, count } of runs.flatMap((run) => run.refused?.first ?? [])) if (key === metric) counts.set(why, (counts.get(why) ?? 0) + count);
+  return [...counts].map(([why, count]) => ({ why, count }));
 }
 
 // What each curve has at the pointer, the largest first.

@@ -1,11 +1,9 @@
 // The cards of this machine: who holds each, how full and how busy it is.
 
-import { bytes } from "../format.js";
+import { cardMemory } from "../format.js";
 import { runAddress } from "../router.js";
 import { html } from "../ui.js";
 import { Meter } from "./meter.js";
-
-const MB = 1024 * 1024;
 
 export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
   (gpu) => html`<li key=${gpu.uuid} class="gpu">
@@ -13,7 +11,7 @@ export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
     <${Holder} gpu=${gpu} />
     <label class="gpu-meter">Busy <${Meter} value=${gpu.utilization / 100} label="Busy" /><span class="num">${gpu.utilization} %</span></label>
     <label class="gpu-meter">Memory <${Meter} value=${gpu.memory_used_mb / gpu.memory_total_mb} label="Memory in use" />
-      <span class="num">${bytes(gpu.memory_used_mb * MB)} of ${bytes(gpu.memory_total_mb * MB)}</span></label>
+      <span class="num">${cardMemory(gpu.memory_used_mb)} of ${cardMemory(gpu.memory_total_mb)}</span></label>
   </li>`,
 )}</ul>`;
 

@@ -2,7 +2,6 @@
 // one digest.
 
 import { post } from "../api.js";
-import { useFetched } from "../fetched.js";
 import { bytes, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
@@ -16,21 +15,28 @@ const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-c
 const KINDS = { started: "running", finished: "finished", failed: "failed", suspended: "waiting", retried: "waiting" };
 const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
 
-export function PlanReview({ plan, refresh }) {
+export function PlanReview({ plan, workspace, refresh }) {
   const { planning } = plan;
   const path = `plans/${encodeURIComponent(plan.id)}`;
-  const workspace = useFetched(plan.compiling_by ? null : `${path}/workspace`, {}, { wakes: (event) => event.data.plan_id === plan.id });
   return html`<div class="review">
     <div class="stack">
+      ${plan.compiling_by && html`<${BeingPlanned} progress=${planning.progress} />`}
       ${planning.error && html`<p class="hint-line hint-bad"><${Icon} name="octagon-alert" size="14" /> ${planning.error}</p>`}
       ${planning.questions.length > 0 && planning.status === "needs_input" && html`<${Questions} path=${path} questions=${planning.questions} refresh=${refresh} />`}
       ${workspace.problem && !workspace.data && !plan.compiling_by && html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`}
+      ${!workspace.data && !workspace.problem && !plan.compiling_by && html`<div class="loading" aria-busy="true"></div>`}
       ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
         <${PlanChanges} plan=${plan} digest=${workspace.data.digest} /><${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
     </div>
     <div class="stack"><${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} />
       ${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}</div>
   </div>`;
+}
+
+function BeingPlanned({ progress }) {
+  const now = progress.find(({ status }) => status === "started");
+  return html`<section class="card stack" aria-label="Being planned"><h2>Being planned</h2>
+    <p class="muted">${now ? `${words(now.node)} is under way.` : "It is about to begin."} What there is to decide stands here as soon as it is known; nothing runs before you approve it.</p></section>`;
 }
 
 const words = (name) => name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ");

@@ -71,7 +71,7 @@ function Spread({ runs, column }) {
   const spread = isMetric(column) ? spreadOf(runs, column) : null;
   if (!spread) return html`<span role="cell" class="cell-metric"></span>`;
   const { mean, std, n } = spread;
-  return html`<span role="cell" class="num cell-metric" title="mean ${mean}, std ${std}, n = ${n}">${number(mean)}${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}</span>`;
+  return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">${number(mean)}${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}</span>`;
 }
 
 export function RunRow({ id, index, columns, selected, onOpen, onTick }) {

@@ -1,19 +1,16 @@
 // What stands above the table of runs: filter, status, groups, columns, saved views. All of it is in the address.
 
+import { put, remove } from "../api.js";
+import { useFetched, wakesOn } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
 import { GROUPS, nameOf } from "../run_columns.js";
 import * as list from "../run_list.js";
 import { go, route, setQuery } from "../router.js";
-import { recall, remember } from "../storage.js";
-import { html, signal, useEffect, useRef, useState } from "../ui.js";
+import { isPerson } from "../session.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
-
-const views = signal(recall("views", []));
-function setViews(next) {
-  views.value = next;
-  remember("views", next);
-}
+import { say, sayError } from "./toast.js";
 
 export function RunsToolbar({ view, columns }) {
   return html`<header class="page-head">
@@ -73,24 +70,32 @@ function ColumnMenu({ columns, chosen }) {
   </${Menu}>`;
 }
 
+// Kept by the server, so that they are there in every browser.
 function ViewMenu() {
+  const { data, refresh } = useFetched("views", {}, { wakes: wakesOn("view.") });
   const [name, setName] = useState("");
+  const views = data ?? [];
   const query = route.value.query.toString();
-  const current = views.value.find((view) => view.query === query);
+  const current = views.find((view) => view.query === query);
+  const change = (work) => work.then(refresh, sayError);
+  const drop = async (view) => {
+    await remove(`views?name=${encodeURIComponent(view.name)}`);
+    say(`Deleted the view ${view.name}.`, { action: { label: "Undo", run: () => change(put("views", view)) } });
+  };
   const save = (event, close) => {
     event.preventDefault();
     if (!name.trim()) return;
     close();
-    setViews([...views.value.filter((view) => view.name !== name.trim()), { name: name.trim(), query }]);
+    change(put("views", { name: name.trim(), query }));
     setName("");
   };
   return html`<${Menu} label=${current ? current.name : "Views"} icon="save" active=${Boolean(current)}>${(close) => html`
-    ${views.value.map((view) => html`<div class="menu-row" key=${view.name}>
+    ${views.map((view) => html`<div class="menu-row" key=${view.name}>
       <button class="menu-item" aria-pressed=${String(view === current)} onClick=${() => (go(`#/runs?${view.query}`), close())}>${view.name}</button>
-      <button class="bare" aria-label="Forget the view ${view.name}" onClick=${() => setViews(views.value.filter((other) => other !== view))}><${Icon} name="x" size="12" /></button>
+      ${isPerson() && html`<button class="bare" aria-label="Delete the view ${view.name}" onClick=${() => change(drop(view))}><${Icon} name="x" size="12" /></button>`}
     </div>`)}
-    <form class="menu-form" onSubmit=${(event) => save(event, close)}>
+    ${isPerson() ? html`<form class="menu-form" onSubmit=${(event) => save(event, close)}>
       <input type="text" placeholder="Name of this view" aria-label="Name of this view" value=${name} maxlength="60" onInput=${(event) => setName(event.currentTarget.value)} />
       <button>Save view</button>
-    </form>`}</${Menu}>`;
+    </form>` : !views.length && html`<p class="muted small">Nobody has saved a view yet.</p>`}`}</${Menu}>`;
 }

@@ -4,14 +4,15 @@ import { number, toNumber } from "../format.js";
 import { runAddress } from "../router.js";
 import { nameOf, valueOf } from "../run_columns.js";
 import { recall, remember } from "../storage.js";
-import { html, useState } from "../ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../ui.js";
 
-const WIDTH = 640;
-const HEIGHT = 380;
+const WIDEST = 960;
+const HEIGHT = 420;
 const EDGE = { left: 64, right: 16, top: 12, bottom: 36 };
 
 export function Scatter({ runs, columns, colors }) {
   const numeric = columns.filter((column) => runs.some((run) => Number.isFinite(valueAt(run, column))));
+  const [box, width] = useWidth();
   const [axes, setAxes] = useState(recall("scatter", {}));
   const choose = (changes) => {
     setAxes({ ...axes, ...changes });
@@ -23,19 +24,34 @@ export function Scatter({ runs, columns, colors }) {
   const points = runs.map((run) => ({ run, x: valueAt(run, x), y: valueAt(run, y) })).filter((point) => Number.isFinite(point.x) && Number.isFinite(point.y));
   const picker = (name, value) => html`<label>${name === "x" ? "Across" : "Up"} <select aria-label=${name === "x" ? "Across" : "Up"} onChange=${(event) => choose({ [name]: event.currentTarget.value })}>
     ${numeric.map((column) => html`<option key=${column} value=${column} selected=${column === value}>${nameOf(column)}</option>`)}</select></label>`;
-  const [placeX, ticksX] = scale(points.map((point) => point.x), EDGE.left, WIDTH - EDGE.right, axes.logX);
+  const [placeX, ticksX] = scale(points.map((point) => point.x), EDGE.left, width - EDGE.right, axes.logX);
   const [placeY, ticksY] = scale(points.map((point) => point.y), HEIGHT - EDGE.bottom, EDGE.top, axes.logY);
-  return html`<section class="stack" aria-label="Scatter">
+  return html`<section class="stack" aria-label="Scatter" ref=${box}>
     <div class="controls controls-left">${picker("x", x)}<label><input type="checkbox" checked=${axes.logX} onChange=${(event) => choose({ logX: event.currentTarget.checked })} /> Log across</label>
       ${picker("y", y)}<label><input type="checkbox" checked=${axes.logY} onChange=${(event) => choose({ logY: event.currentTarget.checked })} /> Log up</label></div>
-    <svg class="figure" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="${nameOf(y)} against ${nameOf(x)}, ${points.length} runs">
+    <svg class="figure" viewBox="0 0 ${width} ${HEIGHT}" role="group" aria-label="${nameOf(y)} against ${nameOf(x)}, ${points.length} runs">
       ${ticksX.map((tick) => html`<g><line class="grid-line" x1=${placeX(tick)} x2=${placeX(tick)} y1=${EDGE.top} y2=${HEIGHT - EDGE.bottom} /><text class="tick" x=${placeX(tick)} y=${HEIGHT - 20} text-anchor="middle">${number(tick)}</text></g>`)}
-      ${ticksY.map((tick) => html`<g><line class="grid-line" y1=${placeY(tick)} y2=${placeY(tick)} x1=${EDGE.left} x2=${WIDTH - EDGE.right} /><text class="tick" x=${EDGE.left - 8} y=${placeY(tick) + 4} text-anchor="end">${number(tick)}</text></g>`)}
-      <text class="axis-name" x=${WIDTH - EDGE.right} y=${HEIGHT - 4} text-anchor="end">${nameOf(x)}</text>
+      ${ticksY.map((tick) => html`<g><line class="grid-line" y1=${placeY(tick)} y2=${placeY(tick)} x1=${EDGE.left} x2=${width - EDGE.right} /><text class="tick" x=${EDGE.left - 8} y=${placeY(tick) + 4} text-anchor="end">${number(tick)}</text></g>`)}
+      <text class="axis-name" x=${width - EDGE.right} y=${HEIGHT - 4} text-anchor="end">${nameOf(x)}</text>
       ${points.map(({ run, x: across, y: up }) => html`<a key=${run.id} href=${runAddress(run.id)} aria-label="${run.name}: ${number(across)}, ${number(up)}">
         <circle class="dot" cx=${placeX(across)} cy=${placeY(up)} r="5" style=${{ fill: `var(${colors.get(run.id)})` }}><title>${run.name}\n${nameOf(x)} ${across}\n${nameOf(y)} ${up}</title></circle></a>`)}
     </svg>
   </section>`;
+}
+
+// As wide as there is room, so that letters keep their size on a phone.
+function useWidth() {
+  const box = useRef(null);
+  const [width, setWidth] = useState(WIDEST);
+  useLayoutEffect(() => {
+    if (!box.current) return undefined;
+    const look = () => setWidth(Math.min(WIDEST, box.current.clientWidth));
+    const watcher = new ResizeObserver(look);
+    watcher.observe(box.current);
+    look();
+    return () => watcher.disconnect();
+  }, []);
+  return [box, width];
 }
 
 const valueAt = (run, column) => {

@@ -47,7 +47,7 @@ function Row({ setting, words, value, onChange }) {
     : html`<input id="set-${name}" type="text" inputmode=${bounds ? "decimal" : undefined} value=${value} disabled=${locked} placeholder=${asText(setting.default)} spellcheck=${false} autocomplete="off"
         aria-describedby="about-${name}" onInput=${(event) => onChange(event.currentTarget.value)} />`;
   return html`<div class="setting ${value === asText(setting.default) ? "" : "setting-own"}"><label for="set-${name}"><code>${name}</code></label>${input}
-    <p class="muted small" id="about-${name}">${words}.${bounds ? ` ${bounds[0]} to ${bounds[1].toLocaleString("en")}` : ""}${bounds || isSwitch ? `, by default ${asText(setting.default)}.` : ""}${notes.length > 0 && html` <strong>${notes.join("; ")}</strong>`}</p></div>`;
+    <p class="muted small" id="about-${name}">${words}.${bounds ? ` ${bounds[0]} to ${bounds[1].toLocaleString("en")}, by` : isSwitch ? " By" : ""}${bounds || isSwitch ? ` default ${asText(setting.default)}.` : ""}${notes.length > 0 && html` <strong>${notes.join("; ")}</strong>`}</p></div>`;
 }
 
 const asText = (value) => String(value);

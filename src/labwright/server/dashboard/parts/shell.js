@@ -36,7 +36,7 @@ function Bar({ page }) {
       </a>`,
     )}
     <button class="bare bar-rest bar-end" onClick=${() => signOut("You signed out.")}><${Icon} name="log-out" /><span>Sign out</span></button>
-    <button class="bare bar-toggle" aria-expanded=${String(more)} onClick=${() => setMore(!more)}><${Icon} name="ellipsis" /><span>More</span></button>
+    <button class="bare bar-toggle ${ON_A_PHONE.has(page) ? "" : "bar-here"}" aria-expanded=${String(more)} onClick=${() => setMore(!more)}><${Icon} name="ellipsis" /><span>More</span></button>
   </nav>`;
 }
 

@@ -20,7 +20,7 @@ const WORDS = {
   draft: ["circle-dashed", "ready"],
   running: ["circle-play", "running"],
   executing: ["circle-play", "running"],
-  waiting: ["hourglass", "running"],
+  waiting: ["hourglass", "waiting"],
   paused: ["circle-pause", "waiting"],
   completed: ["circle-check", "finished"],
   approved: ["check", "finished"],

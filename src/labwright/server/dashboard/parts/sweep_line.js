@@ -14,7 +14,7 @@ export function SweepLine({ sweep }) {
     <a href=${sweepAddress(sweep.id)} title=${sweep.goal || sweep.name}>${sweep.name}</a>
     <span class="muted small">${sweep.method}</span>
     <${StatusBar} progress=${progress} />
-    <span class="num muted">${ended} of ${progress.total}</span>
+    <span class="num muted sweep-line-count">${ended} of ${progress.total}</span>
     <span class="num sweep-line-best">${best && metric && html`<span class="muted">${metric.key}</span> <strong title=${best.mean}>${number(best.mean)}</strong>
       ${best.n > 1 && html`<span class="muted"> ± ${number(best.std)}</span>`}`}</span>
   </li>`;

@@ -1,12 +1,17 @@
 // Parts of a page, one at a time; which one is in the address.
 
 import { route, setQuery } from "../router.js";
-import { html } from "../ui.js";
+import { html, useLayoutEffect, useRef } from "../ui.js";
 
 // `tabs`: { name, label, show() } each.
 export function Tabs({ tabs, label }) {
   const asked = route.value.query.get("tab");
   const current = tabs.find(({ name }) => name === asked) ?? tabs[0];
+  const list = useRef(null);
+  useLayoutEffect(() => {
+    // On a phone the tabs are wider than the window: the open one is not left outside of it.
+    list.current.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current.name]);
   const onKeyDown = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -14,7 +19,7 @@ export function Tabs({ tabs, label }) {
     setQuery({ tab: next === tabs[0] ? "" : next.name });
     event.currentTarget.querySelector(`[data-tab="${next.name}"]`).focus();
   };
-  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${onKeyDown}>${tabs.map(
+  return html`<div ref=${list} class="tabs" role="tablist" aria-label=${label} onKeyDown=${onKeyDown}>${tabs.map(
       (tab) => html`<button key=${tab.name} data-tab=${tab.name} role="tab" id="tab-${tab.name}" aria-selected=${String(tab === current)} aria-controls="tab-panel"
         tabindex=${tab === current ? 0 : -1} onClick=${() => setQuery({ tab: tab === tabs[0] ? "" : tab.name })}>${tab.label}</button>`,
     )}</div>

@@ -2,6 +2,7 @@
 
 import { html, signal } from "../ui.js";
 import { Icon } from "./icon.js";
+import { Words } from "./message.js";
 
 const STAYS_MS = 6000;
 const shown = signal([]);
@@ -23,7 +24,7 @@ export function Toasts() {
   return html`<div class="toasts" role="status" aria-live="polite">${shown.value.map(
     (toast) => html`<div class="toast toast-${toast.kind}" key=${toast.id}>
       <${Icon} name=${toast.kind === "error" ? "octagon-alert" : "check"} />
-      <div>${toast.text}${toast.hint && html`<div class="muted">${toast.hint}</div>`}</div>
+      <div>${toast.text}${toast.hint && html`<div class="muted"><${Words} text=${toast.hint} /></div>`}</div>
       ${toast.action && html`<button class="link" onClick=${() => (close(toast), toast.action.run())}>${toast.action.label}</button>`}
       <button class="bare" aria-label="Close" onClick=${() => close(toast)}><${Icon} name="x" size="14" /></button>
     </div>`,

@@ -1,0 +1,63 @@
+"""Who reads a run's last words is given the time it takes, as long as it gets on with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from labwright.paths import RunPaths
+from labwright.sidecar import monitor_keeper
+from labwright.sidecar.monitor_keeper import MonitorKeeper
+from labwright.sidecar.record import RunRecord
+
+
+def closed(folder: Path, monitor: Callable[[], None]) -> tuple[int, list[str]]:
+    """How the monitor ended, and what the run was warned of."""
+    paths = RunPaths(str(folder))
+    record = RunRecord(paths, "run-1", wake="")
+    keeper = MonitorKeeper(paths, {"sidecar": {}}, record, lambda: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in the monitor it stays so
+    pid = os.fork()
+    if pid == 0:
+        monitor()
+        os._exit(0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    statuses: list[int] = []
+
+    def rest(_seconds: float) -> None:
+        time.sleep(0.02)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            statuses.append(status)
+            keeper.saw_end(pid, status)
+
+    keeper.pid = pid
+    keeper.close(rest)
+    return statuses[0], [event["text"] for event in record.events() if event["event"] == "warning"]
+
+
+def work() -> None:
+    until = time.monotonic() + 7.0
+    while time.monotonic() < until:
+        pass
+
+
+def test_a_monitor_that_works_on_one_portion_for_long_is_let_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_keeper, "_SILENCE_SECONDS", 3.0)  # in which it gets some work done on any machine
+    assert closed(tmp_path, work) == (0, [])
+
+
+def test_a_monitor_that_does_nothing_is_killed_and_the_run_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_keeper, "_SILENCE_SECONDS", 0.5)
+    status, warnings = closed(tmp_path, signal.pause)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert len(warnings) == 1 and "not all read" in warnings[0]
