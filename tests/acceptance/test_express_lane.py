@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -111,11 +112,27 @@ def test_a_client_that_hangs_up_in_mid_body_harms_nobody(lab: LiveServer) -> Non
     assert answer(lab, "/runs", BODIES["good"], EXPRESS)[0] == 201
 
 
+def a_post(lab: LiveServer) -> bytes:
+    head = f"POST /runs HTTP/1.1\r\nHost: {urlsplit(lab.url).netloc}\r\nX-Auth-Token: {lab.token}\r\n"
+    body = BODIES["good"].decode()
+    return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def test_a_client_that_does_not_wait_for_its_answer_is_no_fault_of_the_server(lab: LiveServer) -> None:
+    place, before = urlsplit(lab.url), len(lab.all_runs())
+    for _ in range(60):
+        raw = socket.create_connection((place.hostname, place.port))  # type: ignore[arg-type]
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets
+        raw.sendall(a_post(lab) * 3)
+        raw.close()
+    assert answer(lab, "/runs", BODIES["good"], EXPRESS)[0] == 201
+    assert len(lab.all_runs()) > before
+    assert "Traceback" not in (lab.state / "logs" / "server.log").read_text()
+
+
 def test_a_short_answer_comes_in_one_piece(lab: LiveServer) -> None:
     place = urlsplit(lab.url)
-    head = f"POST /runs HTTP/1.1\r\nHost: {place.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
-    body = BODIES["good"].decode()
     with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
-        raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        raw.sendall(a_post(lab))
         head_and_body = raw.recv(1 << 16)
     assert head_and_body.endswith(b"}")

@@ -217,6 +217,19 @@ def test_each_run_has_a_window_that_shows_it_and_passes_on_keys(tmux_server: Liv
     wait_until(lambda: run["id"] not in tmux(session, "list-windows", "-a", "-F", "#W"), "the window to close")
 
 
+def test_keys_reach_the_job_also_after_ctrl_d(tmux_server: LiveServer) -> None:
+    server = tmux_server
+    run = server.submit('echo up; read first; echo "got $first"; read second; echo "got $second"')
+    session, target = window_of(server, run["id"])
+    wait_until(lambda: "up" in tmux(session, "capture-pane", "-p", "-t", target), "the output in tmux")
+    tmux(session, "send-keys", "-t", target, "one", "Enter")
+    wait_until(lambda: "got one" in server.output(run["id"]), "the first line")
+    tmux(session, "send-keys", "-t", target, "C-d")
+    tmux(session, "send-keys", "-t", target, "two", "Enter")
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    assert "got two" in server.output(run["id"])
+
+
 def test_ctrl_c_in_the_window_interrupts_the_job(tmux_server: LiveServer) -> None:
     server = tmux_server
     run = server.submit("trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.1; done")

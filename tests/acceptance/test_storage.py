@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from labwright.client.address import read_server
 from labwright.compute import machine
 from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
@@ -541,6 +542,47 @@ def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: C
         assert server.output(run["id"]) == "here\n"
     finally:
         server.stop()
+
+
+def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    (server.project / "sub").mkdir()
+    ended = server.wait_for_end(server.submit("pwd", workdir=str(server.project / "sub"))["id"])
+    ready = server.post("/runs", {"command": "pwd"})
+    server.stop()
+    moved = server.project.with_name("moved")
+    server.project.rename(moved)
+    server = LiveServer(moved).start()
+    try:
+        server.post(f"/runs/{ready['id']}/start")
+        again = server.post(f"/runs/{ended['id']}/rerun", {"auto_start": True})
+        assert server.wait_for_end(ready["id"])["status"] == server.wait_for_end(again["id"])["status"] == "finished"
+        assert (server.output(ready["id"]), server.output(again["id"])) == (f"{moved}\n", f"{moved / 'sub'}\n")
+    finally:
+        server.stop()
+
+
+def test_a_copy_of_a_project_leaves_the_runs_of_the_original_alone(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    going = server.submit("touch began; until [ -e go ]; do sleep 0.1; done; exit 5")
+    server.wait_for_status(going["id"], "running")
+    wait_until((server.project / "began").exists)
+    queued = server.submit("echo once >> count")
+    copied = server.project.with_name("copied")
+    subprocess.run(["cp", "-a", server.project, copied], check=True)
+    assert read_server(ProjectPaths(server.project)) is not None
+    assert read_server(ProjectPaths(copied)) is None
+    copy = LiveServer(copied).start()
+    try:
+        seen = copy.wait_for_end(going["id"])
+        assert (seen["status"], seen["status_reason"]) == ("lost", "copied")
+        assert copy.wait_for_end(queued["id"])["status_reason"] == "copied"
+        (server.project / "go").touch()
+        assert server.wait_for_end(going["id"])["exit_code"] == 5
+        assert server.wait_for_end(queued["id"])["status"] == "finished"
+        assert (server.project / "count").read_text() == "once\n" and not (copied / "count").exists()
+    finally:
+        copy.stop()
 
 
 def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:

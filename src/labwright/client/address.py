@@ -47,16 +47,18 @@ def find_project(start: Path) -> Path:
 
 
 def read_server(paths: ProjectPaths) -> RunningServer | None:
-    """None when there is no file, or one that a crash cut off."""
+    """None when there is no file, one that a crash cut off, or one that was copied from another project."""
     try:
         facts: dict[str, Any] = json.loads(paths.server.read_text())
-        return RunningServer(
+        server = RunningServer(
             url=facts["url"], process=ProcessIdentity.from_dict(facts), heartbeat=float(facts["heartbeat"])
         )
     except PermissionError as error:
         raise _not_ours(paths) from error
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    is_copied = server.is_here and server.is_alive and paths.lock.exists() and not lives_here(paths)
+    return None if is_copied else server
 
 
 def lives_here(paths: ProjectPaths) -> bool:

@@ -30,6 +30,7 @@ from labwright.store.database import Transaction
 
 _CUT_OFF = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 _UNWATCHED = "It was going when the backup was made, and what came of it is not in that."
+_NOT_HERE = "This project is a copy: the run belongs to the folder that it was copied from."
 _NO_SECRETS = "Its secret variables are not in a backup: submit it again with them."
 
 
@@ -161,7 +162,7 @@ class _Unpacking:
 def settle(lab: Lab) -> None:
     """Once, at the first start: nobody watches what was going then, and it must not begin a second time."""
     if not lab.paths.restored.exists():
-        _follow_a_moved_project(lab)
+        _follow_the_project(lab)
         return
     with lab.db.transaction() as tx:
         _bring_home(lab, tx)
@@ -173,11 +174,16 @@ def settle(lab: Lab) -> None:
     lab.paths.restored.unlink()
 
 
-def _follow_a_moved_project(lab: Lab) -> None:
+def _follow_the_project(lab: Lab) -> None:
+    """It may have been moved, or copied; of a copy the original goes on with what was not over."""
     newest = runs.newest_folder(lab.db.reader())
-    if newest is not None and os.path.dirname(newest) != str(lab.paths.runs):
-        with lab.db.transaction() as tx:
-            _bring_home(lab, tx)
+    if newest is None or os.path.dirname(newest) == str(lab.paths.runs):
+        return
+    with lab.db.transaction() as tx:
+        _bring_home(lab, tx)
+        _move_workdirs(lab, tx, Path(newest).parents[2])
+        if _is_another(newest, lab.paths.run(os.path.basename(newest)).dir):
+            _leave_to_the_original(lab, tx)
 
 
 def _bring_home(lab: Lab, tx: Transaction) -> None:
@@ -186,6 +192,33 @@ def _bring_home(lab: Lab, tx: Transaction) -> None:
         here = lab.paths.run(run.id).dir
         if run.run_dir not in (None, here):
             runs.restore(tx, run.evolve(run_dir=here))
+
+
+def _move_workdirs(lab: Lab, tx: Transaction, old_project: Path) -> None:
+    for run in runs.with_status(tx.connection, *RunStatus):
+        workdir = Path(run.workdir)
+        if workdir.is_relative_to(old_project):
+            here = lab.paths.project / workdir.relative_to(old_project)
+            if here.is_dir():
+                runs.restore(tx, run.evolve(workdir=str(here)))
+
+
+def _is_another(old: str, here: str) -> bool:
+    """By number alone: one folder may be mounted at two places, with a device for each."""
+    try:
+        return os.stat(old).st_ino != os.stat(here).st_ino
+    except OSError:  # gone, or not to be seen: nothing goes on there that we could get in the way of
+        return False
+
+
+def _leave_to_the_original(lab: Lab, tx: Transaction) -> None:
+    for run in runs.with_status(tx.connection, RunStatus.QUEUED):
+        fresh = runs.get(tx.connection, run.id)  # it may have failed with one that it waited for
+        if not fresh.is_terminal:
+            end_run(tx, fresh, RunStatus.STOPPED, reason="copied", error=_NOT_HERE)
+    for run in runs.with_status(tx.connection, *sorted(ACTIVE)):
+        if not os.path.exists(lab.paths.run(run.id).exit):
+            end_run(tx, run, RunStatus.LOST, reason="copied", error=_NOT_HERE)
 
 
 def _fail_without_secrets(tx: Transaction, run: Run) -> None:

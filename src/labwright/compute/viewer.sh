@@ -10,7 +10,8 @@ fi
 (trap '' INT; exec tail -c 200000 --pid="$job" -f "$dir/output.log") &
 follower=$!
 # A job has its input a moment after it began; a file of that name made by us would swallow what is typed until then.
-(trap '' INT; until [ -e "$dir/stdin" ]; do sleep 0.05; done; exec cat <&3 >"$dir/stdin") 2>/dev/null &
+# Ctrl-D ends a cat, not the typing: the job's input has no end.
+(trap '' INT; until [ -e "$dir/stdin" ]; do sleep 0.05; done; while cat <&3 >"$dir/stdin"; do :; done) 2>/dev/null &
 typist=$!
 while kill -0 "$follower" 2>/dev/null; do wait "$follower"; done
 kill "$typist" 2>/dev/null

@@ -31,9 +31,9 @@ class _Joining:
             self._flush()
 
     def _flush(self) -> None:
-        if self._held:
-            self._transport.writelines(self._held)
-            self._held = []
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():  # else the reader has gone away meanwhile
+            self._transport.writelines(held)
 
     def close(self) -> None:
         self._flush()
