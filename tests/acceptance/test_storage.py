@@ -585,6 +585,16 @@ def test_a_copy_of_a_project_leaves_the_runs_of_the_original_alone(make_server: 
         copy.stop()
 
 
+def test_a_folder_at_a_place_that_is_none_of_ours_stops_no_start(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    run = server.wait_for_end(server.submit("echo here")["id"])
+    server.stop()
+    with sqlite3.connect(server.state / "labwright.db") as database:
+        database.execute("UPDATE runs SET record = json_set(record, '$.run_dir', '/r')")
+    server.start()
+    assert server.run(run["id"])["run_dir"] == run["run_dir"]
+
+
 def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="no folder"):
         prepare_state(tmp_path / "nowhere")

@@ -165,7 +165,7 @@ def settle(lab: Lab) -> None:
         _follow_the_project(lab)
         return
     with lab.db.transaction() as tx:
-        _bring_home(lab, tx)
+        runs.move_folders(tx, str(lab.paths.runs))
         for run in runs.with_status(tx.connection, *sorted(ACTIVE)):
             if not os.path.exists(lab.paths.run(run.id).exit):
                 end_run(tx, run, RunStatus.LOST, reason="restored", error=_UNWATCHED)
@@ -180,27 +180,26 @@ def _follow_the_project(lab: Lab) -> None:
     if newest is None or os.path.dirname(newest) == str(lab.paths.runs):
         return
     with lab.db.transaction() as tx:
-        _bring_home(lab, tx)
-        _move_workdirs(lab, tx, Path(newest).parents[2])
+        runs.move_folders(tx, str(lab.paths.runs))
+        if old_project := _project_of(newest):
+            _move_workdirs(lab, tx, old_project)
         if _is_another(newest, lab.paths.run(os.path.basename(newest)).dir):
             _leave_to_the_original(lab, tx)
 
 
-def _bring_home(lab: Lab, tx: Transaction) -> None:
-    """A database that came from elsewhere knows the folders by the place that they had."""
-    for run in runs.with_status(tx.connection, *RunStatus):
-        here = lab.paths.run(run.id).dir
-        if run.run_dir not in (None, here):
-            runs.restore(tx, run.evolve(run_dir=here))
+def _project_of(run_dir: str) -> Path | None:
+    """None where it does not lie as ours do."""
+    runs_folder = Path(run_dir).parent
+    project = runs_folder.parent.parent
+    return project if ProjectPaths(project).runs == runs_folder else None
 
 
 def _move_workdirs(lab: Lab, tx: Transaction, old_project: Path) -> None:
-    for run in runs.with_status(tx.connection, *RunStatus):
-        workdir = Path(run.workdir)
-        if workdir.is_relative_to(old_project):
-            here = lab.paths.project / workdir.relative_to(old_project)
+    for workdir in runs.workdirs(tx.connection):
+        if Path(workdir).is_relative_to(old_project):
+            here = lab.paths.project / Path(workdir).relative_to(old_project)
             if here.is_dir():
-                runs.restore(tx, run.evolve(workdir=str(here)))
+                runs.move_workdir(tx, workdir, str(here))
 
 
 def _is_another(old: str, here: str) -> bool:

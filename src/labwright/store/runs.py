@@ -115,6 +115,19 @@ def newest_folder(connection: sqlite3.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
+def move_folders(tx: Transaction, folder: str) -> None:
+    """All runs that have one have it there now. No event: it tells nothing new of them."""
+    tx.execute(RUNS["move_folders"], folder=folder)
+
+
+def workdirs(connection: sqlite3.Connection) -> list[str]:
+    return [str(row[0]) for row in connection.execute(RUNS["workdirs"])]
+
+
+def move_workdir(tx: Transaction, old: str, new: str) -> None:
+    tx.execute(RUNS["move_workdir"], old=old, new=new)
+
+
 def find(connection: sqlite3.Connection, reference: str) -> str:
     """The id meant by an id, a name, the beginning of an id, or `last`: whole words before beginnings."""
     if reference == "last":

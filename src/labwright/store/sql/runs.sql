@@ -25,6 +25,16 @@ SELECT id FROM runs ORDER BY seq DESC LIMIT 1;
 -- name: newest_folder
 SELECT record ->> 'run_dir' FROM runs WHERE record ->> 'run_dir' IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
+-- name: move_folders
+UPDATE runs SET record = json_set(record, '$.run_dir', :folder || '/' || id)
+WHERE record ->> 'run_dir' IS NOT NULL AND record ->> 'run_dir' != :folder || '/' || id;
+
+-- name: workdirs
+SELECT DISTINCT record ->> 'workdir' FROM runs;
+
+-- name: move_workdir
+UPDATE runs SET record = json_set(record, '$.workdir', :new) WHERE record ->> 'workdir' = :old;
+
 -- name: with_status
 SELECT record FROM runs WHERE status = :status ORDER BY seq;
 
