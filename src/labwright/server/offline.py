@@ -203,7 +203,7 @@ def _slurm() -> dict[str, str]:
         fix = "See sinfo -R; what can only run there waits." if found.unwell else ""
         return _finding("Slurm", "warn" if found.unwell else "ok", said, fix)
     if not found.is_configured:
-        return _finding("Slurm", "ok", found.said or "none")
+        return _finding("Slurm", "ok", "none is set up here")
     fix = "Runs wait until it answers; to use this machine meanwhile: labwright cluster --set cpu_only"
     return _finding("Slurm", "fail", found.said, fix)
 
