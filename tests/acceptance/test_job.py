@@ -172,6 +172,17 @@ def test_a_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveSe
     assert server.get(f"/runs/{run['id']}/logs")["content"].endswith("last\n")
 
 
+def test_numbers_between_a_flood_survive_the_cap_of_the_log(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
+    flood = "head -c 200000 /dev/zero | tr '\\0' y | fold -w 1000; echo"
+    run = server.submit(f"sleep 0.5; for i in $(seq 150); do {flood}; echo '{{\"step\": '$i', \"loss\": 1}}'; done")
+    ended = server.wait_for_end(run["id"])
+    counts = {series["key"]: series["count"] for series in server.get(f"/runs/{run['id']}/metrics")["series"]}
+    assert counts["loss"] == 150 and not ended["refused"], ended["refused"]
+    log = server.state / "runs" / run["id"] / "output.log"
+    assert log.stat().st_blocks * 512 <= 2 << 20
+
+
 def test_a_snapshot_run_executes_the_code_as_it_was_at_submit(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     script = server.project / "code" / "train.sh"

@@ -281,6 +281,18 @@ def test_lines_of_a_growing_file_carry_their_end(tmp_path: Path) -> None:
     assert list(lines.read(100, last=True)) == [(b"ef", 9)]
 
 
+def test_after_a_jump_the_rest_of_a_cut_line_is_no_line(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"ab\ncdef\n" + b"x" * (LONGEST + 5) + b"\ngh\nij")
+    lines = GrowingLines(str(file), 0)
+    lines.jump(5)
+    assert list(lines.read(4)) == []
+    lines.jump(9)  # into the long one
+    assert [line for line, _ in lines.read(LONGEST * 2)] == [b"gh\n"]
+    lines.jump(file.stat().st_size - 1)
+    assert list(lines.read(100, last=True)) == []
+
+
 # -- TensorBoard
 
 

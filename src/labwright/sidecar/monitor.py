@@ -142,7 +142,7 @@ class Monitor:
             size = os.path.getsize(self.paths.output)
             if size != self._output_size:
                 self._output_size = size
-                self._cap.apply(size)
+                self._cap.apply(size, self._metrics.output_read_to, self._metrics.pass_output_over)
                 self.record.wake_server("output")
 
     def _tree(self) -> set[int]:

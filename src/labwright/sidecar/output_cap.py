@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 
 from labwright.files import read_json, write_json
 from labwright.paths import RunPaths
 
 _FALLOC_PUNCH_KEEP_SIZE = 0x03
 _BLOCK = 4096
+_SPARED_BYTES = 64 << 20
 
 
 class OutputCap:
@@ -24,14 +26,21 @@ class OutputCap:
         self._supported = cap_bytes > 0
         self._end = self._known_end()
 
-    def apply(self, size: int) -> None:
-        """Once the kept part exceeds the cap, drop all but a quarter at the head and a quarter at the tail."""
+    def apply(self, size: int, read_to: int, pass_over: Callable[[int], None]) -> None:
+        """Once the kept part exceeds the cap, drop all but a quarter at the head and a quarter at the tail.
+
+        What nobody has read for metrics yet is spared for a while; then the reader is told to pass it over.
+        """
         head = self._cap // 4 // _BLOCK * _BLOCK
         kept = size - max(0, self._end - head)
         if not self._supported or kept <= self._cap:
             return
         end = (size - self._cap // 4) // _BLOCK * _BLOCK
-        if self._punch(head, end):
+        if end > read_to and kept > self._cap + max(self._cap, _SPARED_BYTES):
+            pass_over(end)
+        else:
+            end = min(end, read_to // _BLOCK * _BLOCK)
+        if end > max(head, self._end) and self._punch(head, end):
             self._end = end
             write_json(self._paths.output_gap, {"start": head, "end": end})
 

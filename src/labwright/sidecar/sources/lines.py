@@ -15,6 +15,10 @@ class GrowingLines:
         self.read_to = position
         self._half = b""
         self._too_long = False  # inside a line that is longer than we hold
+        self._is_cut = False  # inside a line whose beginning was passed over
+
+    def jump(self, position: int) -> None:
+        self.read_to, self._half, self._too_long, self._is_cut = position, b"", False, True
 
     def read(self, limit: int, *, last: bool = False) -> Iterator[tuple[bytes | None, int]]:
         """Lines, each with the position after it; None for one that is too long. `last` also gives half a line."""
@@ -26,14 +30,16 @@ class GrowingLines:
             self._half = pieces.pop()
         for piece in pieces:
             position += len(piece)
-            if self._too_long or len(piece) > LONGEST:
+            if self._is_cut:
+                self._is_cut = self._too_long = False
+            elif self._too_long or len(piece) > LONGEST:
                 self._too_long = False
                 yield None, position
             else:
                 yield piece, position
         if len(self._half) > LONGEST:
             self._half, self._too_long = b"", True
-        if last and (self._half or self._too_long) and len(block) < limit:
+        if last and not self._is_cut and (self._half or self._too_long) and len(block) < limit:
             yield (None if self._too_long else self._half), self.read_to
             self._half, self._too_long = b"", False
 

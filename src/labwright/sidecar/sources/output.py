@@ -73,6 +73,15 @@ class OutputSource:
         return self._position > before or self._has_grown()
 
     @property
+    def read_to(self) -> int:
+        return self._lines.read_to
+
+    def pass_over(self, end: int) -> None:
+        self._lines.jump(end)
+        self._position = end
+        self._refuse("(output)", "log_cap_mb left a part of it out before it was read", time.time())
+
+    @property
     def _mark(self) -> Mark:
         return self._position, self._count
 

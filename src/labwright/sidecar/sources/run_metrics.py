@@ -51,6 +51,15 @@ class RunMetrics:
         self._flush()
         return more
 
+    @property
+    def output_read_to(self) -> int:
+        return self._output.read_to
+
+    def pass_output_over(self, end: int) -> None:
+        """What lies before it is about to be dropped. Said first: whoever is killed in between has not hidden it."""
+        self._output.pass_over(end)
+        self._flush()
+
     def _count_refused(self, last: bool) -> None:
         if last or time.monotonic() >= self._count_at:
             self._count_at = time.monotonic() + _COUNT_SECONDS
