@@ -88,6 +88,13 @@ def own_slurm() -> Iterator[SimulatedSlurm]:
 
 
 @pytest.fixture
+def patient_slurm() -> Iterator[SimulatedSlurm]:
+    """For tests of what a job does between TERM and KILL: a busy machine must not cost it its last words."""
+    with simulated_slurm(SlurmSize(nodes=2, gpus=2), Timers(kill_wait_seconds=10)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
 def make_slurm_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
     """Servers in front of a Slurm, that are gone with all their runs when the test ends."""
     made: list[LiveServer] = []

@@ -209,17 +209,19 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
 
 
-def test_a_preempted_run_may_save_and_goes_on_later(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
-    server = make_slurm_server(own_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
+def test_a_preempted_run_may_save_and_goes_on_later(
+    patient_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(patient_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
     first = "trap 'echo saved; exit 0' TERM; echo attempt 1; sleep 1000 & wait"
     command = f"if [ $LABWRIGHT_ATTEMPT = 2 ]; then echo attempt 2; else {first}; fi"
     run = started(server, command, nodes=2, gpus=2)
     wait_until(lambda: server.output(run["id"]) == "attempt 1\n", "it to be ready for a TERM")
     urgent = server.submit("true", nodes=2, gpus=2, slurm={"partition": "urgent"})
-    assert server.wait_for_end(urgent["id"], timeout=60)["status"] == "finished"
+    assert server.wait_for_end(urgent["id"], timeout=120)["status"] == "finished"
     wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
-    start_again_now(own_slurm, run["slurm_job_id"])
-    ended = server.wait_for_end(run["id"], timeout=60)
+    start_again_now(patient_slurm, run["slurm_job_id"])
+    ended = server.wait_for_end(run["id"], timeout=120)
     assert (ended["status"], ended["attempt"]) == ("finished", 2)
     assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
 
