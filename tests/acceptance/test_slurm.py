@@ -417,12 +417,20 @@ def test_a_job_at_slurms_own_time_limit_fails_with_that_reason(server: LiveServe
 
 
 def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
-    """Without control groups Slurm kills it with a plain signal, and that is what is told."""
+    """Without control groups Slurm kills all of it, and its state says no more than FAILED."""
     code = "x = bytearray(600 << 20)\nimport time\ntime.sleep(100)"
     run = server.submit(f'python3 -c "{code}"', memory_mb=100)
     ended = server.wait_for_end(run["id"], timeout=60)
-    assert ended["status"] in ("failed", "stopped", "lost"), ended
-    assert ended["error"] or ended["signal"], ended
+    assert (ended["status"], ended["status_reason"]) == ("failed", "out_of_memory"), ended
+    assert ended["error"] == "It used more memory than it had; memory_mb asks for more. It had 100 MB."
+    (told,) = [alert for alert in server.get("/alerts") if alert["run_id"] == run["id"]]
+    assert told["message"] == ended["error"]
+
+
+def test_a_plain_python_has_room_in_the_memory_that_a_job_gets_unasked(server: LiveServer) -> None:
+    """Beside its sidecar, and with as much as a usual import takes."""
+    run = server.submit('python3 -c "x = bytearray(300 << 20); import time; time.sleep(3)"')
+    assert server.wait_for_end(run["id"], timeout=60)["status"] == "finished"
 
 
 def grid(**fields: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from labwright.domain.run import TERMINAL
 
 Json = dict[str, Any]
 _PAUSE_SECONDS = 0.2  # between two looks, however many runs end
+_STATUSES = ("running", "waiting", "launching", "queued", "ready", "finished", "failed", "stopped", "lost")
 _TYPES = f"{EventType.RUN_STATUS},{EventType.SWEEP_STATUS},{EventType.SWEEP_UPDATED}"
 
 
@@ -40,6 +41,12 @@ def ended_of(sweep: Json) -> tuple[int, int]:
     done = sum(progress[status] for status in TERMINAL)
     most = sweep["max_runs"] if sweep["method"] == "adaptive" else None
     return done, max(progress["total"], most or 0)
+
+
+def counts_of(sweep: Json) -> str:
+    """Its runs by status, those at work first."""
+    progress = sweep["progress"]
+    return ", ".join(f"{progress[status]} {status}" for status in _STATUSES if progress[status])
 
 
 def _words(sweep: Json) -> str:
