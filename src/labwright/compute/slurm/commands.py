@@ -14,7 +14,7 @@ from labwright.domain.errors import LabwrightError
 
 TIMEOUT_SECONDS = 15.0  # Slurm's own patience with its controller is 10
 TRY_AGAIN_SECONDS = 5.0
-IDS_AT_ONCE = 200  # on one command line
+IDS_AT_ONCE = 1000  # on one command line
 _REAP_SECONDS = 1.0
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "LD_LIBRARY_PATH", "KRB5CCNAME"})
 _KEPT_BEGINNINGS = ("LC_", "SBATCH_")
