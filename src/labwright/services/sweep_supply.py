@@ -18,7 +18,7 @@ from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.adaptive import Trial, TrialState, propose
 from labwright.services.new_sweep import runs_for
-from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
+from labwright.services.sweep_runs import add_runs, gpus_of_each, queue_ready, wall_seconds
 from labwright.services.sweep_views import outcomes
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
@@ -41,6 +41,7 @@ class Supply:
         self.failures = failures - sweep.failures_accepted
         self.added = 0
         self._exhausted = False
+        self._gpus = gpus_of_each(lab, sweep)
         self._ended_seconds: list[float] = []
         self._finished_seconds: list[float] = []
         self._elapsed: list[float] = []
@@ -118,10 +119,6 @@ class Supply:
         if self._sweep.budget.keys() - {"runs"}:
             return max(1, cluster.max_parallel // max(1, self._gpus))
         return self._total
-
-    @property
-    def _gpus(self) -> int:
-        return int(self._sweep.template.get("gpus") or 0)
 
     def _queue(self, count: int) -> None:
         if not count:
