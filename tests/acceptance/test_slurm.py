@@ -213,7 +213,8 @@ def test_a_preempted_run_may_save_and_goes_on_later(
     patient_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
     server = make_slurm_server(patient_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
-    first = "trap 'echo saved; exit 0' TERM; echo attempt 1; sleep 1000 & wait"
+    # A loop, since Slurm may end the sleep before it tells the shell, and an end of `wait` would be one of the run.
+    first = "trap 'echo saved; exit 0' TERM; echo attempt 1; exec 2> /dev/null; while :; do sleep 0.1; done"
     command = f"if [ $LABWRIGHT_ATTEMPT = 2 ]; then echo attempt 2; else {first}; fi"
     run = started(server, command, nodes=2, gpus=2)
     wait_until(lambda: server.output(run["id"]) == "attempt 1\n", "it to be ready for a TERM")
