@@ -241,7 +241,7 @@ class SlurmChaos:
         """Slurm holds what it could not launch as its controller died; an alert tells, and a person releases it."""
         deadline = time.monotonic() + 300
         while any(run["status"] not in ENDED for run in self.server.all_runs()) and time.monotonic() < deadline:
-            waiting = self.cluster.client("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()
+            waiting = self.cluster.client("squeue", "-h", "-r", "-t", "PD", "-o", "%i %r").splitlines()
             for job in {line.split()[0] for line in waiting if "held" in line}:
                 self.cluster.client("scontrol", "release", job)
                 self.kills["job released"] += 1
