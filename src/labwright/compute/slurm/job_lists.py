@@ -10,8 +10,8 @@ def gathered(job_ids: Iterable[str]) -> list[str]:
     arrays: dict[str, list[int]] = {}
     words = []
     for job_id in job_ids:
-        array, is_task, task = job_id.partition("_")
-        if is_task:
+        array, _, task = job_id.partition("_")
+        if task.isdecimal():
             arrays.setdefault(array, []).append(int(task))
         else:
             words.append(job_id)
