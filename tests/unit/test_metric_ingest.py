@@ -6,6 +6,7 @@ import json
 import math
 from array import array
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int])
     assert found["series"][0]["steps"] == sorted(steps)
     assert [json.loads(text)["step"] for text in "".join(lines).splitlines()] == steps
     assert found["refused"]["count"] == 2
+
+
+def test_steps_that_repeat_or_go_back_are_kept_whatever_their_packed_length() -> None:
+    few = [list(steps) for count in (2, 3, 4, 5) for steps in product(range(-1, 5), repeat=count)]
+    again = [[step] * count for step in (0, 1, 5, 1000, 123_456) for count in range(2, 80)]
+    assert [steps for steps in (*few, *again) if _kept(steps) != steps] == []
+
+
+def _kept(steps: list[int]) -> list[int]:
+    some = array("d", [1e9] * len(steps))
+    return unpack(pack(Points(array("q", steps), some, some))).steps.tolist()
 
 
 @pytest.mark.parametrize("value", [0.5, -0.0, math.nan, math.inf])
