@@ -246,6 +246,21 @@ def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: P
     assert counts == [1, 10_000]
 
 
+def test_half_a_line_at_the_end_of_what_a_script_logged_is_told_once(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "cut").id
+        folder = Path(lab.paths.run(run).metrics)
+        folder.mkdir(parents=True)
+        (folder / "sdk-1-a.jsonl").write_text(f'{json.dumps(line(1, "loss"))}\n{{"s":2,"t":1')
+        (folder / "sdk-2-b.jsonl").write_text(f"{json.dumps(line(1, 'acc'))}\n")
+        for _ in range(2):
+            assert MetricIngest(lab).finish(run)
+        found = metrics.read(lab, run, None, 10, "step", None)
+    assert [series["steps"] for series in found["series"]] == [[1], [1]]
+    (said,) = found["refused"]["first"]
+    assert (said["key"], said["count"], found["refused"]["count"]) == ("(half a line)", 1, 1)
+
+
 def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "full").id

@@ -20,6 +20,7 @@ from pydantic_core import from_json
 
 from labwright.compute.lab import Lab
 from labwright.compute.metric_batch import Batch
+from labwright.compute.refusals import Refusals
 from labwright.domain.errors import LabwrightError, NotFound, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import Run
@@ -35,6 +36,8 @@ _MANY_SERIES = 10_000
 _KEYS_AT_ONCE = 1000  # in one transaction: about a tenth of a second, in which nobody else writes
 _BREATH_SECONDS = 0.001  # whoever waits to write comes first
 _LITTLE_BYTES = 64 << 10
+_SCRIPT = "sdk"
+_HALF_A_LINE = "(half a line)"
 _MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
@@ -109,16 +112,31 @@ class MetricIngest:
 
         Little is taken here and now. More is taken in the thread, for others end meanwhile; then it is told.
         """
+        is_taken_beside = run_id in self._finishing or run_id in self._in_hand
         if run_id in self._finished:
             self._finished.discard(run_id)
-            return True
-        is_taken_beside = run_id in self._finishing or run_id in self._in_hand
-        if not is_taken_beside and sum(self._files(run_id).values()) <= _LITTLE_BYTES:
+        elif not is_taken_beside and sum(self._files(run_id).values()) <= _LITTLE_BYTES:
             self.drain(run_id)
-            return True
-        self._finishing.add(run_id)
-        self.soon(run_id)
-        return False
+        else:
+            self._finishing.add(run_id)
+            self.soon(run_id)
+            return False
+        self._tell_half_a_line(run_id)
+        return True
+
+    def _tell_half_a_line(self, run_id: str) -> None:
+        """At the end of what a script logged it stands for all that could not be written; its own words may be gone."""
+        folder = self._lab.paths.run(run_id).metrics
+        if not any(
+            _source_of(name) == _SCRIPT and _ends_within_a_line(f"{folder}/{name}") for name in self._files(run_id)
+        ):
+            return
+        with self._lab.db.transaction() as tx:
+            run = runs.get(tx.connection, run_id)
+            if _HALF_A_LINE not in [entry["key"] for entry in run.refused.get("first", ())]:
+                refused = Refusals(_SCRIPT)
+                refused.add(_HALF_A_LINE, "the disk was full or the process killed; what came after it is not there")
+                refused.record(tx, run)
 
     def drain(self, run_id: str) -> None:
         """Everything there is, now."""
@@ -250,6 +268,12 @@ class _File:
 def _source_of(name: str) -> str:
     """`sdk-123-x.jsonl` comes from the source `sdk`."""
     return name.removesuffix(".jsonl").split("-")[0]
+
+
+def _ends_within_a_line(path: str) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _mark_before(path: str, position: int) -> int:
