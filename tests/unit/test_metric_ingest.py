@@ -27,6 +27,7 @@ from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run
+from tests.support.waiting import wait_until
 
 
 def line(step: int, *keys: str) -> dict[str, Any]:
@@ -228,6 +229,28 @@ def _take_until_killed(lab: Lab, run: str, monkeypatch: pytest.MonkeyPatch, *, p
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(metric_batch.Batch, "store_points", store_or_die)
         MetricIngest(lab).drain(run)
+
+
+def test_a_server_that_ends_does_not_wait_for_very_many_metrics_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 5)
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "many").id
+        write_http_points(lab, run, [line(1, *(f"key/{index}" for index in range(5000)))])
+
+        def counts() -> list[int]:
+            return [series["count"] for series in metrics.read(lab, run, None, 10, "step", None)["series"]]
+
+        first = MetricIngest(lab)
+        first.start()
+        first.soon(run)
+        wait_until(lambda: len(counts()) > 10, "some of them")
+        first.close()
+        assert len(counts()) < 5000
+        monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 1000)
+        MetricIngest(lab).drain(run)
+        assert counts() == [1] * 5000
 
 
 def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ class MetricIngest:
         self._woken: set[str] = set()
         self._finishing: set[str] = set()  # ended, and the thread takes what is left
         self._finished: set[str] = set()  # and has done so
+        self._closing = threading.Event()
         self._hands = threading.Condition()
         self._in_hand: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
@@ -62,6 +63,7 @@ class MetricIngest:
         self._thread.start()
 
     def close(self) -> None:
+        self._closing.set()
         self._todo.put(None)
         self._thread.join(timeout=10)
 
@@ -230,7 +232,8 @@ class MetricIngest:
                 first = file.part_keys = first + _KEYS_AT_ONCE
                 file.part_end = end
                 file.save(tx, run_id)
-            time.sleep(_BREATH_SECONDS)
+            if self._closing.wait(_BREATH_SECONDS):
+                return  # the next server goes on from here
         with self._lab.db.transaction() as tx:
             runs.get(tx.connection, run_id)
             batch.store_points(tx, first, batch.key_count)
