@@ -6,12 +6,13 @@ import hashlib
 import json
 from pathlib import Path
 
+from labwright.domain.approved_code import fact_of
+from labwright.hashes import content_of
 from labwright.planning.ir import BadIR, read_ir
 from labwright.planning.made_environment import installed_hash, made_by
 from labwright.planning.scan import Limits, ProjectScan
 from labwright.planning.scan.walk import walk
 from labwright.workspace import Digest, PlanWorkspaceHandle
-from labwright.workspace.digest import hash_file
 
 # Code and settings. Not JSON or text in general: those are what runs write.
 _COUNTED = (".py", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
@@ -32,7 +33,7 @@ def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, 
         if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")
     ]
     files = {path: Path(scan.folder, path) for path in counted}
-    return {f"project's {path}": hash_file(file) for path, file in files.items() if not file.is_relative_to(plans)}
+    return {fact_of(path): content_of(file) for path, file in files.items() if not file.is_relative_to(plans)}
 
 
 def _environment(scan: ProjectScan) -> str:

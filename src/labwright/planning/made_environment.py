@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from labwright.files import write_json
+from labwright.hashes import hash_file
 from labwright.planning.scan import Interpreter
 from labwright.planning.scan.walk import JUST_MADE
-from labwright.workspace.digest import hash_file
 
 _RECORD = "labwright.json"  # inside of the environment, so that it goes when that goes
 _READ_BYTES = 1 << 20

@@ -174,6 +174,8 @@ class Supervisor:
     def _start(self, environment: dict[str, str]) -> dict[str, Any] | None:
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped before it began"}
+        if refusal := self._refused_code():
+            return refusal
         lease_fds = self._lease.fds if self._lease else ()
         self._at_start = note_start(self.paths, self.spec)
         try:
@@ -195,6 +197,15 @@ class Supervisor:
         self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
+
+    def _refused_code(self) -> dict[str, Any] | None:
+        """The import waits until it is needed: few runs are a plan's, and hashing takes its time to load."""
+        approved = self.options.get("approved")
+        if not approved:
+            return None
+        from labwright.sidecar.approved_code import refusal_of
+
+        return refusal_of(approved["listing"], approved["project"])
 
     def _tell_of_start(self) -> None:
         """Unless it is over in a moment: then its start and its end are news together."""

@@ -1,0 +1,74 @@
+"""What was approved is what runs, also where a run begins long after: one that finds other code does not begin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import stop_all
+from tests.support.live_server import LiveServer
+from tests.support.planning import Json, approved, compiled, execute, executed, planning_server
+from tests.support.waiting import wait_until
+
+WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LiveServer]:
+    """Its script waits for a file, and two runs go at a time: the third of the plan is in the queue until then."""
+    server = planning_server(tmp_path)
+    script = server.project / "fit.py"
+    script.write_text(WAITS + script.read_text())
+    yield server.start()
+    stop_all(server)
+    server.stop()
+
+
+def test_a_run_that_was_queued_when_the_code_changed_does_not_begin(server: LiveServer) -> None:
+    plan_id, script = approved(server, compiled(server)["id"])["id"], server.project / "fit.py"
+    execute(server, plan_id)
+    wait_until(lambda: _statuses(server)["running"] == 2, "two runs to be going")
+    as_approved = script.read_text()
+    script.write_text(as_approved + "\n# another thought\n")
+    (server.project / "go").touch()
+    plan = executed(server, plan_id)
+    assert plan["status"] == "failed" and "fit.py changed since the plan was approved" in plan["status_reason"]
+    assert _statuses(server) == {"finished": 2, "failed": 1}
+    (refused,) = [run for run in server.all_runs() if run["status"] == "failed"]
+    assert (refused["status_reason"], refused["started_at"]) == ("code_changed", None)
+
+    assert server.call("POST", f"/plans/{plan_id}/execute").status == 409
+    script.write_text(as_approved)
+    execute(server, plan_id)
+    plan = executed(server, plan_id)
+    assert plan["status"] == "completed", plan["status_reason"]
+    assert Counter(run["params"]["degree"] for run in _finished(server)) == {1: 1, 3: 1, 5: 1}, "nothing is repeated"
+
+
+def _finished(server: LiveServer) -> list[Json]:
+    return [run for run in server.all_runs() if run["status"] == "finished" and run["sweep_id"]]
+
+
+def _statuses(server: LiveServer) -> Counter[str]:
+    return Counter(run["status"] for run in server.all_runs())
+
+
+def test_a_linked_file_of_the_project_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+    server = planning_server(tmp_path)
+    (server.project / "models").mkdir()
+    (server.project / "models" / "small.py").write_text("SIZE = 1\n")
+    (server.project / "model.py").symlink_to("models/small.py")
+    (server.project / "models" / "large.py").write_text("SIZE = 2\n")
+    server.start()
+    try:
+        plan_id = approved(server, compiled(server)["id"])["id"]
+        (server.project / "model.py").unlink()
+        (server.project / "model.py").symlink_to("models/large.py")
+        answer = server.call("POST", f"/plans/{plan_id}/execute")
+        assert answer.status == 409 and "the project's model.py changed" in answer.json["error"]["message"]
+    finally:
+        stop_all(server)
+        server.stop()
