@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 from labwright.domain.approved_code import fact_of
 from labwright.hashes import content_of
 from labwright.planning.ir import BadIR, read_ir
-from labwright.planning.made_environment import installed_hash, made_by
+from labwright.planning.made_environment import distributions_hash, installed_hash, made_by
 from labwright.planning.scan import Limits, ProjectScan
 from labwright.planning.scan.walk import walk
 from labwright.workspace import Digest, PlanWorkspaceHandle
 
+_UNHURRIED = Limits(seconds=math.inf)  # the same files on a busy machine as on an idle one
 # Code and settings. Not JSON or text in general: those are what runs write.
 _COUNTED = (".py", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
 
@@ -29,7 +31,7 @@ def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, 
     plans = handle.paths.dir.resolve().parent
     counted = [
         path
-        for path in walk(scan.folder, Limits()).files
+        for path in walk(scan.folder, _UNHURRIED).files
         if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")
     ]
     files = {path: Path(scan.folder, path) for path in counted}
@@ -42,8 +44,9 @@ def _environment(scan: ProjectScan) -> str:
     command = scan.environment.create if chosen is None else made_by(chosen)
     facts: list[str] = [activation, command]
     if chosen and not command:
-        facts = [activation, chosen.python, chosen.version]
-        facts += [] if chosen.kind == "system" else [installed_hash(Path(chosen.path))]
+        is_system = chosen.kind == "system"
+        installed = distributions_hash(chosen) if is_system else installed_hash(Path(chosen.path))
+        facts = [activation, chosen.python, chosen.version, installed]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
