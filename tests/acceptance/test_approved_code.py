@@ -56,8 +56,14 @@ def _statuses(server: LiveServer) -> Counter[str]:
     return Counter(run["status"] for run in server.all_runs())
 
 
-def test_a_linked_file_of_the_project_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+def test_links_of_the_project_count_as_what_they_lead_to(tmp_path: Path) -> None:
     server = planning_server(tmp_path)
+    shared, data = tmp_path / "shared", tmp_path / "data"
+    for folder in (shared, data):
+        folder.mkdir()
+        (server.project / folder.name).symlink_to(folder)
+    (shared / "layers.py").write_text("WIDTH = 1\n")
+    (data / "digits.csv").write_text("1,2\n")
     (server.project / "models").mkdir()
     (server.project / "models" / "small.py").write_text("SIZE = 1\n")
     (server.project / "model.py").symlink_to("models/small.py")
@@ -65,10 +71,15 @@ def test_a_linked_file_of_the_project_counts_as_what_it_leads_to(tmp_path: Path)
     server.start()
     try:
         plan_id = approved(server, compiled(server)["id"])["id"]
+        (data / "digits.csv").write_text("1,2,3\n")
+        (shared / "layers.py").write_text("WIDTH = 2\n")
         (server.project / "model.py").unlink()
         (server.project / "model.py").symlink_to("models/large.py")
         answer = server.call("POST", f"/plans/{plan_id}/execute")
-        assert answer.status == 409 and "the project's model.py changed" in answer.json["error"]["message"]
+        assert answer.status == 409
+        assert (
+            "the project's model.py changed; the project's shared/layers.py changed." in answer.json["error"]["message"]
+        )
     finally:
         stop_all(server)
         server.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from pathlib import Path
 
 from labwright.domain.approved_code import fact_of
@@ -17,7 +18,8 @@ from labwright.workspace import Digest, PlanWorkspaceHandle
 
 _UNHURRIED = Limits(seconds=math.inf)  # the same files on a busy machine as on an idle one
 # Code and settings. Not JSON or text in general: those are what runs write.
-_COUNTED = (".py", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
+_CODE = ".py"
+_COUNTED = (_CODE, ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
 
 
 def current_digest(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Digest:
@@ -29,13 +31,19 @@ def current_digest(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Digest:
 def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, str]:
     """Without the plans, which may lie inside of the project."""
     plans = handle.paths.dir.resolve().parent
-    counted = [
-        path
-        for path in walk(scan.folder, _UNHURRIED).files
-        if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")
-    ]
+    tree = walk(scan.folder, _UNHURRIED)
+    counted = [path for path in tree.files if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")]
+    counted += [path for link in tree.linked for path in _code_behind(scan.folder, link)]
     files = {path: Path(scan.folder, path) for path in counted}
     return {fact_of(path): content_of(file) for path, file in files.items() if not file.is_relative_to(plans)}
+
+
+def _code_behind(project: str, link: str) -> list[str]:
+    """The Python behind a link to a folder, such as a library that projects share; other links lead to data."""
+    folder = os.path.realpath(os.path.join(project, link))
+    if not any(name.endswith(_CODE) for name in os.listdir(folder)):
+        return []
+    return [f"{link}/{path}" for path in walk(folder, _UNHURRIED).files if path.endswith(_CODE)]
 
 
 def _environment(scan: ProjectScan) -> str:
