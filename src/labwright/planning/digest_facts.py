@@ -41,7 +41,11 @@ def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, 
 def _code_behind(project: str, link: str) -> list[str]:
     """The Python behind a link to a folder, such as a library that projects share; other links lead to data."""
     folder = os.path.realpath(os.path.join(project, link))
-    if not any(name.endswith(_CODE) for name in os.listdir(folder)):
+    try:
+        names = os.listdir(folder)
+    except OSError:  # nothing can be imported from there
+        return []
+    if not any(name.endswith(_CODE) for name in names):
         return []
     return [f"{link}/{path}" for path in walk(folder, _UNHURRIED).files if path.endswith(_CODE)]
 
