@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from labwright.sidecar.approved_code import LOADING_SECONDS
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer
 from tests.support.planning import Json, approved, compiled, execute, executed, planning_server
@@ -32,6 +35,7 @@ def test_a_run_that_was_queued_when_the_code_changed_does_not_begin(server: Live
     execute(server, plan_id)
     wait_until(lambda: _statuses(server)["running"] == 2, "two runs to be going")
     as_approved = script.read_text()
+    _wait_until_loaded(server)
     script.write_text(as_approved + "\n# another thought\n")
     (server.project / "go").touch()
     plan = executed(server, plan_id)
@@ -46,6 +50,26 @@ def test_a_run_that_was_queued_when_the_code_changed_does_not_begin(server: Live
     plan = executed(server, plan_id)
     assert plan["status"] == "completed", plan["status_reason"]
     assert Counter(run["params"]["degree"] for run in _finished(server)) == {1: 1, 3: 1, 5: 1}, "nothing is repeated"
+
+
+def test_a_run_whose_code_changed_while_it_started_does_not_count(server: LiveServer) -> None:
+    """What it read may be the one or the other."""
+    plan_id, script = approved(server, compiled(server)["id"])["id"], server.project / "fit.py"
+    as_approved = script.read_text()
+    execute(server, plan_id)
+    wait_until(lambda: _statuses(server)["running"] == 2, "two runs to be going")
+    script.write_text(as_approved + "\n# another thought\n")
+    (server.project / "go").touch()
+    assert executed(server, plan_id)["status"] == "failed"
+    assert _statuses(server) == {"failed": 3}
+    told = [run["error"] for run in server.all_runs()]
+    assert len([words for words in told if words.startswith("fit.py changed just when it began")]) == 2, told
+
+
+def _wait_until_loaded(server: LiveServer) -> None:
+    """An edit that comes later is none of theirs."""
+    began = [datetime.fromisoformat(run["started_at"]).timestamp() for run in server.all_runs() if run["started_at"]]
+    wait_until(lambda: time.time() > max(began) + LOADING_SECONDS + 1, "the runs to have read their code", 30)
 
 
 def _finished(server: LiveServer) -> list[Json]:

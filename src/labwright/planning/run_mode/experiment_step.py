@@ -51,7 +51,7 @@ def _check_all_began(lab: Lab, sweep_ids: Sequence[str]) -> None:
     """A run that found other code than was approved is no result: it is for the next execution to do."""
     refused = [run for run in counted_runs(lab, sweep_ids) if run.status_reason == CODE_CHANGED]
     if refused:
-        raise StepFailed(f"{len(refused)} run(s) did not begin. {refused[0].id}: {refused[0].error}")
+        raise StepFailed(f"{len(refused)} run(s) found other code. {refused[0].id}: {refused[0].error}")
 
 
 def _is_there(lab: Lab, sweep_id: str) -> bool:
