@@ -30,10 +30,12 @@ def refusal_of(listing: str, project: str) -> dict[str, Any] | None:
 
 def doubt_of(listing: str, project: str, began: float) -> dict[str, Any] | None:
     """For a run that has ended: why nobody can tell which code it was that ran."""
+    if not os.path.exists(listing):  # its plan was deleted meanwhile, so nobody counts it
+        return None
     changed = [path for path in _changed(listing, project) if _changed_at(project, path) < began + LOADING_SECONDS]
-    return (
-        _failure(f"{_named(changed)} changed just when it began: it may not be what was approved.") if changed else None
-    )
+    if not changed:
+        return None
+    return _failure(f"{_named(changed)} changed just when it began: it may not be what was approved.")
 
 
 def _changed(listing: str, project: str) -> list[str]:
@@ -42,10 +44,11 @@ def _changed(listing: str, project: str) -> list[str]:
 
 
 def _changed_at(project: str, path: str) -> float:
-    try:
-        return os.stat(os.path.join(project, path)).st_ctime
-    except OSError:  # gone, and nobody can tell since when
-        return 0.0
+    """Of a file that is gone, when something last came or went in the folder where it was."""
+    place = os.path.join(project, path)
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    return os.stat(place).st_ctime
 
 
 def _named(changed: list[str]) -> str:
