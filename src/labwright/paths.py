@@ -8,6 +8,7 @@ from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
+COPY_LISTING = "digest.json"  # beside the files of an approved copy: what they and the project were
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
 
 
@@ -71,6 +72,9 @@ class PlanPaths:
         self.copies = folder / "copies"  # by digest, read-only
         self.execution = folder / "execution"  # of running it: what is done, and what its steps were given and gave
         self.results = folder / "results"
+
+    def listing(self, digest: str) -> Path:
+        return self.copies / digest / COPY_LISTING
 
     def version(self, number: int) -> Path:
         return self.versions / f"{number}.json"

@@ -434,6 +434,13 @@ def test_a_plain_python_has_room_in_the_memory_that_a_job_gets_unasked(server: L
     assert server.wait_for_end(run["id"], timeout=60)["status"] == "finished"
 
 
+def test_a_job_that_asks_for_no_memory_has_room_for_a_small_script_and_its_sidecar(server: LiveServer) -> None:
+    """Slurm looks every second, and adds up what all its processes hold."""
+    run = server.submit("python3 -c 'import time; held = bytearray(100 << 20); time.sleep(3)'")
+    ended = server.wait_for_end(run["id"], timeout=60)
+    assert ended["status"] == "finished", ended
+
+
 def grid(**fields: Any) -> dict[str, Any]:
     parameters = {"lr": [0.1, 0.01], "depth": [1, 2]}
     return {"name": "grid", "base_command": "echo", "parameters": parameters, "auto_start": True, **fields}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.cli.screen import Screen, has_colours, note
-from labwright.client.follow import follow_events
+from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType
 from labwright.domain.run import TERMINAL
@@ -70,7 +70,7 @@ def _looks(client: LabClient, sweep_id: str) -> Iterator[Json]:
         about_it = frame.event != EventType.RUN_STATUS
         if not about_it and time.monotonic() - looked_at < _PAUSE_SECONDS:
             continue
-        sweep = client.sweep(sweep_id)
+        sweep = asked(client, lambda: client.sweep(sweep_id), note)
         looked_at = time.monotonic()
         yield sweep
         if sweep["status"] != "running":

@@ -174,6 +174,8 @@ class Supervisor:
     def _start(self, environment: dict[str, str]) -> dict[str, Any] | None:
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped before it began"}
+        if refusal := self._look_at_code():
+            return refusal
         lease_fds = self._lease.fds if self._lease else ()
         self._at_start = note_start(self.paths, self.spec)
         try:
@@ -195,6 +197,20 @@ class Supervisor:
         self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
+
+    def _look_at_code(self, began: float | None = None) -> dict[str, Any] | None:
+        """Whether it is what was approved: before the start, and once more when the run that began then has ended.
+
+        The import waits until it is needed: few runs are a plan's, and hashing takes its time to load.
+        """
+        approved = self.options.get("approved")
+        if not approved:
+            return None
+        from labwright.sidecar.approved_code import doubt_of, refusal_of
+
+        if began is None:
+            return refusal_of(approved["listing"], approved["project"])
+        return doubt_of(approved["listing"], approved["project"], began)
 
     def _tell_of_start(self) -> None:
         """Unless it is over in a moment: then its start and its end are news together."""
@@ -377,7 +393,8 @@ class Supervisor:
         facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full"
-        return {**facts, **self._status_facts(facts["exit_code"])}
+        doubt = None if self._stopping else self._look_at_code(self._started)
+        return {**facts, **self._status_facts(facts["exit_code"]), **(doubt or {})}
 
     def _is_disk_full(self) -> bool:
         disk = os.statvfs(self.paths.dir)
