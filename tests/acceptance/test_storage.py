@@ -451,6 +451,33 @@ def test_a_run_that_ends_on_a_full_disk_ends_with_the_truth(on_small_disk: LiveS
         assert server.wait_for_end(queued.json["id"])["exit_code"] == 7
 
 
+@pytest.fixture
+def server_below_file_modes(make_server: Callable[..., LiveServer]) -> LiveServer:
+    server = make_server()
+    if os.getuid() == 0:
+        server.command = ["setpriv", f"--bounding-set={AS_ANY_USER}", *server.command]
+    return server.start()
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_run_that_ends_while_its_folder_is_read_only_ends_with_the_truth(
+    server_below_file_modes: LiveServer, tty: bool
+) -> None:
+    server = server_below_file_modes
+    run = server.submit(f"echo first; {gate(server, 'go')}; echo last; exit 4", tty=tty)["id"]
+    folder = server.state / "runs" / run
+    wait_until((folder / "heartbeat").exists, "it to be watched")
+    wait_until(lambda: server.output(run).startswith("first"), "its first word")
+    subprocess.run(["chmod", "-R", "a-w", folder], check=True)
+    (server.project / "go").touch()
+    wait_until(lambda: not processes_of_run(run), "the command to end")
+    server.restart()
+    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    ended = server.wait_for_end(run)
+    assert (ended["status"], ended["exit_code"]) == ("failed", 4)
+    assert server.output(run).split() == ["first", "last"]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
 @pytest.mark.parametrize("what", ["the project", "the state folder", "a file in it"])
 def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer], what: str) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from labwright.files import read_json
+from labwright.files import passing_refusals, read_json
 from labwright.gpu.lease import Lease
 from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
@@ -77,7 +77,8 @@ class Supervisor:
         if self._slurm and self.run["attempt"] > 1:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
-        self.record.exit(facts)
+        self._release_gpus()  # the truth may have to wait for the disk; the cards need not
+        self.record.exit(facts, self._write_owed_output)
         self._dismiss_relay()
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
@@ -340,6 +341,10 @@ class Supervisor:
             self._reap()
             self._tend_relay()
 
+    def _write_owed_output(self) -> bool:
+        """What a terminal showed; of anything else the relay takes care."""
+        return self._terminal.flush() if self._terminal else True
+
     def _dismiss_relay(self) -> None:
         """It ends by itself; we wait a little only to leave no child behind."""
         if self._relay:
@@ -364,9 +369,10 @@ class Supervisor:
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
         assert self._job is not None
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.paths.stdin)
-        os.symlink(self._job.input_path, self.paths.stdin)
+        with passing_refusals():  # nobody can type then
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.paths.stdin)
+            os.symlink(self._job.input_path, self.paths.stdin)
 
     # -- the end
 
@@ -436,7 +442,6 @@ class Supervisor:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for fd in self._wakeup_pipe:
             os.close(fd)
-        self._release_gpus()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
