@@ -139,9 +139,10 @@ class Monitor:
     def _notice_output(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             size = os.path.getsize(self.paths.output)
+            # also where it has not grown: what was spared for its numbers may have been read since
+            self._cap.apply(size, self._metrics.output_read_to, self._metrics.pass_output_over)
             if size != self._output_size:
                 self._output_size = size
-                self._cap.apply(size, self._metrics.output_read_to, self._metrics.pass_output_over)
                 self.record.wake_server("output")
 
     def _tree(self) -> set[int]:
