@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from labwright.compute.ingest import apply_exit, end_run, read_exit
+from labwright.compute.ingest import apply_exit, end_run, read_exit, tell_end
 from labwright.compute.lab import Lab
 from labwright.compute.losses import lose
 from labwright.compute.slurm.states import Ending, JobRow, ending_of
@@ -76,7 +76,8 @@ class SlurmEndings:
             elif ending.status is RunStatus.LOST:
                 lose(self._lab, tx, fresh, reason=ending.reason, error=ending.words, **known)
             else:
-                end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
+                ended = end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
+                tell_end(self._lab, tx, ended)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:

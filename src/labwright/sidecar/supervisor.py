@@ -33,6 +33,7 @@ from labwright.sidecar.terminal import Terminal
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
+_ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
@@ -415,7 +416,7 @@ class Supervisor:
 
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
         """A failure with a reason of its own, such as a full card, has been told already."""
-        if facts["reason"] == "exit_code" and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
+        if facts["reason"] in _ALERTED_ENDS and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
             choices = ["ignore", "rerun"]
             self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
