@@ -571,6 +571,28 @@ def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: C
         server.stop()
 
 
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_run_that_goes_while_its_project_is_moved_ends_with_the_truth(
+    make_server: Callable[..., LiveServer], tmp_path: Path, tty: bool
+) -> None:
+    server = make_server().start()
+    run = server.submit(f"echo first; until [ -e '{tmp_path}/go' ]; do sleep 0.02; done; echo last; exit 5", tty=tty)[
+        "id"
+    ]
+    wait_until((server.state / "runs" / run / "heartbeat").exists, "it to be watched")
+    server.stop()
+    moved = server.project.with_name("moved")
+    server.project.rename(moved)
+    server = LiveServer(moved).start()
+    try:
+        (tmp_path / "go").touch()
+        ended = server.wait_for_end(run)
+        assert (ended["status"], ended["exit_code"]) == ("failed", 5)
+        assert server.output(run).split() == ["first", "last"]
+    finally:
+        server.stop()
+
+
 def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     (server.project / "sub").mkdir()

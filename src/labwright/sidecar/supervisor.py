@@ -17,11 +17,11 @@ from typing import Any
 
 from labwright.files import passing_refusals, read_json
 from labwright.gpu.lease import Lease
-from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
 from labwright.sidecar.exit_words import facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
+from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
@@ -45,7 +45,8 @@ _RELAY_END_SECONDS = 1.0
 
 class Supervisor:
     def __init__(self, run_dir: str, variables: dict[str, str], attempt: int | None = None) -> None:
-        self.paths = RunPaths(run_dir)
+        self._folder = HeldFolder(run_dir)
+        self.paths = self._folder.paths
         self.spec = load_spec(self.paths)
         self.run: dict[str, Any] = self.spec["run"]
         self.run["attempt"] = attempt or self.run["attempt"]
@@ -89,7 +90,7 @@ class Supervisor:
 
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
-        environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
+        environment = {**job_environment(self._folder.place, self.spec, self._inherited), **self._variables}
         self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
             refusal = self._acquire_gpus() or self._start(environment)
@@ -180,11 +181,11 @@ class Supervisor:
         self._at_start = note_start(self.paths, self.spec)
         try:
             self._job = start_job(
-                self.paths,
+                self._folder.place.command,
                 self.options["workdir"],
                 {**environment, **self._gpu_variables()},
                 lease_fds,
-                self._relay.theirs if self._relay else None,
+                self._relay.theirs if self._relay else Terminal(self.paths.output),
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
@@ -210,6 +211,7 @@ class Supervisor:
         self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
+            self._folder.take_anew()
             self._tend_relay()
             due_in = self._monitor.due_in
             if due_in is not None and due_in <= 0:
@@ -448,3 +450,4 @@ class Supervisor:
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
+        self._folder.close()
