@@ -593,6 +593,18 @@ def test_a_run_that_goes_while_its_project_is_moved_ends_with_the_truth(
         server.stop()
 
 
+def test_a_server_whose_project_was_moved_away_says_so(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    moved = server.project.with_name("moved")
+    token = server.token
+    server.project.rename(moved)
+    refused = server.call("POST", "/sweeps/wild", {"name": "lr", "goal": "which?"}, token=token)
+    moved.rename(server.project)
+    assert (refused.status, refused.json["error"]["code"]) == (507, "storage")
+    assert f"no longer at {server.project}" in refused.json["error"]["message"]
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
 def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     (server.project / "sub").mkdir()
