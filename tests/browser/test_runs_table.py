@@ -103,6 +103,18 @@ def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: V
     expect(page.get_by_role("heading", name=re.compile(r"Compare \d runs"))).to_be_visible()
 
 
+def test_news_do_not_lie_on_the_verbs_of_selected_runs(visitor: Visitor, lab: LiveServer) -> None:
+    lab.wait_for_end(lab.submit("true", name="one-to-tag")["id"])
+    page = visitor.sign_in("#/runs?q=one-to-tag")
+    page.get_by_role("checkbox", name="Select one-to-tag").check()
+    bar = page.get_by_role("toolbar", name="Selected runs")
+    bar.get_by_role("button", name="Rerun").click()
+    expect(page.locator(".toast")).to_be_visible()
+    visitor.picture("selection-toast")
+    toast, verbs = page.locator(".toast").bounding_box(), bar.bounding_box()
+    assert toast and verbs and toast["y"] + toast["height"] <= verbs["y"]
+
+
 def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     from labwright.domain.actor import Scope
     from labwright.tokens import mint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ from labwright.cli.main import app
 from tests.unit.test_docs import ROOT, pages
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`(labwright [^`\[]+)`")  # a heading shows by [ ] what may be left out
+# A sentence may name a verb or an option alone, or have a name where a value stands.
+_SHORTENED = {"MissingParameter", "BadParameter", "BadOptionUsage", "NoArgsIsHelpError"}
+_WRITES = "--install-completion"  # as soon as it is read
 _OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "(", ")", "done", "do"}
 WrongUse: Any = typer.BadParameter.__base__  # its own name is not for others
 _FAMILY = ("…", "...", "·")  # marks of a line that shows several commands as one
@@ -49,11 +53,16 @@ def commands_in(line: str) -> Iterator[list[str]]:
         yield found
 
 
-def documented() -> list[tuple[str, list[str]]]:
+def named_in(page: Path) -> Iterator[str]:
+    """Commands inside of sentences."""
+    yield from _INLINE.findall(_BLOCK.sub("", page.read_text()))
+
+
+def documented(lines: Callable[[Path], Iterable[str]]) -> list[tuple[str, list[str]]]:
     return [
         (f"{page.relative_to(ROOT)}: {line.strip()}", words)
         for page in pages()
-        for line in lines_of(page)
+        for line in lines(page)
         if not any(mark in line for mark in _FAMILY)
         for words in commands_in(line)
     ]
@@ -69,10 +78,11 @@ def parse(words: list[str]) -> None:
 
 
 def test_the_docs_have_commands() -> None:
-    assert len(documented()) > 80
+    assert len(documented(lines_of)) > 80
+    assert len(documented(named_in)) > 200
 
 
-@pytest.mark.parametrize(("where", "words"), [pytest.param(*found, id=found[0][:80]) for found in documented()])
+@pytest.mark.parametrize(("where", "words"), [pytest.param(*found, id=found[0][:80]) for found in documented(lines_of)])
 def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
     try:
         parse(words)
@@ -80,6 +90,21 @@ def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
         return
     except WrongUse as error:
         pytest.fail(f"{where}\n{error.format_message()}")
+
+
+def test_every_verb_and_option_in_a_sentence_is_there() -> None:
+    wrong = {}
+    for where, words in documented(named_in):
+        if _WRITES in words:
+            continue
+        try:
+            parse(words)
+        except typer.Exit:
+            continue
+        except WrongUse as error:
+            if type(error).__name__ not in _SHORTENED:
+                wrong[where] = error.format_message()
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(

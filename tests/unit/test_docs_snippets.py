@@ -1,10 +1,11 @@
-"""What the how-tos tell to write into files is taken by what reads them: settings, sweeps, Python, JSON."""
+"""What the docs tell to write into files is taken by what reads them: settings, sweeps, Python, JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -23,12 +24,13 @@ from labwright.settings import load_settings, unknown_tables
 from tests.unit.test_docs import ROOT
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_TESTED_APART = ROOT / "docs" / "reference" / "workflow.md"  # by test_workflow_docs.py
 _OF_OTHERS = ("mcp_servers", "scrape_configs")  # files of Codex and Prometheus: their form is theirs
 
 
 def snippets(*languages: str) -> list[object]:
     found = []
-    for page in sorted((ROOT / "docs" / "how-to").glob("*.md")):
+    for page in sorted({*(ROOT / "docs").rglob("*.md")} - {_TESTED_APART}):
         for number, (language, text) in enumerate(_BLOCK.findall(page.read_text()), 1):
             if language in languages:
                 found.append(pytest.param(text, id=f"{page.stem}-{number}"))
@@ -58,9 +60,10 @@ def test_python_runs(text: str, tmp_path: Path) -> None:
     compile(text, "snippet", "exec")
     if "LABWRIGHT_RUN_TOKEN" in text:
         return  # it talks to the server of the run that it is in
+    project = shutil.copytree(ROOT / "examples" / "argparse-digits", tmp_path / "project")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", text], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", text], cwd=project, env=environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from labwright.agent.wild.criterion import criterion_of, is_met, read_criterion
+from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.goal import steered, understand
 from labwright.agent.wild.wanted import NewWild
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.run import RunStatus
 from labwright.domain.sweep_results import Configuration
 from labwright.planning.scan import ProjectScan, scan_project
@@ -142,3 +144,11 @@ def test_steering_takes_ranges_and_values(scan: ProjectScan) -> None:
         steered("be more careful", scan, "train.py")
     with pytest.raises(Invalid, match="1e400 is beyond"):
         steered("lr 1e400", scan, "train.py")
+
+
+def test_an_environment_that_is_not_there_yet_is_told_with_the_line_that_makes_it(scan: ProjectScan) -> None:
+    line = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"
+    unmade = replace(scan, environment=replace(scan.environment, chosen=None, create=line))
+    with pytest.raises(Conflict) as refused:
+        Experiment.in_scan(unmade, scan.entry_points[0].path, {})
+    assert refused.value.hint == f"Make it: {line}"

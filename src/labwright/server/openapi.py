@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from labwright.server.auth import OPEN_PATHS
-from labwright.server.models import ErrorDetail, ErrorOut
+from labwright.server.models.meta import ErrorDetail, ErrorOut
 
 _REFERENCE = "#/components/schemas/{model}"
 _ERROR = {"content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model=ErrorOut.__name__)}}}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.alert import Alert
 from labwright.domain.budget import raised
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import SWEEP, new_id
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
@@ -29,7 +28,7 @@ from labwright.services.sweep_twins import look_for_twins
 from labwright.services.sweep_views import best_facts, outcomes
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
-from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
 
 BUDGET_RULE = "sweep_budget:"  # and which part of it
 RAISE, CONTINUE, STOP = "raise", "continue", "stop"
@@ -50,7 +49,7 @@ def create_wild(
     sweep_id: str | None = None,
 ) -> Sweep:
     """Without runs of its own making: they join one by one. With an id, asked for twice it is made once."""
-    if first := _made_before(lab, sweep_id):
+    if first := made_before(lab.db.reader(), key, sweep_id, read=Sweep.from_dict, get=sweeps.get):
         return first
     sweep = Sweep(
         id=sweep_id or new_id(SWEEP),
@@ -74,7 +73,7 @@ def create_wild(
 
 def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
     """Everything is checked before anything is written; the sweep and all its runs are one transaction."""
-    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
+    if first := made_before(lab.db.reader(), key, wanted.id, read=Sweep.from_dict, get=sweeps.get):
         return first
     planned = plan_sweep(lab, wanted, actor)
     sweep = planned.sweep
@@ -97,23 +96,6 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
         raise
     lab.wake()
     return sweep
-
-
-def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:
-    if key is None:
-        return None
-    with lab.db.transaction() as tx:
-        answer = recall(tx, key)
-    return Sweep.from_dict(json.loads(answer)) if answer else None
-
-
-def _made_before(lab: Lab, sweep_id: str | None) -> Sweep | None:
-    """Its own id outlives the remembered answers and a rebuild of the database."""
-    if sweep_id is None:
-        return None
-    with contextlib.suppress(NotFound):
-        return sweeps.get(lab.db.reader(), sweep_id)
-    return None
 
 
 def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:

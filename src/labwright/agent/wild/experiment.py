@@ -52,7 +52,7 @@ class Experiment:
         if scan.environment.chosen is None and scan.environment.create:
             raise Conflict(
                 "The environment that its runs activate is not made yet.",
-                hint=f"Make it: {' && '.join(scan.environment.create)}",
+                hint=f"Make it: {scan.environment.create}",
             )
         return cls(entry=entry, environment=scan.environment, fixed=fixed, named=named)
 

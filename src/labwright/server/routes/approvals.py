@@ -10,8 +10,8 @@ from labwright.agent import approvals
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import Approval, ApprovalStatus
 from labwright.server.auth import actor_of, allow
-from labwright.server.chat_models import ApprovalAnswer
 from labwright.server.context import lab_of
+from labwright.server.models.chat import ApprovalAnswer
 from labwright.server.strict_json import StrictJsonRoute
 
 router = APIRouter(prefix="/approvals", route_class=StrictJsonRoute, tags=["sessions"])

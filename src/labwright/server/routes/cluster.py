@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from labwright.server.auth import PERSON, PLANNERS, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.models import ClusterIn, ClusterOut, DetectIn, GpuHistoryOut
+from labwright.server.models.cluster import ClusterIn, ClusterOut, DetectIn, GpuHistoryOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import cluster
 

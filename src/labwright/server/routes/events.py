@@ -12,7 +12,7 @@ from labwright.domain.errors import Invalid
 from labwright.domain.event import OF_CONVERSATIONS, EventType
 from labwright.server.auth import READERS, actor_of
 from labwright.server.context import hub_of, lab_of
-from labwright.server.models import EventOut
+from labwright.server.models.meta import EventOut
 from labwright.server.stream import Wanted, event_dict, frame
 from labwright.store import events
 

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from labwright.compute.lab import Lab
 from labwright.server.auth import READERS
 from labwright.server.context import hub_of, lab_of
-from labwright.server.models import LogDigestOut, LogsOut
+from labwright.server.models.runs import LogDigestOut, LogsOut
 from labwright.server.stream import KEEP_ALIVE_SECONDS, Hub, frame
 from labwright.services import logs, runs
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.models import In
+from labwright.server.models.fields import In
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import housekeeping
 

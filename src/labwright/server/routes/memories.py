@@ -10,8 +10,8 @@ from labwright.agent import memories
 from labwright.domain.actor import Scope
 from labwright.domain.memory import Memory
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
-from labwright.server.chat_models import MemoryIn, MemoryPatch
 from labwright.server.context import idempotency_key, lab_of
+from labwright.server.models.chat import MemoryIn, MemoryPatch
 from labwright.server.strict_json import StrictJsonRoute
 
 router = APIRouter(prefix="/memories", route_class=StrictJsonRoute, tags=["sessions"])

@@ -11,7 +11,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
 from labwright.server.context import lab_of
-from labwright.server.models import HealthOut
+from labwright.server.models.meta import HealthOut
 from labwright.version import __version__
 
 router = APIRouter(tags=["server"])

@@ -18,7 +18,7 @@ from labwright.domain.errors import NotFound
 from labwright.server.auth import READERS, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
-from labwright.server.models import BIG, In, Text
+from labwright.server.models.fields import BIG, In, Text
 from labwright.services import compare, export, metrics, runs
 
 router = APIRouter(tags=["metrics"])

@@ -13,9 +13,9 @@ from labwright.llm.endpoints import Endpoint
 from labwright.llm.keys import drop_key, keep_key
 from labwright.llm.models import Models
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.chat_models import SpentOut
 from labwright.server.context import lab_of
-from labwright.server.models import In
+from labwright.server.models.chat import SpentOut
+from labwright.server.models.fields import In
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import settings
 

@@ -11,7 +11,7 @@ from labwright.compute.notify import Couriers
 from labwright.domain.alert import Severity
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.models import In, Text
+from labwright.server.models.fields import In, Text
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import channels, notifications
 from labwright.store.deliveries import DeliveryStatus

@@ -10,7 +10,7 @@ from labwright.domain.errors import Invalid
 from labwright.planning import verbs
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.plan_models import (
+from labwright.server.models.plans import (
     ApproveIn,
     ChangesOut,
     CompilationOut,

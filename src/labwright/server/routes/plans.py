@@ -11,7 +11,7 @@ from labwright.domain.plan import PlanStatus
 from labwright.planning import verbs
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.plan_models import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
+from labwright.server.models.plans import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import plans
 

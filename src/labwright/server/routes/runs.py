@@ -17,7 +17,8 @@ from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
-from labwright.server.models import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
+from labwright.server.models.alerts import AlertIn
+from labwright.server.models.runs import ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
 from labwright.services import alerts, external, queue, runs
 from labwright.services.new_run import NewRun

@@ -12,8 +12,8 @@ from labwright.agent import sessions
 from labwright.domain.actor import Scope
 from labwright.domain.session import Mode, Session
 from labwright.server.auth import PERSON, actor_of, allow
-from labwright.server.chat_models import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
 from labwright.server.context import hub_of, idempotency_key, lab_of
+from labwright.server.models.chat import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
 from labwright.server.routes.models import models_of
 from labwright.server.strict_json import StrictJsonRoute
 

@@ -13,7 +13,7 @@ from labwright.domain.actor import Scope
 from labwright.server.api_catalog import api_catalog
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, token_of
 from labwright.server.context import lab_of
-from labwright.server.models import In, Text
+from labwright.server.models.fields import In, Text
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import skills
 from labwright.skills.skill import LONGEST_TEXT, SkillSource

@@ -9,8 +9,8 @@ from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.suggestion import SuggestionStatus
 from labwright.server.auth import PERSON, actor_of, allow
-from labwright.server.chat_models import SuggestionAccept, SuggestionOut
 from labwright.server.context import lab_of
+from labwright.server.models.chat import SuggestionAccept, SuggestionOut
 from labwright.server.strict_json import StrictJsonRoute
 
 router = APIRouter(prefix="/suggestions", route_class=StrictJsonRoute, tags=["sessions"])

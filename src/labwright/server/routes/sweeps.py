@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.models import (
-    RunSettings,
+from labwright.server.models.runs import RunSettings
+from labwright.server.models.sweeps import (
     SweepAddedOut,
     SweepExtension,
     SweepIn,

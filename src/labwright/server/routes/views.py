@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from labwright.domain.view import View
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
-from labwright.server.models import ViewIn, ViewOut
+from labwright.server.models.meta import ViewIn, ViewOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import views
 

@@ -11,9 +11,9 @@ from labwright.agent.wild.wanted import NewWild
 from labwright.domain.wild import Wild
 from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
-from labwright.server.models import seed_values
+from labwright.server.models.sweeps import seed_values
+from labwright.server.models.wild import WildIn, WildOut, WildResume, WildSteer
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.server.wild_models import WildIn, WildOut, WildResume, WildSteer
 
 router = APIRouter(prefix="/wild", route_class=StrictJsonRoute, tags=["wild"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]

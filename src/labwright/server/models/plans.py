@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.domain.plan_document import Fault, PlanSections
 from labwright.planning import verbs
-from labwright.server.models import Id, In, Name, Text, whole_characters
+from labwright.server.models.fields import Id, In, Name, Text, whole_characters
 
 Goal = Annotated[Text, Field(max_length=100_000)]
 # NUL and all: a plan is kept whatever its form, and told what is wrong with it.

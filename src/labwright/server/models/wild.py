@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from labwright.domain.wild import IterationStatus, Verdict, WildStatus
-from labwright.server.models import BudgetIn, Id, In, MetricIn, PlainJson, Seeds, Text
+from labwright.server.models.fields import Id, In, PlainJson, Text
+from labwright.server.models.sweeps import BudgetIn, MetricIn, Seeds
 
 Goal = Annotated[Text, Field(max_length=20_000, pattern=r"\S")]
 Path = Annotated[Text, Field(min_length=1, max_length=4096)]
