@@ -16,6 +16,7 @@ _MOST_REFUSED = 50
 _MOST_KEYS = 10_000
 _MAX_KEY_LENGTH = 300
 _OTHERS = "(other keys)"
+NOTES = "notes"  # what the monitor says of files that are not the run's
 Mark = tuple[int, int]  # how far the source was read, and which step a point without one gets
 
 
@@ -136,6 +137,11 @@ class MetricFile:
         self._keys.update(entry.get("m", ()))
         if "at" in entry:
             self.mark = (entry["at"][0], entry["at"][1])
+
+
+def is_of_the_run(name: str) -> bool:
+    """Whether the run did something when this file grew: samples and notes are written also while it hangs."""
+    return not name.startswith(("system", f"file-{NOTES}"))
 
 
 def header_of(path: str) -> dict[str, Any]:
