@@ -35,6 +35,7 @@ class RunPaths:
         self.stop = f"{self.control}/stop"
         self.output = f"{self.dir}/output.log"  # relay: what the job prints
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
+        self.output_removed = f"{self.dir}/output.removed"  # server: empty; its mtime says when gc removed the output
         self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did

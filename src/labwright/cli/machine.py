@@ -70,7 +70,7 @@ def _gpu_row(card: Json, limits: BusyLimits, with_bar: bool) -> list[Cell]:
 def _holder(card: Json, limits: BusyLimits) -> Cell:
     lease = card["lease"]
     if lease:
-        return f"{lease['run_id']} ({lease['user']})", "blue"
+        return f"{lease['run_id'] or 'a run'} ({lease['user'] or 'someone'})", "blue"
     return ("free", "green") if is_free(Gpu.from_dict(card), limits) else ("in use, no lease", "amber")
 
 

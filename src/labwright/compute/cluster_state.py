@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+from labwright.compute import machine
 from labwright.compute.detect import Looks, describe, detect, look, look_at_gpus, with_leases
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap, advise_parallel
 from labwright.domain.errors import Invalid
@@ -49,11 +50,23 @@ class ClusterState:
             if time.monotonic() - self._looked_at > _FRESH_SECONDS:
                 seen = self._look()
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
+                self._note_company(seen.shared_machine)
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
-    def gpus_now(self) -> tuple[Gpu, ...]:
-        """For a look every few seconds, day and night: no other question than to the driver, and none without cards."""
-        return look_at_gpus(self._lease_dir) if self.current.gpus else ()
+    def look_around(self) -> tuple[Gpu, ...]:
+        """The cards, and who else is here, every few seconds, day and night: Slurm is not asked, and nothing is without
+        cards."""
+        if not self.current.gpus:
+            return ()
+        with self._lock:
+            self._note_company(bool(machine.other_people()))
+        return look_at_gpus(self._lease_dir)
+
+    def _note_company(self, is_shared: bool) -> None:
+        """People come and go while the server runs; what was set by hand stays."""
+        if self.current.source is ClusterSource.DETECTED and self.current.shared_machine != is_shared:
+            advice = advise_gpuwrap(self.current.type, is_shared)
+            self.current = replace(self.current, shared_machine=is_shared, gpuwrap=advice)
 
     def _fresh_slurm(self) -> Cluster:
         """Nobody waits for somebody else's look: a controller that is down takes its time."""
@@ -75,14 +88,15 @@ class ClusterState:
             _refuse_impossible(kind, looks)
         seen = describe(kind, looks)
         is_shared = seen.shared_machine if shared is None else shared
-        self.current = replace(
-            seen,
-            source=ClusterSource.MANUAL,
-            shared_machine=is_shared,
-            gpuwrap=advise_gpuwrap(kind, is_shared),
-            max_parallel=max_parallel or seen.max_parallel,
-        )
-        return self.current
+        with self._lock:
+            self.current = replace(
+                seen,
+                source=ClusterSource.MANUAL,
+                shared_machine=is_shared,
+                gpuwrap=advise_gpuwrap(kind, is_shared),
+                max_parallel=max_parallel or seen.max_parallel,
+            )
+            return self.current
 
 
 def _is_silent_driver(seen: Cluster) -> bool:

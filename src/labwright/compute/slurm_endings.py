@@ -78,8 +78,7 @@ class SlurmEndings:
                 lose(self._lab, tx, fresh, reason=ending.reason, error=ending.words, **known)
             else:
                 ended = end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
-                if ended.status is RunStatus.FAILED and not facts:
-                    tell_end(self._lab, tx, ended)
+                tell_end(self._lab, tx, ended)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:

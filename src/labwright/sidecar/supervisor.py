@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from labwright.files import read_json
+from labwright.files import passing_refusals, read_json
 from labwright.gpu.lease import Lease
-from labwright.paths import RunPaths
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
 from labwright.sidecar.exit_words import facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
+from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
@@ -33,6 +33,7 @@ from labwright.sidecar.terminal import Terminal
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
 _TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
+_ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
@@ -44,7 +45,8 @@ _RELAY_END_SECONDS = 1.0
 
 class Supervisor:
     def __init__(self, run_dir: str, variables: dict[str, str], attempt: int | None = None) -> None:
-        self.paths = RunPaths(run_dir)
+        self._folder = HeldFolder(run_dir)
+        self.paths = self._folder.paths
         self.spec = load_spec(self.paths)
         self.run: dict[str, Any] = self.spec["run"]
         self.run["attempt"] = attempt or self.run["attempt"]
@@ -77,7 +79,8 @@ class Supervisor:
         if self._slurm and self.run["attempt"] > 1:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
-        self.record.exit(facts)
+        self._release_gpus()  # the truth may have to wait for the disk; the cards need not
+        self.record.exit(facts, self._write_owed_output)
         self._dismiss_relay()
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
@@ -87,7 +90,7 @@ class Supervisor:
 
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
-        environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
+        environment = {**job_environment(self._folder.place, self.spec, self._inherited), **self._variables}
         self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
             refusal = self._acquire_gpus() or self._start(environment)
@@ -180,11 +183,11 @@ class Supervisor:
         self._at_start = note_start(self.paths, self.spec)
         try:
             self._job = start_job(
-                self.paths,
+                self._folder.place.command,
                 self.options["workdir"],
                 {**environment, **self._gpu_variables()},
                 lease_fds,
-                self._relay.theirs if self._relay else None,
+                self._relay.theirs if self._relay else Terminal(self.paths.output),
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
@@ -224,6 +227,7 @@ class Supervisor:
         self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
+            self._folder.take_anew()
             self._tend_relay()
             due_in = self._monitor.due_in
             if due_in is not None and due_in <= 0:
@@ -356,6 +360,10 @@ class Supervisor:
             self._reap()
             self._tend_relay()
 
+    def _write_owed_output(self) -> bool:
+        """What a terminal showed; of anything else the relay takes care."""
+        return self._terminal.flush() if self._terminal else True
+
     def _dismiss_relay(self) -> None:
         """It ends by itself; we wait a little only to leave no child behind."""
         if self._relay:
@@ -380,9 +388,10 @@ class Supervisor:
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
         assert self._job is not None
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.paths.stdin)
-        os.symlink(self._job.input_path, self.paths.stdin)
+        with passing_refusals():  # nobody can type then
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.paths.stdin)
+            os.symlink(self._job.input_path, self.paths.stdin)
 
     # -- the end
 
@@ -426,7 +435,7 @@ class Supervisor:
 
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
         """A failure with a reason of its own, such as a full card, has been told already."""
-        if facts["reason"] == "exit_code" and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
+        if facts["reason"] in _ALERTED_ENDS and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
             choices = ["ignore", "rerun"]
             self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
@@ -453,9 +462,9 @@ class Supervisor:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for fd in self._wakeup_pipe:
             os.close(fd)
-        self._release_gpus()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
+        self._folder.close()

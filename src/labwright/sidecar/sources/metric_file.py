@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
+
+from labwright.files import passing_refusals
 
 _LONGEST_LINE = 8 << 20
 _MOST_REFUSED = 50
@@ -97,12 +98,9 @@ class MetricFile:
         return written > 0
 
     def _write_owed(self, fd: int) -> int:
-        try:
+        with passing_refusals():
             return os.write(fd, self._owed)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return 0
+        return 0
 
     def _open(self) -> int:
         """Raises BlockingIOError if another process writes it: a monitor was taken for dead, we are one too many."""
