@@ -12,14 +12,12 @@ import resource
 import select
 import signal
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from labwright.files import passing_refusals, read_json
-from labwright.gpu.lease import Lease
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
-from labwright.sidecar.exit_words import facts_of_status, is_by_term
-from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
+from labwright.sidecar.cards import Cards
+from labwright.sidecar.exit_words import TERMINATED, end_facts, facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
@@ -32,7 +30,6 @@ from labwright.sidecar.terminal import Terminal
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
-_TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
 _ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
@@ -55,7 +52,7 @@ class Supervisor:
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
         self._variables = variables
-        self._lease: Lease | None = None
+        self._cards = Cards(self.options, self.record)
         self._job: Job | None = None
         self._job_status: int | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
@@ -79,7 +76,7 @@ class Supervisor:
         if self._slurm and self.run["attempt"] > 1:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
-        self._release_gpus()  # the truth may have to wait for the disk; the cards need not
+        self._cards.release()  # the truth may have to wait for the disk; the cards need not
         self.record.exit(facts, self._write_owed_output)
         self._dismiss_relay()
         self._let_go(facts)
@@ -93,7 +90,7 @@ class Supervisor:
         environment = {**job_environment(self._folder.place, self.spec, self._inherited), **self._variables}
         self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
-            refusal = self._acquire_gpus() or self._start(environment)
+            refusal = self._cards.acquire(self._rest_before_cards) or self._start(environment)
             if refusal:
                 return self._ended(**refusal)
             self._wait_for_job()
@@ -102,11 +99,13 @@ class Supervisor:
             self._settle_output()
             self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
-            verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
+            verdict = judge.judge(
+                facts, self._cards.lease, self.paths.output, self._at_start.output_of(self.paths.output)
+            )
             if not verdict.retry or self._stopping:
                 self._alert_of_exit({**facts, **verdict.facts})
                 return self._ended(**{**facts, **verdict.facts})
-            self._release_gpus()
+            self._cards.release()
             self._pause(verdict.delay_seconds)
 
     def _settle_in(self) -> None:
@@ -129,48 +128,11 @@ class Supervisor:
 
     # -- GPUs
 
-    def _acquire_gpus(self) -> dict[str, Any] | None:
-        """Wait for cards; answers why the run ends here, or None once they are ours (or none are needed)."""
-        if not self.options["gpu"]:
-            return None
-        gate = GpuGate(GpuRequest.from_dict(self.options["gpu"]))
-        said = ""
-        try:
-            while True:
-                outcome = gate.attempt()
-                if isinstance(outcome, GaveUp):
-                    return {"status": "failed", "reason": outcome.reason, "error": outcome.message}
-                if not isinstance(outcome, Busy):
-                    self._lease = outcome.lease
-                    self.record.event("leased", gpu_uuids=list(outcome.lease.uuids), wake=False)
-                    self._note_warnings(outcome.warnings)
-                    return None
-                if outcome.reason != said:
-                    said = outcome.reason
-                    self.record.event("waiting", reason=said, holders=list(outcome.holders))
-                self._sleep(gate.poll_seconds)
-                if self._stop_requested():
-                    return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
-                if self._terminated:
-                    return dict(_TERMINATED)
-        finally:
-            gate.close()
-
-    def _note_warnings(self, warnings: Iterable[str]) -> None:
-        for text in warnings:
-            self.record.event("warning", text=text)
-
-    def _release_gpus(self) -> None:
-        if self._lease:
-            self._lease.release()
-            self._lease = None
-
-    def _gpu_variables(self) -> dict[str, str]:
-        if self.options["hide_gpus"]:
-            return {"CUDA_VISIBLE_DEVICES": ""}
-        if self._lease and self.options["pin_gpus"]:
-            return {"CUDA_VISIBLE_DEVICES": ",".join(self._lease.uuids), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        return {}
+    def _rest_before_cards(self, seconds: float) -> dict[str, Any] | None:
+        self._sleep(seconds)
+        if self._stop_requested():
+            return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
+        return dict(TERMINATED) if self._terminated else None
 
     # -- the job
 
@@ -179,25 +141,23 @@ class Supervisor:
             return {"status": "stopped", "reason": "stopped before it began"}
         if refusal := self._look_at_code():
             return refusal
-        lease_fds = self._lease.fds if self._lease else ()
         self._at_start = note_start(self.paths, self.spec)
         try:
             self._job = start_job(
                 self._folder.place.command,
                 self.options["workdir"],
-                {**environment, **self._gpu_variables()},
-                lease_fds,
+                {**environment, **self._cards.variables()},
+                self._cards.fds,
                 self._relay.theirs if self._relay else Terminal(self.paths.output),
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
         self._job_status = None
         self._started, self._began = time.time(), time.monotonic()
-        uuids = list(self._lease.uuids) if self._lease else []
         facts = facts_of(self._inherited) if self._slurm else {}
         pipe = self._relay.pipe if self._relay else None
         job = identity(self._job.pid).to_dict()
-        self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
+        self.record.event("started", job=job, gpu_uuids=self._cards.uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
 
@@ -378,7 +338,7 @@ class Supervisor:
     def _let_go_of_the_job(self) -> None:
         """In the monitor: the lease is the job's, nobody reads a terminal once the supervisor is gone, and the end of
         the pipe tells the relay that all is printed."""
-        for fd in self._lease.fds if self._lease else ():
+        for fd in self._cards.fds:
             os.close(fd)
         if self._terminal:
             self._terminal.close()
@@ -403,7 +363,11 @@ class Supervisor:
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full"
         doubt = None if self._stopping else self._look_at_code(self._started)
-        return {**facts, **self._status_facts(facts["exit_code"]), **(doubt or {})}
+        return {
+            **facts,
+            **end_facts(self._stopping, facts["exit_code"], self._reason_to_stop, self.run["time_limit_seconds"]),
+            **(doubt or {}),
+        }
 
     def _is_disk_full(self) -> bool:
         disk = os.statvfs(self.paths.dir)
@@ -415,23 +379,6 @@ class Supervisor:
             self._sleep(_TERM_SPREAD_SECONDS)
         if self._terminated:
             self._stopping = "terminated"
-
-    def _status_facts(self, exit_code: int) -> dict[str, Any]:
-        if self._stopping == "stop":
-            return {"status": "stopped", "reason": self._reason_to_stop() or "stopped on request"}
-        if self._stopping == "terminated":
-            return dict(_TERMINATED)
-        if self._stopping == "time_limit":
-            seconds = self.run["time_limit_seconds"]
-            return {
-                "status": "failed",
-                "reason": "time_limit",
-                "error": f"Time limit of {seconds:g} s reached.",
-            }
-        return {
-            "status": "finished" if exit_code == 0 else "failed",
-            "reason": "" if exit_code == 0 else "exit_code",
-        }
 
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
         """A failure with a reason of its own, such as a full card, has been told already."""
