@@ -121,7 +121,7 @@ def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
             ("memory", gigabytes(found["memory_total_mb"])),
             ("shared", "yes, other people use this machine" if found["shared_machine"] else "no"),
             ("gpuwrap", advice["gpuwrap"].replace("_", " ")),
-            ("at a time", counted(advice["max_parallel"], "run")),
+            ("advised", f"{counted(advice['max_parallel'], 'run')} at a time"),  # a setting goes before it
             ("runs", ", ".join(active) or "none"),
         ]
     )
