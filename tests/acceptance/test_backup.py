@@ -21,9 +21,9 @@ from labwright.paths import ProjectPaths
 from labwright.server.boot import prepare_state
 from labwright.store.database import Database
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
-from tests.acceptance.test_storage import ending, facts, gate
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
+from tests.support.storage import ending, facts, gate
 from tests.support.waiting import wait_until
 
 LARGE = 150 << 20  # of zeros: it takes a moment to pack, and next to nothing on disk

@@ -15,9 +15,9 @@ import pytest
 
 from labwright.processes import identity, start_time
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
-from tests.acceptance.test_storage import AS_ANY_USER, fill
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
+from tests.support.storage import AS_ANY_USER, fill
 from tests.support.waiting import wait_until
 
 

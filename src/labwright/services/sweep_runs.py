@@ -32,7 +32,12 @@ def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
 
 
 def gpus_of_each(lab: Lab, sweep: Sweep) -> int:
-    """How many cards one of its runs holds; on Slurm those of all its nodes, however they were asked for."""
+    """How many cards one of its runs holds; on Slurm those of all its nodes, however they were asked for.
+
+    Runs that join one by one have nothing in common to tell by.
+    """
+    if not sweep.template:
+        return 0
     run = Run.from_dict(sweep.template)
     return gpus_held(run, lab.slurm.defaults) if lab.cluster.current.type is ClusterType.SLURM else run.gpus
 

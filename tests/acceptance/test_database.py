@@ -1,0 +1,254 @@
+"""The database damaged, deleted, of another version, brought back, or elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from labwright.compute import machine
+from labwright.compute.journal import Journal
+from labwright.compute.rebuild import rebuild
+from labwright.domain.sweep import Sweep
+from labwright.paths import ProjectPaths
+from labwright.server.boot import prepare_state
+from labwright.store.database import Database
+from tests.support.live_server import LiveServer
+from tests.support.storage import ending, facts, gate, remove_database, try_to_start
+from tests.support.waiting import wait_until
+from tests.unit.test_run_moves import a_run
+
+# -- a damaged database
+
+
+def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    sweep = server.post("/sweeps/wild", {"name": "s", "goal": "g"})["id"]
+    made = [server.wait_for_end(server.submit(f"exit {i}", sweep_id=sweep)["id"]) for i in range(4)]
+    server.stop()
+    path = server.state / "labwright.db"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    done = try_to_start(server)
+    assert "damaged" in done.stderr
+    assert "labwright db rebuild" in done.stderr
+    assert path.read_bytes() == whole[: len(whole) // 2]
+    result = rebuild(ProjectPaths(server.project))
+    assert (result.runs, result.sweeps, result.unreadable) == (4, 1, 0)
+    assert Path(str(result.kept_aside)).read_bytes() == whole[: len(whole) // 2]
+    server.start()
+    assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
+    assert server.get(f"/sweeps/{sweep}")["progress"]["total"] == 4
+    server.kill()
+    for file in server.state.glob("labwright.db*"):  # an empty file is a valid database, of no runs
+        file.write_bytes(b"")
+    server.start()
+    assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
+
+
+def test_after_an_orderly_end_the_file_alone_is_the_whole_database(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    run = server.post("/runs", {"command": "true"})["id"]
+    server.stop()
+    connection = sqlite3.connect(f"file:{server.state / 'labwright.db'}?immutable=1", uri=True)
+    assert connection.execute("SELECT id FROM runs").fetchall() == [(run,)]
+    connection.close()
+
+
+def test_a_database_of_the_future_is_refused_and_left_alone(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    path = server.state / "labwright.db"
+    Database(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    before = path.read_bytes()
+    assert "999" in try_to_start(server).stderr
+    assert path.read_bytes() == before
+
+
+def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -> None:
+    paths = prepare_state(tmp_path)
+    good = Sweep(id="sweep-0000000001", name="good", created_at="t", created_by="person")
+    paths.sweep(good.id).write_text(json.dumps(good.to_dict()))
+    paths.sweep("sweep-0000000002").write_bytes(b"")
+    journal = Journal(paths.journal)
+    journal.note([a_run(sweep_id=good.id)])
+    journal.close_file()
+    with paths.journal.open("ab") as file:
+        file.write(b'{"run": {"id": "run-half')
+    broken = paths.runs / "run-0000000000"
+    broken.mkdir()
+    (broken / "spec.json").write_text("{")
+    result = rebuild(paths)
+    assert (result.runs, result.sweeps, result.unreadable) == (1, 1, 2)
+    assert (broken / "spec.json").exists()
+
+
+# -- a deleted database
+
+
+def test_a_database_deleted_under_a_running_server_is_healed(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
+    sweep = server.post("/sweeps/wild", {"name": "mid"})["id"]
+    done = server.wait_for_end(server.submit("exit 3", sweep_id=sweep)["id"])
+    held = [server.submit(f"{gate(server, 'go')}; exit {i}", sweep_id=sweep)["id"] for i in range(4)]
+    server.wait_for_status(held[0], "running")
+    epoch = server.get("/events?limit=1")[0]["epoch"]
+    remove_database(server)
+    meanwhile = server.post("/runs", {"command": "true", "name": "meanwhile"})["id"]
+    assert len(server.all_runs()) == 6
+    wait_until((server.state / "labwright.db").exists, "the database to be back")
+    (server.project / "go").touch()
+    for number, run_id in enumerate(held):
+        assert server.wait_for_end(run_id)["exit_code"] == number
+    server.restart()
+    assert {run["id"] for run in server.all_runs()} == {done["id"], *held, meanwhile}
+    assert ending(server.run(done["id"])) == ending(done)
+    assert server.get("/events?limit=1")[0]["epoch"] == epoch
+
+
+def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="3", LABWRIGHT_GRACE_SECONDS="1").start()
+    sweep = server.post("/sweeps/wild", {"name": "mid", "goal": "g", "parallel": 2})
+    common = {"sweep_id": sweep["id"], "tags": ["t"], "params": {"lr": 0.1}, "seed": 1, "env": {"A": "1"}}
+    finished = server.wait_for_end(server.submit("true", name="finished", **common)["id"])["id"]
+    failed = server.wait_for_end(server.submit("exit 9", name="failed", **common)["id"])["id"]
+    killed = server.wait_for_end(server.submit("kill -9 $$", name="killed")["id"])["id"]
+    gone = server.wait_for_end(server.submit("true", name="gone")["id"])["id"]
+    left = server.state / "runs" / gone
+    shutil.copytree(left, server.project / "copy", symlinks=True)
+    server.call("DELETE", f"/runs/{gone}")
+    server.call("PATCH", f"/runs/{failed}", {"name": "renamed", "notes": "after the end", "tags": ["keep"]})
+    server.post(f"/runs/{killed}/archive")
+    stopped = server.submit("sleep 300", name="stopped")["id"]
+    server.wait_for_status(stopped, "running")
+    server.post(f"/runs/{stopped}/stop")
+    server.wait_for_end(stopped)
+    ready = server.post("/runs", {"command": "true", "name": "ready", **common})["id"]
+    server.call("PATCH", f"/runs/{ready}", {"notes": "a note", "priority": 4})
+    unstarted = server.post("/runs", {"command": "true", "name": "stopped before it began"})["id"]
+    orphan = server.submit("true", name="child of the unstarted", after=[unstarted])["id"]
+    grandchild = server.post("/runs", {"command": "true", "name": "its child", "after": [orphan]})["id"]
+    server.post(f"/runs/{unstarted}/stop")
+    doomed = server.submit(f"{gate(server, 'doom')}; exit 1", name="doomed")["id"]
+    bereft = server.submit("touch never", name="child of a deleted one", after=[doomed])["id"]
+    (server.project / "doom").touch()
+    server.wait_for_end(bereft)
+    server.call("DELETE", f"/runs/{doomed}")
+    running = server.submit(f"{gate(server, 'go')}; exit 4", name="running", **common)["id"]
+    second = server.submit(f"{gate(server, 'go')}; exit 5", name="running too", **common)["id"]
+    queued = server.submit("exit 6", name="queued", **common)["id"]
+    behind = server.submit("exit 7", name="behind", after=[second])["id"]
+    for run_id in (running, second):
+        server.wait_for_status(run_id, "running")
+    server.call("PATCH", f"/runs/{running}", {"notes": "while it runs"})
+    before = {run["id"]: run for run in server.all_runs()}
+    order = [run["id"] for run in server.all_runs()]
+    server.kill()
+    remove_database(server)
+    shutil.move(server.project / "copy", left)  # as if the kill had come before the deleted run's files were gone
+    server.start()
+    after = {run["id"]: run for run in server.all_runs()}
+    assert {run_id: facts(run) for run_id, run in after.items()} == {i: facts(run) for i, run in before.items()}
+    assert [run["id"] for run in server.all_runs()] == order
+    for run_id in (finished, failed, killed, stopped, unstarted, orphan, grandchild, bereft, ready, queued, behind):
+        assert ending(after[run_id]) == ending(before[run_id]), before[run_id]["name"]
+    assert {after[run_id]["status"] for run_id in (running, second)} == {"running"}
+    assert server.get(f"/sweeps/{sweep['id']}")["parallel"] == 2
+    (server.project / "go").touch()
+    for run_id, code in ((running, 4), (second, 5), (queued, 6)):
+        assert server.wait_for_end(run_id)["exit_code"] == code
+    assert server.wait_for_end(behind)["status_reason"] == "dependency_failed"
+    assert server.wait_for_end(server.post(f"/runs/{ready}/start")["id"])["status"] == "finished"
+    assert not (server.project / "never").exists()
+
+
+# -- backups
+
+
+def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_BACKUP_MINUTES="0.001", LABWRIGHT_BACKUPS_KEPT="2").start()
+    run = server.wait_for_end(server.submit("true")["id"])["id"]
+    alert = server.post(f"/runs/{run}/alerts", {"message": "m", "choices": ["ignore"]})["id"]
+    server.post(f"/alerts/{alert}/respond", {"choice": "ignore"})
+    server.post("/cluster", {"type": "cpu_only", "max_parallel": 5})
+
+    def backed_up() -> bool:
+        newest = sorted((server.state / "backups").glob("*.db"))
+        return bool(newest) and b"ignore" in newest[-1].read_bytes() and b"cpu_only,5" in newest[-1].read_bytes()
+
+    wait_until(backed_up, "a backup with the answer in it")
+    later = server.wait_for_end(server.submit("exit 8")["id"])["id"]
+    assert len(list((server.state / "backups").glob("*.db"))) <= 3
+    server.kill()
+    (server.state / "labwright.db").write_bytes(b"damaged" * 1000)
+    newest = max((server.state / "backups").glob("*.db"))
+    (server.state / "backups" / "labwright-99990101T000000Z.db").write_bytes(b"a bad backup")
+    result = rebuild(ProjectPaths(server.project))
+    assert result.backup == newest.name
+    server.start()
+    assert server.get(f"/alerts?run_id={run}")[0]["answer"] == "ignore"
+    assert server.run(later)["exit_code"] == 8
+    assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 5
+
+
+# -- network file systems
+
+MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+nas:/home /home nfs4 rw,vers=4.2 0 0
+nas:/my\\040data /mnt/my\\040data nfs rw 0 0
+nas:/ü /mnt/ü cifs rw 0 0
+/dev/sdb1 /home/me/local xfs rw 0 0
+me@host: /home/me/remote fuse.sshfs rw 0 0
+tmpfs /homework tmpfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "network"),
+    [
+        ("/home/me/project", True),
+        ("/home", True),
+        ("/home/me/local/project", False),
+        ("/home/me/remote/x", True),
+        ("/homework/project", False),
+        ("/mnt/my data/project", True),
+        ("/mnt/ü/project", True),
+        ("/srv", False),
+    ],
+)
+def test_a_network_file_system_is_known_by_its_mount(path: str, network: bool) -> None:
+    assert machine.is_network(Path(path), MOUNTS) is network
+
+
+def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server(LABWRIGHT_STATE_DIR="~/local-state")
+    server.environment["HOME"] = str(tmp_path)
+    server.start()
+    run = server.wait_for_end(server.submit("exit 2")["id"])
+    assert not (server.state / "labwright.db").exists()
+    pointed = Path((server.state / "database.path").read_text().strip())
+    assert pointed.is_relative_to(tmp_path / "local-state")
+    assert pointed.exists()
+    assert pointed.stat().st_mode & 0o077 == 0
+    server.environment.pop("LABWRIGHT_STATE_DIR")
+    server.restart()
+    assert ending(server.run(run["id"])) == ending(run)
+    server.kill()
+    for path in pointed.parent.iterdir():  # another machine, without that folder
+        path.unlink()
+    pointed.parent.rmdir()
+    server.start()
+    assert ending(server.run(run["id"])) == ending(run)

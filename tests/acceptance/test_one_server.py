@@ -1,0 +1,75 @@
+"""One server a project, at an address that is free."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from labwright.domain.errors import Conflict, Invalid
+from labwright.server.boot import listen, prepare_state, take_lock
+from tests.support.live_server import LiveServer
+from tests.support.storage import try_to_start
+
+
+def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server().start()
+    said = (server.state / "server.json").read_bytes()
+    done = try_to_start(server)
+    assert server.url in done.stderr
+    assert json.loads((server.state / "server.json").read_text())["pid"] == json.loads(said)["pid"]
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"url": "http://127.0.0.1:1", "pid": 1, "start_time": 1, "heartbeat": 1}',
+        b'{"host": "elsewhere", "heartbeat": 1}',
+        b'{"host": "elsewhere", "heartbeat": "soon"}',
+        b'{"host": "elsewhere", "heartbeat": null}',
+        b'{"host": "elsewhere"}',
+    ],
+)
+def test_what_an_old_server_left_does_not_stop_the_next(tmp_path: Path, left: bytes) -> None:
+    paths = prepare_state(tmp_path)
+    paths.server.write_bytes(left)
+    os.close(take_lock(paths))
+
+
+def test_a_server_that_lives_on_another_machine_is_respected(tmp_path: Path) -> None:
+    paths = prepare_state(tmp_path)
+    told = {"host": "elsewhere", "url": "http://elsewhere:1", "pid": 7, "heartbeat": time.time()}
+    paths.server.write_text(json.dumps(told))
+    with pytest.raises(Conflict, match="http://elsewhere:1 on elsewhere"):
+        take_lock(paths)
+
+
+def test_a_port_that_was_asked_for_must_be_free(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = str(taken.getsockname()[1])
+        done = try_to_start(server, "--port", number)
+        assert f"Port {number}" in done.stderr
+        assert "--port" in done.stderr
+        server.environment["LABWRIGHT_PORT"] = number  # the usual port gives way
+        server.start()
+        assert not server.url.endswith(f":{number}")
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 99999), ("127.0.0.1", -1), ("no.such.host.invalid", 0)])
+def test_an_address_that_is_none_is_told(host: str, port: int) -> None:
+    with pytest.raises(Invalid) as caught:
+        listen(host, port, chosen=True)
+    assert "--port" in caught.value.hint
