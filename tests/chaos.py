@@ -10,6 +10,7 @@ Filling the disk needs root, for a small file system of its own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from labwright.processes import children_of, processes_of_run, start_time
 from labwright.sim.gpus import SimulatedGpus
-from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
+from labwright.sim.slurm import SimulatedSlurm, SlurmDidNotStart, SlurmSize, simulated_slurm
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.slurm import slurm_server
 from tests.support.troubled import Troubles
@@ -222,6 +223,7 @@ class SlurmChaos:
                 self.codes[self.server.submit(command, name=str(number))["id"]] = number % 3
             time.sleep(self.chance.uniform(1.0, 4.0))
             self.harm()
+            self._give_nodes_back()
 
     def harm(self) -> None:
         what = self.chance.choice(["slurmctld", "slurmctld", "server in front of Slurm"])
@@ -239,13 +241,26 @@ class SlurmChaos:
 
     def _settle(self) -> None:
         """Slurm holds what it could not launch as its controller died; an alert tells, and a person releases it."""
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 900
         while any(run["status"] not in ENDED for run in self.server.all_runs()) and time.monotonic() < deadline:
             waiting = self.cluster.client("squeue", "-h", "-r", "-t", "PD", "-o", "%i %r").splitlines()
             for job in {line.split()[0] for line in waiting if "held" in line}:
                 self.cluster.client("scontrol", "release", job)
                 self.kills["job released"] += 1
+            self._give_nodes_back()
             time.sleep(1)
+
+    def _give_nodes_back(self) -> None:
+        """A killed controller gives away numbers of jobs that it forgot; Slurm drains the nodes that still know them
+        ("Duplicate jobid"), and a person has to give them back."""
+        drained = [line.split()[0] for line in self._nodes() if "drain" in line.split()[1]]
+        for node in drained:
+            with contextlib.suppress(SlurmDidNotStart):  # it is being given back already, or does not answer yet
+                self.cluster.client("scontrol", "update", f"nodename={node}", "state=resume")
+                self.kills["node given back"] += 1
+
+    def _nodes(self) -> list[str]:
+        return self.cluster.client("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T").splitlines()
 
     def _faults_of(self, run_id: str, code: int) -> Iterator[str]:
         run = self.server.run(run_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -22,13 +21,13 @@ from labwright.files import write_json
 from labwright.services.new_run import NewRun, plan_run
 from labwright.store import metrics, runs, sweeps
 from labwright.store.database import Transaction
-from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
 from labwright.store.statements import REST, RUNS
 
 
 def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = None) -> Run:
     """Everything is checked before anything is written; the run and its event are one transaction."""
-    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
+    if first := made_before(lab.db.reader(), key, wanted.id, read=Run.from_dict, get=runs.get):
         return first  # also when what it needs is gone by now
     planned = plan_run(lab, wanted, actor)
     run = planned.run
@@ -63,23 +62,6 @@ def _same_in_sweep(tx: Transaction, run: Run) -> list[str]:
     asked = {name: getattr(run, name) for name in ("sweep_id", "config_hash", "seed", "command")}
     row = tx.execute(RUNS["twin"], **asked).fetchone()
     return [f"{row[0]} of this sweep has the same configuration and seed; both count in its means."] if row else []
-
-
-def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Run | None:
-    if key is None:
-        return None
-    with lab.db.transaction() as tx:
-        answer = recall(tx, key)
-    return Run.from_dict(json.loads(answer)) if answer else None
-
-
-def _made_before(lab: Lab, run_id: str | None) -> Run | None:
-    """Its own id outlives the remembered answers and a rebuild of the database."""
-    if run_id is None:
-        return None
-    with contextlib.suppress(NotFound):
-        return get(lab, run_id)
-    return None
 
 
 def _check_references(tx: Transaction, run: Run) -> int:

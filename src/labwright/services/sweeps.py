@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,9 +12,8 @@ from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert
-from labwright.domain.budget import raised
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, new_id
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
@@ -29,7 +27,7 @@ from labwright.services.sweep_twins import look_for_twins
 from labwright.services.sweep_views import best_facts, outcomes
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
-from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
 
 BUDGET_RULE = "sweep_budget:"  # and which part of it
 RAISE, CONTINUE, STOP = "raise", "continue", "stop"
@@ -50,7 +48,7 @@ def create_wild(
     sweep_id: str | None = None,
 ) -> Sweep:
     """Without runs of its own making: they join one by one. With an id, asked for twice it is made once."""
-    if first := _made_before(lab, sweep_id):
+    if first := made_before(lab.db.reader(), key, sweep_id, read=Sweep.from_dict, get=sweeps.get):
         return first
     sweep = Sweep(
         id=sweep_id or new_id(SWEEP),
@@ -74,7 +72,7 @@ def create_wild(
 
 def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
     """Everything is checked before anything is written; the sweep and all its runs are one transaction."""
-    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
+    if first := made_before(lab.db.reader(), key, wanted.id, read=Sweep.from_dict, get=sweeps.get):
         return first
     planned = plan_sweep(lab, wanted, actor)
     sweep = planned.sweep
@@ -97,23 +95,6 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
         raise
     lab.wake()
     return sweep
-
-
-def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Sweep | None:
-    if key is None:
-        return None
-    with lab.db.transaction() as tx:
-        answer = recall(tx, key)
-    return Sweep.from_dict(json.loads(answer)) if answer else None
-
-
-def _made_before(lab: Lab, sweep_id: str | None) -> Sweep | None:
-    """Its own id outlives the remembered answers and a rebuild of the database."""
-    if sweep_id is None:
-        return None
-    with contextlib.suppress(NotFound):
-        return sweeps.get(lab.db.reader(), sweep_id)
-    return None
 
 
 def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
@@ -159,7 +140,7 @@ def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None 
         _check_budget(lab, funded)
         failures, _ = outcomes(tx.connection, sweep)
         resumed = change(lab, tx, sweep, started(funded, failures_accepted=failures), actor)
-        _clear_alerts(tx, sweep_id, actor)
+        clear_alerts(tx, sweep_id, actor)
     lab.wake()
     return resumed
 
@@ -185,7 +166,7 @@ def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
         ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **clock_stopped(sweep))
         change(lab, tx, sweep, ended, actor)
         active = _end_waiting(lab, tx, sweep_id, actor)
-        _clear_alerts(tx, sweep_id, actor)
+        clear_alerts(tx, sweep_id, actor)
     for run in active:
         run_verbs.request_stop(lab, run, actor, _WITH_ITS_SWEEP)
     forget_secrets(lab, sweep_id)
@@ -296,8 +277,7 @@ def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:
         resume(lab, alert.sweep_id, actor)
     elif choice == RAISE:
         sweep = sweeps.get(lab.db.reader(), alert.sweep_id)
-        part = alert.rule.removeprefix(BUDGET_RULE)
-        resume(lab, alert.sweep_id, actor, raised(sweep.budget, sweep.first_budget, part))
+        resume(lab, alert.sweep_id, actor, Supply(lab, sweep).raised(alert.rule.removeprefix(BUDGET_RULE)))
 
 
 def change(lab: Lab, tx: Transaction, before: Sweep, after: Sweep, actor: Actor, **data: Any) -> Sweep:
@@ -311,6 +291,6 @@ def _write(lab: Lab, sweep: Sweep) -> None:
     write_json(lab.paths.sweep(sweep.id), sweep.to_dict(), sync=False)
 
 
-def _clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
+def clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
     for alert in alerts.open_of_sweep(tx.connection, sweep_id):
         alerts.resolve(tx, alert.answered("cleared", str(actor), now()), str(actor))

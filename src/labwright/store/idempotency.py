@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict
+from labwright.domain.errors import Conflict, NotFound
 from labwright.store.database import Transaction
 from labwright.store.statements import REST
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,25 @@ def first_answer(connection: sqlite3.Connection, key: IdempotencyKey) -> str | N
         return None
     refuse_other(key, row[0])
     return str(row[1])
+
+
+def made_before(
+    connection: sqlite3.Connection,
+    key: IdempotencyKey | None,
+    own_id: str | None,
+    *,
+    read: Callable[[dict[str, Any]], Made],
+    get: Callable[[sqlite3.Connection, str], Made],
+) -> Made | None:
+    """What this very request made when it came first: by its key, or by an id that it brings itself.
+
+    Such an id outlives the remembered answers and a rebuild of the database.
+    """
+    if key is not None and (answer := first_answer(connection, key)):
+        return read(json.loads(answer))
+    with contextlib.suppress(NotFound):
+        return get(connection, own_id) if own_id else None
+    return None
 
 
 def refuse_other(key: IdempotencyKey, digest: str) -> None:

@@ -14,7 +14,7 @@ from labwright.agent.wild.wanted import NewWild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, WILD, id_of, new_id
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import AT_WORK, Verdict, Wild, WildStatus
@@ -23,7 +23,7 @@ from labwright.services import sweeps as sweep_verbs
 from labwright.store import alerts, sessions, sweeps
 from labwright.store import wild as stored
 from labwright.store.database import Transaction
-from labwright.store.idempotency import IdempotencyKey, recall, remember
+from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
 
 RULES = "rules"
 _RUNS = 40  # a loop without a word about it ends all the same
@@ -35,7 +35,7 @@ _MOST_STEERING = 200
 
 def start(lab: Lab, wanted: NewWild, search: str, actor: Actor, key: IdempotencyKey | None = None) -> Wild:
     """What the goal leaves open is asked for, and nothing is made then."""
-    if first := _first_answer(lab, key) or _made_before(lab, wanted.id):
+    if first := made_before(lab.db.reader(), key, wanted.id, read=Wild.from_dict, get=stored.get):
         return first
     if wanted.session_id is not None:
         sessions.get(lab.db.reader(), wanted.session_id)
@@ -98,22 +98,6 @@ def _insert(lab: Lab, wild: Wild, actor: Actor, key: IdempotencyKey | None) -> W
         lab.paths.wild_loop(wild.id).unlink(missing_ok=True)
         raise
     return wild
-
-
-def _first_answer(lab: Lab, key: IdempotencyKey | None) -> Wild | None:
-    if key is None:
-        return None
-    with lab.db.transaction() as tx:
-        answer = recall(tx, key)
-    return Wild.from_dict(json.loads(answer)) if answer else None
-
-
-def _made_before(lab: Lab, wild_id: str | None) -> Wild | None:
-    if wild_id is None:
-        return None
-    with contextlib.suppress(NotFound):
-        return get(lab, wild_id)
-    return None
 
 
 def get(lab: Lab, wild_id: str) -> Wild:

@@ -1,7 +1,7 @@
 // A run's output, live. Only the lines in view are in the page; only part of a long output is in memory.
 
 import { pieces, stripAnsi } from "../ansi.js";
-import { bytes } from "../format.js";
+import { bytes, exactTime } from "../format.js";
 import { LogReader } from "../log_reader.js";
 import { isTerminal, onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
@@ -88,12 +88,13 @@ export function Log({ run }) {
         (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
       )}
       <div style=${{ height: `${after}px` }}></div>
-      ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search)}</p>`}
+      ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search, reader.removedAt)}</p>`}
     </div>
   </section>`;
 }
 
-function emptyText(run, search) {
+function emptyText(run, search, removedAt) {
+  if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
   if (search.all) return "No line of this output has these words.";
   return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.snapshot import SnapshotStore, git
-from tests.unit.test_snapshot import ODD_NAMES, paths, paths_in, write
+from tests.support.snapshots import ODD_NAMES, paths, paths_in, write
 
 NAMED = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "protocol.file.allow=always")
 

@@ -4,68 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from labwright.compute.snapshot import SnapshotStore, diff, listing, tree
-from labwright.compute.snapshot.objects import unpack
-from labwright.compute.snapshot.store import GRACE_SECONDS
+from labwright.compute.snapshot import SnapshotStore, listing, tree
 from labwright.domain.errors import Conflict, NotFound, StorageFailed
-
-MB = 1024 * 1024
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def store(project: Path) -> SnapshotStore:
-    return SnapshotStore(project / ".labwright" / "snapshots", MB)
-
-
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-
-def paths_in(store: SnapshotStore, digest: str) -> set[str]:
-    manifest = json.loads((store.folder / "trees" / f"{digest}.json").read_text())
-    return {entry["path"] for entry in manifest["entries"]}
-
-
-def paths(store: SnapshotStore, root: Path) -> set[str]:
-    return paths_in(store, store.take(root).hash)
-
-
-def object_files(store: SnapshotStore) -> list[Path]:
-    return list((store.folder / "objects").glob("??/*"))
-
-
-def assert_whole(store: SnapshotStore) -> None:
-    """Every object is what its name says, and every tree has all of its objects."""
-    for path in object_files(store):
-        assert sha256(unpack(path.read_bytes())).hexdigest() == path.name
-    for digest in store.digests():
-        data = (store.folder / "trees" / f"{digest}.json").read_bytes()
-        assert sha256(data).hexdigest() == digest
-        for entry in json.loads(data)["entries"]:
-            assert entry["hash"] is None or store._objects.has(entry["hash"])
+from tests.support.snapshots import MB, ODD_NAMES, assert_whole, object_files, paths, paths_in, write
 
 
 def test_identical_trees_share_one_digest_and_objects(tmp_path: Path, store: SnapshotStore) -> None:
@@ -222,9 +174,6 @@ def test_a_root_that_is_a_link_follows_where_it_points(tmp_path: Path, store: Sn
     assert paths(store, tmp_path / "link") == {"b.py"}
 
 
-ODD_NAMES = [b"new\nline.py", b'quote".py', b"tab\t.py", b"caf\xc3\xa9.py", b"not-utf8-\xff.py", b" space ", b"-rf"]
-
-
 def test_a_snapshot_restores_modes_links_and_odd_names(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     for name in ODD_NAMES:
         Path(os.fsdecode(os.fsencode(project) + b"/" + name)).write_bytes(name * 3)
@@ -358,208 +307,3 @@ def test_files_that_come_go_and_grow_during_a_take_do_no_harm(project: Path, sto
         for path in project.rglob("*")
         if path.is_file() and ".labwright" not in path.parts
     }
-
-
-KILLED = """
-    import os, sys
-    from pathlib import Path
-    from labwright.compute.snapshot import SnapshotStore
-    root = Path(sys.argv[1])
-    store = SnapshotStore(root.parent / "store", 1000000)
-    print("up", flush=True)
-    for number in range(100000):
-        for name in "abcdef":
-            (root / name).write_bytes(os.urandom(20000))
-        store.take(root)
-"""
-
-
-def test_a_killed_taker_leaves_no_broken_object(tmp_path: Path, project: Path) -> None:
-    for delay in (0.0, 0.003, 0.01, 0.03, 0.1):
-        with subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(KILLED), str(project)], stdout=subprocess.PIPE
-        ) as child:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"up\n"
-            time.sleep(delay)
-            child.send_signal(signal.SIGKILL)
-        assert_whole(SnapshotStore(tmp_path / "store", MB))
-
-
-@pytest.mark.parametrize("written", [0, 1, 2])
-def test_dying_between_write_and_rename_leaves_nothing_behind_for_good(
-    tmp_path: Path, project: Path, written: int
-) -> None:
-    write(project, {"a.py": "1", "b.py": "2"})
-    code = f"""
-        import os
-        from pathlib import Path
-        from labwright.compute.snapshot import SnapshotStore
-        real, left = Path.replace, [{written}]
-        def replace(self, target):
-            if left[0] == 0:
-                os._exit(9)
-            real(self, target)
-            left[0] -= 1
-        Path.replace = replace
-        SnapshotStore(Path({str(tmp_path / "store")!r}), 1000).take(Path({str(project)!r}))
-    """
-    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)]).returncode == 9
-    store = SnapshotStore(tmp_path / "store", MB)
-    assert store.digests() == []
-    assert len(object_files(store)) == written
-    assert len(list((store.folder / "incoming").iterdir())) == 1
-    snapshot = store.take(project)
-    store.collect({snapshot.hash})
-    assert list((store.folder / "incoming").iterdir()) == []
-    assert_whole(store)
-
-
-def test_threads_and_processes_may_take_at_once(tmp_path: Path) -> None:
-    roots = [tmp_path / name for name in ("one", "two", "three")]
-    for root in roots:
-        write(root, {f"{number}.py": str(number) * 100 for number in range(100)})
-    code = """
-        import sys, threading
-        from pathlib import Path
-        from labwright.compute.snapshot import SnapshotStore
-        store = SnapshotStore(Path(sys.argv[1]), 1000000)
-        def take(root):
-            sys.stdout.write(store.take(Path(root)).hash + "\\n")
-        threads = [threading.Thread(target=take, args=(root,)) for root in sys.argv[2:] * 3]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "store"), *map(str, roots)]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    digests = {line for child in children for line in child.communicate()[0].split()}
-    assert [child.returncode for child in children] == [0, 0]
-    assert len(digests) == 1
-    assert_whole(SnapshotStore(tmp_path / "store", MB))
-
-
-def test_a_store_that_cannot_be_written_is_said_so(project: Path, store: SnapshotStore) -> None:
-    write(project, {"a.py": "1"})
-    store.folder.mkdir(parents=True)
-    (store.folder / "incoming").write_text("in the way")
-    with pytest.raises(StorageFailed, match="cannot be written"):
-        store.take(project)
-    (store.folder / "incoming").unlink()
-    assert store.take(project).files == 1
-    with pytest.raises(StorageFailed, match="cannot be made"):
-        SnapshotStore(project / "a.py" / "store", MB).take(project)
-
-
-def test_collect_frees_what_nobody_keeps(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
-    write(project, {"a.py": "a" * 1000, "shared.py": "s"})
-    old = store.take(project)
-    write(project, {"a.py": "b" * 1000})
-    new = store.take(project)
-    before = store.size()
-    assert store.collect({new.hash}) == 0  # handed out a moment ago
-    freed = store.collect({new.hash}, grace_seconds=0)
-    assert freed > 0
-    assert store.size() == before - freed
-    assert store.digests() == [new.hash]
-    with pytest.raises(NotFound):
-        store.materialize(old.hash, tmp_path / "old")
-    store.materialize(new.hash, tmp_path / "new")
-
-
-def test_a_collected_snapshot_is_written_anew_when_taken_again(
-    project: Path, store: SnapshotStore, tmp_path: Path
-) -> None:
-    write(project, {"a.py": "1"})
-    store.take(project)
-    time.sleep(0.1)
-    digest = store.take(project).hash
-    store.collect(set(), grace_seconds=0)
-    assert store.take(project).hash == digest
-    store.materialize(digest, tmp_path / "out")
-    shutil.rmtree(store.folder)
-    assert store.take(project).hash == digest
-    assert_whole(store)
-
-
-def test_a_take_starts_the_grace_of_an_old_snapshot_anew(project: Path, store: SnapshotStore) -> None:
-    write(project, {"a.py": "1"})
-    digest = store.take(project).hash
-    long_ago = time.time() - 2 * GRACE_SECONDS
-    os.utime(store.folder / "trees" / f"{digest}.json", (long_ago, long_ago))
-    SnapshotStore(store.folder, MB).take(project)
-    assert store.collect(set()) == 0
-    assert store.digests() == [digest]
-
-
-def test_collect_keeps_what_is_kept_while_takes_go_on(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
-    write(project, {"shared.py": "s" * 500, "a.py": "start"})
-    kept, stop = store.take(project).hash, threading.Event()
-    taken: list[str] = []
-
-    def submit() -> None:
-        while not stop.is_set():
-            write(project, {"a.py": f"{len(taken) % 5}"})
-            taken.append(store.take(project).hash)
-
-    thread = threading.Thread(target=submit)
-    thread.start()
-    for _ in range(60):
-        store.collect({kept}, grace_seconds=0.2)
-    stop.set()
-    thread.join()
-    assert_whole(store)
-    store.materialize(kept, tmp_path / "kept")
-    store.materialize(taken[-1], tmp_path / "last")
-    assert (tmp_path / "kept" / "a.py").read_text() == "start"
-
-
-def test_a_diff_names_and_shows_what_changed(project: Path, store: SnapshotStore) -> None:
-    write(project, {"train.py": "lr = 1\n", "gone.py": "x\n", "same.py": "s\n", "run.sh": "r\n"})
-    (project / "photo").write_bytes(b"\0\1\2")
-    digest = store.take(project).hash
-    write(project, {"train.py": "lr = 2\n", "new.py": "n"})
-    (project / "gone.py").unlink()
-    (project / "run.sh").chmod(0o755)
-    (project / "photo").write_bytes(b"\0\1\3")
-    os.utime(project / "same.py", (1, 1))
-    found = store.diff(digest, project)
-    assert (found.added, found.removed) == (("new.py",), ("gone.py",))
-    assert found.changed == ("photo", "run.sh", "train.py")
-    assert "-lr = 1\n+lr = 2\n" in found.text
-    assert "mode 100644 → 100755" in found.text
-    assert "diff photo\n(binary" in found.text
-    assert "+n\n\\ No newline" in found.text
-    assert not found.truncated
-
-
-def test_a_diff_is_bounded(project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diff, "MAX_TEXT", 5_000)
-    write(project, {f"{number}.py": "old\n" * 300 for number in range(20)} | {"long.csv": "1\n" * 6000})
-    digest = store.take(project).hash
-    write(project, {f"{number}.py": "new\n" * 300 for number in range(20)} | {"long.csv": "2\n" * 6000})
-    found = store.diff(digest, project)
-    assert len(found.changed) == 21
-    assert found.truncated
-    assert len(found.text) < 5_100
-
-
-def test_a_diff_says_where_only_size_and_time_are_known(project: Path, store: SnapshotStore) -> None:
-    write(project, {"same.bin": "a" * (MB + 1), "other.bin": "a" * (MB + 1), "grown.bin": "a" * (MB + 1)})
-    digest = store.take(project).hash
-    os.utime(project / "other.bin", (1, 1))
-    write(project, {"grown.bin": "a" * (MB + 2)})
-    found = store.diff(digest, project)
-    assert (found.changed, found.uncertain) == (("grown.bin",), ("other.bin",))
-
-
-def test_a_diff_stores_nothing_and_follows_no_link(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
-    write(tmp_path, {"outside/secret.py": "secret\n"})
-    write(project, {"lib/secret.py": "public\n"})
-    digest = store.take(project).hash
-    shutil.rmtree(project / "lib")
-    (project / "lib").symlink_to("../outside")
-    before = store.size()
-    found = store.diff(digest, project)
-    assert (found.added, found.removed) == (("lib",), ("lib/secret.py",))
-    assert "+secret" not in found.text
-    assert store.size() == before
