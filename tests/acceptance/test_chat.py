@@ -74,6 +74,7 @@ def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> 
     assert "ValueError: no such layer 12" in text_of(answers["why did bad fail?"])
     assert made["good"] in text_of(answers["compare good and poor by loss"]).splitlines()[0]
     assert "0.3333" in text_of(answers["metrics of good"])
+    assert "GPUs, " in text_of(chat(lab, "How many GPUs do we have?", session))
     assert "not a language model" in text_of(answers["hello"])
     messages = [piece for answer in answers.values() for piece in answer if piece["kind"] == "message"]
     assert [piece["data"]["marks"] for piece in messages if piece["data"]["marks"]] == []
