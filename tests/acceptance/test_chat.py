@@ -74,6 +74,7 @@ def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> 
     assert "ValueError: no such layer 12" in text_of(answers["why did bad fail?"])
     assert made["good"] in text_of(answers["compare good and poor by loss"]).splitlines()[0]
     assert "0.3333" in text_of(answers["metrics of good"])
+    assert "GPUs, " in text_of(chat(lab, "How many GPUs do we have?", session))
     assert "not a language model" in text_of(answers["hello"])
     messages = [piece for answer in answers.values() for piece in answer if piece["kind"] == "message"]
     assert [piece["data"]["marks"] for piece in messages if piece["data"]["marks"]] == []
@@ -218,6 +219,45 @@ def test_an_outside_agent_that_obeys_a_hostile_log_is_refused_over_http(lab: Liv
     assert {order[1]: lab.call(*order, token=agent).status for order in orders} == {order[1]: 403 for order in orders}
     assert lab.get("/approvals?status=pending")[0]["id"] == asked["id"]
     lab.post(f"/approvals/{asked['id']}/respond", {"approved": False})
+
+
+def test_an_agents_token_ends_only_what_an_agent_like_it_began(lab: LiveServer) -> None:
+    shell = mint(lab.token, Scope.AGENT, "chat-0123456789", 60)
+    mcp, skill = (mint(lab.token, Scope.AGENT, name, 60) for name in ("mcp", "skill"))
+    grid = {"name": "naps", "base_command": "sleep {s}", "parameters": {"s": [61, 62]}, "budget": {"runs": 1}}
+    run, sweep = lab.post("/runs", {"command": "sleep 60"})["id"], lab.post("/sweeps", grid)["id"]
+    alert = lab.post(f"/runs/{run}/alerts", {"message": "slow", "choices": ["stop", "rerun", "ignore"]})["id"]
+    ends: list[tuple[str, Json | None]] = [
+        (f"/runs/{run}/stop", None),
+        (f"/sweeps/{sweep}/stop", None),
+        (f"/sweeps/{sweep}/pause", None),
+        (f"/alerts/{alert}/respond", {"choice": "stop"}),
+        (f"/alerts/{alert}/respond", {"choice": "rerun"}),
+    ]
+    for token in (shell, mcp):
+        for path, body in ends:
+            refused = lab.call("POST", path, body, token=token)
+            assert (refused.status, "begun by person" in refused.json["error"]["message"]) == (403, True), path
+    assert lab.call("POST", f"/alerts/{alert}/respond", {"choice": "ignore"}, token=mcp).status == 200
+    own = lab.call("POST", "/runs", {"command": "sleep 60"}, token=mcp).json["id"]
+    assert lab.call("POST", f"/runs/{own}/stop", token=shell).status == 403
+    assert lab.call("POST", f"/runs/{own}/stop", token=skill).status == 200
+    own = lab.call("POST", "/runs", {"command": "sleep 60"}, token=shell).json["id"]
+    assert lab.call("POST", f"/runs/{own}/stop", token=shell).status == 200
+    assert lab.get(f"/runs/{run}")["status"] != "stopped"
+    lab.post(f"/sweeps/{sweep}/stop")
+    lab.post(f"/runs/{run}/stop")
+
+
+def test_an_agents_token_raises_no_budget_of_a_sweep(lab: LiveServer) -> None:
+    agent = mint(lab.token, Scope.AGENT, "mcp", 60)
+    two = {"name": "two", "base_command": "true {s}", "parameters": {"s": [1, 2]}, "auto_start": True}
+    sweep = lab.call("POST", "/sweeps", {**two, "budget": {"runs": 1}}, token=agent).json["id"]
+    alerts = wait_until(lambda: lab.get(f"/alerts?sweep_id={sweep}"), "the sweep to ask for more")
+    more = {"budget": {"runs": 9}}
+    assert lab.call("POST", f"/sweeps/{sweep}/resume", more, token=agent).status == 403
+    assert lab.call("POST", f"/alerts/{alerts[0]['id']}/respond", {"choice": "raise"}, token=agent).status == 403
+    lab.post(f"/sweeps/{sweep}/resume", more)
 
 
 def streamed_until(server: LiveServer, path: str, token: str, word: str) -> str:

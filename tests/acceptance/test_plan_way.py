@@ -165,6 +165,19 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     assert "summary" in plan["planning"]["error"]
 
 
+def test_a_plan_is_stopped_while_its_model_is_still_answering(make: Callable[..., LiveServer]) -> None:
+    server = make()
+    with model_server("openai", Turn(text=("so ", "slow"), drip_seconds=30)) as provider:
+        chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
+        server.environment.update(chosen)
+        plan_id = ask(server.start())
+        wait_until(lambda: provider.asked, "the model to be asked")
+        server.post(f"/plans/{plan_id}/stop")
+        plan = at_rest(server, plan_id)
+        assert plan["planning"]["error"] == "stopped by person"
+        assert len(provider.asked) == 1
+
+
 @pytest.mark.slow  # a dozen jobs one after the other, each through Slurm's queue
 def test_a_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(slurm)

@@ -155,11 +155,11 @@ def test_every_curl_line_of_a_rendered_skill_works(lab: LiveServer, name: str, t
     assert {answer.get("created_by") for answer in made} == {"agent:skill"}
 
 
-def test_every_curl_line_of_wild_mode_works(lab: LiveServer, tmp_path: Path) -> None:
+def test_every_curl_line_of_wild_mode_works(lab: LiveServer, agent: str, tmp_path: Path) -> None:
     """The first begins a loop; the others are for one that is under way."""
     (lab.project / "tune.py").write_text(SCRIPT.replace("noise =", "__import__('time').sleep(60)\nnoise ="))
     goal = "reach val_acc 0.9 by tuning lr in tune.py"
-    wild = lab.post("/wild/start", {"goal": goal})
+    wild = lab.call("POST", "/wild/start", {"goal": goal}, token=agent).json
     filled = {"<wild_id>": wild["id"], "reach val_acc 0.9 by tuning lr": goal}
     answers = carried_out(lab, render(lab, "wild-mode"), filled, tmp_path)
     assert answers[0]["created_by"] == "agent:skill"

@@ -89,6 +89,11 @@ def caught(command: str, project: Path) -> Verdict:
         ("make train", "make train"),
         ("torchrun --nproc_per_node 2 work.py", "torchrun --nproc_per_node 2 work.py"),
         ("bash -c 'python train.py \"a b\"'", "python train.py 'a b'"),
+        ("cat train.py | python", "cat train.py | python"),
+        ("python - --lr 0.1 < train.py &", "python - --lr 0.1 < train.py"),
+        ("timeout 60 python train.py < answers.txt", "timeout 60 python train.py < answers.txt"),
+        ("echo 'python train.py --lr 0.1' | bash", "python train.py --lr 0.1"),
+        ("find . -name 'tr*.py' -exec python {} \\; &", "find . -name 'tr*.py' -exec python {} \\;"),
     ],
 )
 def test_the_proposed_run_does_what_was_meant(command: str, proposed: str, project: Path) -> None:

@@ -271,6 +271,7 @@ def _run(match: re.Match[str]) -> str:
 _REF = r"(?:the |run )?(?P<run>@?[\w.-]+(?: [\w.-]+)??)"
 _DONE = "(?:done|finished|ended|over|ends|finishes)"
 _AND_TELL = rf",? and (?:then )?(?:tell me|let me know) when it (?:is |has )?{_DONE}\W*"
+_HAVE = "(?: (?:do (?:we|i) have|are (?:there|free|busy|in use)))?"
 RULES: list[tuple[re.Pattern[str], Rule]] = [
     (re.compile(pattern, re.IGNORECASE), rule)
     for pattern, rule in (
@@ -286,7 +287,7 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"wait for {_REF}", _tell),
         (rf"stop {_REF}", _stop),
         (rf"(?:rerun|repeat|run again) {_REF}", _rerun),
-        (r"(?:(?:list|show)(?: the)? )?(?:gpus?|cluster|machine)", _machine),
+        (rf"(?:(?:list|show|which|what|how many)(?: the)? )?(?:gpus?|cluster|machine){_HAVE}", _machine),
         (r"(?:(?:list|show)(?: the)? )?alerts", _alerts),
         (r"(?:(?:list|show)(?: the)? )?plans", _plans),
         (r"remember (?:that )?(?P<note>.+)", _remember),

@@ -11,12 +11,13 @@ from typing import Any, Generic
 
 from labwright.llm.chat import ChatModel, ChatRequest, Message, Reply, ToolSpec, whole
 from labwright.llm.faults import AnswerMalformed
-from labwright.llm.model import Answer, Request, Usage, Value
+from labwright.llm.model import Answer, NotWanted, Request, Usage, Value
 from labwright.llm.received import read_object
 
 TOOL = "answer"
 _VALUE = "value"  # where the wanted type is no object, an object with this one field is asked for
 _TRIES = 2
+_LOOK_SECONDS = 0.1  # whether the answer is still wanted
 _MOST_FACTS = 60_000  # characters of one fact
 _FENCED = re.compile(r"\A\s*```[\w+-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _RULES = (
@@ -38,7 +39,17 @@ class ChatAnswers:
 
     def answer(self, request: Request[Value]) -> Answer[Value]:
         """Blocks; not to be called in an event loop."""
-        return asyncio.run(self._answer(request))
+        return asyncio.run(self._while_wanted(request))
+
+    async def _while_wanted(self, request: Request[Value]) -> Answer[Value]:
+        answering = asyncio.create_task(self._answer(request))
+        while not answering.done():
+            if request.over.is_set():
+                answering.cancel()
+                await asyncio.wait([answering])
+                raise NotWanted
+            await asyncio.wait([answering], timeout=_LOOK_SECONDS)
+        return answering.result()
 
     async def _answer(self, request: Request[Value]) -> Answer[Value]:
         form: Any = _Text() if request.wanted is str else _Typed(request.wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -25,6 +26,11 @@ class Request(Generic[Value]):
     given: Mapping[str, Any] = field(default_factory=dict)
     feedback: str = ""  # why an earlier answer was not good enough
     tier: Tier = Tier.DEFAULT
+    over: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)  # set: nobody waits
+
+
+class NotWanted(Exception):
+    """Nobody waits for the answer any more, so it was given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

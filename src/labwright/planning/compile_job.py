@@ -19,7 +19,7 @@ from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
-from labwright.planning.rehearsal import Rehearse, forget_rehearsal, rehearse_on
+from labwright.planning.rehearsal import forget_rehearsal, rehearse_on
 from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
 from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, change_state
@@ -62,8 +62,7 @@ def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
 
 def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stopping: threading.Event) -> PlanState:
     request, actor = read_request(handle) or CompileRequest(), Actor.of(plan.compiling_by)
-    rehearse = rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping)
-    planning = _planning(lab, plan, handle, request, model, rehearse)
+    planning = _planning(lab, plan, handle, request, model, stopping)
     tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
@@ -75,9 +74,9 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stoppi
 
 
 def _planning(
-    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, model: Model, rehearse: Rehearse
+    lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, request: CompileRequest, model: Model, stopping: threading.Event
 ) -> Planning:
-    scan = scan_project(lab.paths.project)
+    scan, actor = scan_project(lab.paths.project), Actor.of(plan.compiling_by)
     return Planning(
         handle=handle,
         scan=scan,
@@ -86,8 +85,9 @@ def _planning(
         goal=request.words(plan.goal),
         report=request.report(handle),
         plan=request.source(handle),
-        rehearse=rehearse,
+        rehearse=rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping),
         history=earlier_work(lab, scan, plan.id),
+        stopping=stopping,
     )
 
 

@@ -64,9 +64,9 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
 
 
 def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
-    """Its keeper carries out the answer, whoever gave it; so it is looked at here."""
-    if alert.wild_id and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
-        raise Forbidden("Only a person raises the budget of a wild loop.", hint="Ask for it, or answer stop.")
+    """A wild loop's keeper carries out the answer, whoever gave it; so it is looked at here."""
+    if (alert.wild_id or alert.sweep_id) and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
+        raise Forbidden("Only a person raises a budget.", hint="Ask for it, or answer stop.")
 
 
 def _stop_and_rerun(lab: Lab, alert_id: str, run_id: str, actor: Actor) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from labwright.compute.ingest import end_run
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, keep_secrets
-from labwright.domain.actor import Actor
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert
 from labwright.domain.clock import now
-from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, new_id
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
@@ -129,6 +129,9 @@ def clock_stopped(sweep: Sweep) -> dict[str, Any]:
 
 
 def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None = None) -> Sweep:
+    """Go on after a pause. More budget is a person's to give."""
+    if budget and actor.scope is Scope.AGENT:
+        raise Forbidden("Only a person raises a budget.", hint="Ask for it; resume without one goes on with what is.")
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status is not SweepStatus.PAUSED:

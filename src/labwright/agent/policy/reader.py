@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ class Reader:
         self._depth = 0
         self._steps = 0
         self._is_all = True
+        self._is_fed = False  # the command that is looked at reads something on its input
 
     def read(self, text: str) -> Iterator[Finding]:
         """In the order in which it would run."""
@@ -61,7 +62,7 @@ class Reader:
         self._depth -= 1
 
     def finding(self, why: str, words: list[str]) -> Finding:
-        return Finding(why=f"{why}.", words=words, folder=self.folder, is_all=self._is_all)
+        return Finding(why=f"{why}.", words=words, folder=self.folder, is_all=self._is_all and not self._is_fed)
 
     def visit(self, node: Node, given: str | None = None) -> Iterator[Finding]:
         """`given` is what it reads on its input: None for nothing."""
@@ -163,14 +164,10 @@ class Reader:
             elif child.type != "comment":
                 words += self.words.of(child)
             yield from self._substituted(child)
+        outer, self._is_fed = self._is_fed, given is not None
         for found in self.run(words, given):
-            yield Finding(
-                why=found.why,
-                words=found.words,
-                folder=found.folder,
-                is_all=found.is_all,
-                variables=variables,
-            )
+            yield replace(found, variables=variables)
+        self._is_fed = outer
 
     def _substituted(self, node: Node) -> Iterator[Finding]:
         """Commands inside of words run as well."""

@@ -11,7 +11,7 @@ from labwright.agent.policy.reader import Finding, Reader
 from labwright.agent.policy.words import UNKNOWN, TooMuch
 from labwright.domain.run import name_from
 
-_LEFT_OVER = re.compile(r"(?:\s*(?:&|;|\bdisown\b(?:\s+%?\w+)?))+\s*$")
+_LEFT_OVER = re.compile(r"(?:\s*(?<!\\)(?:&|;|\bdisown\b(?:\s+%?\w+)?))+\s*$")
 _NOT_IN_A_RUN = re.compile(r"^\s*(?:nohup|setsid)\s+")
 
 

@@ -7,7 +7,7 @@ from labwright.services import alerts
 from labwright.services.sweeps import RAISE
 from labwright.store import alerts as stored
 
-_COSTS_OR_DESTROYS = (RAISE, "stop")
+_COSTS_OR_DESTROYS = (RAISE, "stop", "rerun")  # a rerun stops what still goes
 
 
 def list_alerts(deed: Deed, limit: int = 20) -> Json:
@@ -33,7 +33,7 @@ TOOLS = (
     ),
     Tool(
         name="answer_alert",
-        description="Answer an alert with one of its choices. Raising a budget or stopping needs a person's approval.",
+        description="Answer an alert with one of its choices. To raise, stop or rerun needs a person's approval.",
         do=answer_alert,
         takes={"alert": text("its id"), "choice": text("one of its choices")},
         needs=("alert", "choice"),

@@ -71,7 +71,7 @@ def start_run(lab: LabClient, run: RunRef) -> Json:
 
 
 def stop_run(lab: LabClient, run: RunRef) -> Json:
-    """Stop a run and everything it started."""
+    """Stop a run that an assistant began, and everything it started. Others are the user's to stop."""
     return run_briefly(lab.stop_run(id_of(lab, run)))
 
 

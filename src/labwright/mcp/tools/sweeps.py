@@ -80,5 +80,5 @@ def change_sweep(
         Field(description="stop ends all its runs; pause lets what runs go on; retry-failed makes new runs"),
     ],
 ) -> Json:
-    """Start, stop, pause or resume a sweep, or run again what failed in it."""
+    """Start, stop, pause or resume a sweep, or run again what failed in it. Only the user holds or ends their own."""
     return sweep_briefly(lab.change_sweep(sweep_id, verb))

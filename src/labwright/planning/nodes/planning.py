@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
 from labwright.domain.cluster import Cluster
 from labwright.llm import Answer, Model, Request, Tier
-from labwright.llm.model import Value
+from labwright.llm.model import NotWanted, Value
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History
 from labwright.planning.rehearsal import Rehearse
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import NodeUsage, change_state, read_state
+from labwright.workflow import Suspended
 from labwright.workspace import PlanWorkspaceHandle
 
 ModelPolicy = Mapping[str, Tier | str | Model]  # a node: how able a model it needs, or which
@@ -37,6 +39,7 @@ class Planning:
     rehearse: Rehearse | None = None  # it takes a server
     history: History | None = None  # None: nobody can tell, as without a server
     model_policy: ModelPolicy = field(default_factory=dict)  # by node; others ask the default tier of `model`
+    stopping: threading.Event = field(default_factory=threading.Event)  # set: a model's answer is not waited for
 
     @property
     def request(self) -> str:
@@ -50,11 +53,17 @@ class Planning:
         """Changes nothing, so several may be asked for at once; whoever has it notes it."""
         feedback = read_state(self.handle).feedback.get(node, "")
         facts = {"scan": self.scan, "plan": self.plan, "report": self.report, "history": self.history, **given}
-        model, tier = self._chosen(node)
-        found = model.answer(Request(node=node, wanted=wanted, given=facts, feedback=feedback, tier=tier))
+        found = self._answered(node, Request(node=node, wanted=wanted, given=facts, feedback=feedback))
         if not isinstance(found.value, wanted):
             raise TypeError(f"{found.model} answered {node} with {type(found.value).__name__}, not {wanted.__name__}")
         return found
+
+    def _answered(self, node: str, request: Request[Value]) -> Answer[Value]:
+        model, tier = self._chosen(node)
+        try:
+            return model.answer(replace(request, tier=tier, over=self.stopping))
+        except NotWanted:
+            raise Suspended("it was told to stop, and goes on when it is compiled again") from None
 
     def note(self, node: str, answer: Answer[Value]) -> Value:
         """Tokens and cost stand in the manifest as soon as the answer is there."""

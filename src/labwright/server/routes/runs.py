@@ -20,7 +20,7 @@ from labwright.server.express import Express
 from labwright.server.models.alerts import AlertIn
 from labwright.server.models.runs import ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
-from labwright.services import alerts, external, queue, runs
+from labwright.services import alerts, external, others, queue, runs
 from labwright.services.new_run import NewRun
 from labwright.store import runs as stored
 
@@ -159,7 +159,8 @@ def start_run(run_id: str, request: Request) -> Response:
 
 @router.post("/{run_id}/stop", response_model=RunOut, dependencies=[WRITERS()])
 def stop_run(run_id: str, request: Request) -> Response:
-    """End it and everything it started: TERM, grace, KILL."""
+    """End it and everything it started: TERM, grace, KILL. An agent ends what it began."""
+    others.check_run(lab_of(request), run_id, actor_of(request))
     return _run(runs.stop(lab_of(request), run_id, actor_of(request)))
 
 

@@ -14,6 +14,7 @@ from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.sweeps import seed_values
 from labwright.server.models.wild import WildIn, WildOut, WildResume, WildSteer
 from labwright.server.strict_json import StrictJsonRoute
+from labwright.services import others
 
 router = APIRouter(prefix="/wild", route_class=StrictJsonRoute, tags=["wild"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -56,7 +57,8 @@ def get_wild(wild_id: str, request: Request) -> WildOut:
 
 @router.post("/{wild_id}/pause", dependencies=[WRITERS()])
 def pause_wild(wild_id: str, request: Request) -> WildOut:
-    """Nothing new begins; what runs goes on."""
+    """Nothing new begins; what runs goes on. An agent holds what it began."""
+    others.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.pause(lab_of(request), wild_id, actor_of(request)))
 
 
@@ -69,7 +71,8 @@ def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) 
 
 @router.post("/{wild_id}/stop", dependencies=[WRITERS()])
 def stop_wild(wild_id: str, request: Request) -> WildOut:
-    """End it with all of its runs; the report says what was found until now."""
+    """End it with all of its runs; the report says what was found until now. An agent ends what it began."""
+    others.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.stop(lab_of(request), wild_id, actor_of(request)))
 
 
