@@ -24,9 +24,9 @@ SORTS = {
     "ended_at": "coalesce(ended_at, '') ASC, seq ASC",
     "name": "name ASC, seq ASC",
     "-name": "name DESC, seq DESC",
-    "-priority": "priority DESC, seq DESC",
+    "-priority": "-priority ASC, seq ASC",  # as a queue goes: who came first before who came later
 }
-_KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "priority"}
+_KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "-priority"}
 
 
 def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
