@@ -8,6 +8,7 @@ import { pendingAlerts, tryConnecting } from "../store.js";
 import { html, useLayoutEffect, useRef, useState } from "../ui.js";
 import { Confirm } from "./confirm.js";
 import { Icon } from "./icon.js";
+import { NewWork } from "./new_work.js";
 import { openPalette, Palette } from "./palette.js";
 import { Toasts } from "./toast.js";
 
@@ -17,7 +18,7 @@ export function Shell({ page, id, children }) {
   return html`<div class="shell">
     <${Bar} page=${page} />
     <div class="stage"><${Banner} /><main ref=${main} tabindex="-1">${children}</main></div>
-    <${Toasts} /><${Confirm} /><${Palette} />
+    <${Toasts} /><${Confirm} /><${NewWork} /><${Palette} />
   </div>`;
 }
 
