@@ -14,6 +14,7 @@ const encoder = new TextEncoder();
 export class LogReader {
   buffer = new LogBuffer();
   total = 0;
+  isRead = false; // until then nothing is known of what there is
   #abort = new AbortController();
   #busy = Promise.resolve();
   #changed;
@@ -50,6 +51,7 @@ export class LogReader {
   }
 
   #append(piece) {
+    this.isRead = true;
     this.total = piece.total_size;
     this.buffer.append(piece.content, piece.next_offset);
   }
