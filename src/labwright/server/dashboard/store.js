@@ -1,7 +1,7 @@
 // What the pages show: one signal a run, fed by the one stream. Pages are views of this and hold no copy.
 
 import { get, getPage, isAborted, patch, post, remove, runPath } from "./api.js";
-import { scope, token } from "./session.js";
+import { project, scope, token } from "./session.js";
 import { SharedStream } from "./shared_stream.js";
 import { throttle } from "./throttle.js";
 import { batch, effect, signal, untracked } from "./ui.js";
@@ -224,7 +224,9 @@ export const tryConnecting = () => stream?.tryNow();
 
 async function learnScope() {
   try {
-    scope.value = (await get("whoami")).scope;
+    const who = await get("whoami");
+    scope.value = who.scope;
+    project.value = who.project.split("/").at(-1);
   } catch {
     // No answer: the connection's state tells of it. What may not be done is refused with a reason anyway.
   }
@@ -238,7 +240,7 @@ export function startStore() {
     const waiting = setInterval(lookAtWaiting, WAITING_MS);
     return () => {
       clearInterval(waiting);
-      scope.value = "";
+      scope.value = project.value = "";
       stream.close();
       stream = null;
       runs.clear();
