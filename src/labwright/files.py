@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 LONGEST_LINE = 16 << 20  # nobody who means well writes a longer one
 _PIECE_BYTES = 1 << 20
 _SHOWN_BYTES = 200
+_REFUSALS = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE])
+
+
+def is_refusal(error: OSError) -> bool:
+    """A disk that is full, read-only, closed to us or away just now, which may pass; what was deleted stays so."""
+    return error.errno in _REFUSALS
+
+
+@contextlib.contextmanager
+def passing_refusals() -> Iterator[None]:
+    """For what is tried again later, or can do without."""
+    try:
+        yield
+    except OSError as error:
+        if not is_refusal(error):
+            raise
 
 
 def write_whole(

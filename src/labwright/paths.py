@@ -8,6 +8,7 @@ from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
+COPY_LISTING = "digest.json"  # beside the files of an approved copy: what they and the project were
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
 
 
@@ -34,6 +35,7 @@ class RunPaths:
         self.stop = f"{self.control}/stop"
         self.output = f"{self.dir}/output.log"  # relay: what the job prints
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
+        self.output_removed = f"{self.dir}/output.removed"  # server: empty; its mtime says when gc removed the output
         self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
@@ -71,6 +73,9 @@ class PlanPaths:
         self.copies = folder / "copies"  # by digest, read-only
         self.execution = folder / "execution"  # of running it: what is done, and what its steps were given and gave
         self.results = folder / "results"
+
+    def listing(self, digest: str) -> Path:
+        return self.copies / digest / COPY_LISTING
 
     def version(self, number: int) -> Path:
         return self.versions / f"{number}.json"

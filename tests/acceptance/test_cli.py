@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -286,6 +286,23 @@ def test_upkeep_shows_sizes_and_writes_backups(lab: LiveServer) -> None:
     report = answer(lab, "gc", "--dry-run", "--json")
     assert report["storage"]["total_bytes"] > 0
     assert Path(answer(lab, "backup", "--json")["path"]).exists()
+
+
+def test_a_log_that_gc_removed_is_told_as_removed_and_an_empty_one_as_empty(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_KEEP_DAYS="0").start()
+    spoke, silent = (server.wait_for_end(server.submit(command)["id"])["id"] for command in ("echo word", "true"))
+    assert answer(server, "gc", "--json")["logs_removed"] == 1
+    assert answer(server, "gc", "--json")["logs_removed"] == 0
+    for way in ([], ["-f"], ["--grep", "word"], ["--digest"]):
+        said = labwright(server, "logs", spoke, *way)
+        assert "gc removed this output" in said.stdout + said.stderr, way
+        said = labwright(server, "logs", silent, *way)
+        assert "removed" not in said.stdout + said.stderr, way
+    for what in ("logs", "logs?grep=word", "logs/digest"):
+        assert server.get(f"/runs/{spoke}/{what}")["removed_at"] > server.run(spoke)["ended_at"]
+        assert server.get(f"/runs/{silent}/{what}")["removed_at"] is None
 
 
 def test_the_machine_is_shown(lab: LiveServer) -> None:

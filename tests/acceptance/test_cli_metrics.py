@@ -155,6 +155,30 @@ def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, 
     ]
 
 
+def test_without_a_key_it_is_said_what_the_table_does_not_show(lab: LiveServer) -> None:
+    many = "import json; print(json.dumps({'step': 1, 'bad': 'text', **{f'k{i:03}': i for i in range(230)}}))"
+    few = "import json; print(json.dumps({'step': 1, 'k000': 1}))"
+    ids = [lab.submit(f'{shlex.quote(sys.executable)} -c "{code}"')["id"] for code in (many, few)]
+    own = [lab.wait_for_end(run) for run in ids]
+    left_out = own[0]["summary_left_out"]
+    shown = labwright(lab, "compare", *ids).stdout
+    assert f"not shown: {left_out} more metrics of {ids[0]}: labwright metrics {ids[0]}\n" in shown and left_out >= 30
+    assert f"not taken as metrics: {ids[0]}, 1 time (bad: not a number)\n" in shown
+    assert f"of {ids[1]}" not in shown
+    in_json = labwright(lab, "compare", *ids, "--json")
+    assert json.loads(in_json.stdout) and f"{left_out} more metrics of {ids[0]}" in in_json.stderr
+
+
+def test_of_many_curves_those_that_are_drawn_have_a_mark_and_no_other_has(lab: LiveServer) -> None:
+    ids = [lab.post("/runs", {"command": "true", "params": {"width": width}})["id"] for width in range(11)]
+    for run in ids[1:]:
+        send(lab, run, [{"key": "many", "step": step, "value": 1 / (step + 1)} for step in range(5)])
+        wait_until(lambda run=run: "many" in lab.run(run)["summary"], "its points to be read")
+    shown = labwright(lab, "compare", *ids, "--key", "many").stdout.splitlines()
+    assert "".join(line[0] for line in shown if "run-" in line) == " ●▲■◆○△□◇  "
+    assert "Drawn: those with a mark, 8 of 10." in shown
+
+
 def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 

@@ -15,6 +15,7 @@ import pytest
 
 from labwright.processes import identity, start_time
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
+from tests.acceptance.test_storage import AS_ANY_USER, fill
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -111,6 +112,41 @@ def test_a_token_is_never_sent_to_whoever_has_the_port_now(place: LiveServer) ->
         assert labwright(place, "ps").returncode == 3
         with pytest.raises(TimeoutError):
             stranger.accept()
+
+
+def test_a_full_disk_is_told_by_the_command_too(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(disk)], check=False).returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        place = LiveServer(disk)
+        up(place)
+        labwright(place, "down")
+        fill(disk)
+        refused = labwright(place, "up", "-d")
+        assert (refused.returncode, "cannot be written" in refused.stderr) == (1, True), refused.stderr
+        assert "hint: Free disk space" in refused.stderr
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_down_ends_a_server_whose_state_has_become_read_only(place: LiveServer) -> None:
+    before = ["setpriv", f"--bounding-set={AS_ANY_USER}"] if os.getuid() == 0 else []
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*before, *LABWRIGHT, *arguments]
+        return subprocess.run(
+            command, cwd=place.project, env=place.environment, capture_output=True, text=True, timeout=120, check=True
+        )
+
+    call("up", "-d")
+    place.state.chmod(0o500)
+    try:
+        ended = call("down")
+    finally:
+        place.state.chmod(0o700)
+    assert ("has ended" in ended.stdout, ended.stderr) == (True, "")
 
 
 def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:

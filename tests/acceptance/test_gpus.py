@@ -229,6 +229,26 @@ def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: M
         cards.hang(False)
 
 
+def test_a_server_that_starts_while_the_driver_hangs_still_knows_its_cards(gpu_server: MakeGpuServer) -> None:
+    """Else its runs would begin without a lease, beside those that have one."""
+    server, cards = gpu_server(1)
+    held = server.submit("sleep 300")
+    server.wait_for_status(held["id"], "running")
+    cards.hang()
+    try:
+        server.restart()
+        seen = server.get("/cluster")["cluster"]
+        assert (seen["type"], seen["status"], seen["gpu_count"]) == ("local_gpu", "degraded", 1)
+        waiting = server.submit("true")
+        assert waiting["gpus"] == 1
+        server.wait_for_status(server.submit("true", gpus=0)["id"], "finished")
+        assert server.run(waiting["id"])["status"] == "queued"
+    finally:
+        cards.hang(False)
+    server.post(f"/runs/{held['id']}/stop")
+    assert server.wait_for_end(waiting["id"])["gpu_uuids"] == server.run(held["id"])["gpu_uuids"]
+
+
 def test_a_gpu_run_does_not_wait_behind_runs_that_need_none(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(1)
     for _ in range(40):

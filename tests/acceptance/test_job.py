@@ -172,6 +172,17 @@ def test_a_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveSe
     assert server.get(f"/runs/{run['id']}/logs")["content"].endswith("last\n")
 
 
+def test_a_log_is_capped_also_when_the_job_has_fallen_silent(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
+    flood = "sleep 0.5; head -c 30000000 /dev/zero | tr '\\0' y | fold -w 1000"
+    run = server.submit(f"{flood}; until [ -e go ]; do sleep 0.05; done")["id"]
+    log = server.state / "runs" / run / "output.log"
+    wait_until(lambda: log.exists() and log.stat().st_size >= 30_000_000, "all of it")
+    wait_until(lambda: log.stat().st_blocks * 512 <= 2 << 20, "most of it to be dropped")
+    (server.project / "go").touch()
+    server.wait_for_end(run)
+
+
 def test_numbers_between_a_flood_survive_the_cap_of_the_log(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     flood = "head -c 200000 /dev/zero | tr '\\0' y | fold -w 1000; echo"

@@ -91,6 +91,19 @@ def test_points_survive_a_killed_job_and_a_killed_sidecar(server: LiveServer) ->
     check_all_there_once(server, killed_sidecar["id"])
 
 
+def test_others_begin_and_end_while_very_many_metrics_of_a_run_are_taken_in(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="4").start()
+    code = "import labwright; labwright.log({f'k{i}': i for i in range(100_000)}, step=0)"
+    many = server.submit(f'{sys.executable} -c "{code}"')["id"]
+    wait_until(lambda: Path(server.run(many)["run_dir"] or "", "exit.json").exists(), "the end of the command")
+    other = server.wait_for_end(server.submit("true")["id"])
+    assert (other["status"], server.run(many)["status"]) == ("finished", "running")
+    assert server.wait_for_end(many, timeout=300)["status"] == "finished"
+    assert sum(key.startswith("k") for key in server.get(f"/runs/{many}/metrics?keys=k1")["keys"]) == 100_000
+
+
 def test_a_series_is_thinned_with_its_extremes_kept(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})
     values = [math.sin(i / 50) for i in range(9000)]

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
-    consumes,
     invariant,
     precondition,
     rule,
@@ -104,7 +103,7 @@ class Plans(RuleBasedStateMachine):
     def archive(self, plan_id: str) -> None:
         self._try(plan_id, "archive")
 
-    @rule(plan_id=consumes(plans))
+    @rule(plan_id=plans)
     def delete(self, plan_id: str) -> None:
         if self._try(plan_id, "", method="DELETE") is not None:
             self.deleted.add(plan_id)

@@ -451,6 +451,33 @@ def test_a_run_that_ends_on_a_full_disk_ends_with_the_truth(on_small_disk: LiveS
         assert server.wait_for_end(queued.json["id"])["exit_code"] == 7
 
 
+@pytest.fixture
+def server_below_file_modes(make_server: Callable[..., LiveServer]) -> LiveServer:
+    server = make_server()
+    if os.getuid() == 0:
+        server.command = ["setpriv", f"--bounding-set={AS_ANY_USER}", *server.command]
+    return server.start()
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_run_that_ends_while_its_folder_is_read_only_ends_with_the_truth(
+    server_below_file_modes: LiveServer, tty: bool
+) -> None:
+    server = server_below_file_modes
+    run = server.submit(f"echo first; {gate(server, 'go')}; echo last; exit 4", tty=tty)["id"]
+    folder = server.state / "runs" / run
+    wait_until((folder / "heartbeat").exists, "it to be watched")
+    wait_until(lambda: server.output(run).startswith("first"), "its first word")
+    subprocess.run(["chmod", "-R", "a-w", folder], check=True)
+    (server.project / "go").touch()
+    wait_until(lambda: not processes_of_run(run), "the command to end")
+    server.restart()
+    subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    ended = server.wait_for_end(run)
+    assert (ended["status"], ended["exit_code"]) == ("failed", 4)
+    assert server.output(run).split() == ["first", "last"]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
 @pytest.mark.parametrize("what", ["the project", "the state folder", "a file in it"])
 def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer], what: str) -> None:
@@ -542,6 +569,40 @@ def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: C
         assert server.output(run["id"]) == "here\n"
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_run_that_goes_while_its_project_is_moved_ends_with_the_truth(
+    make_server: Callable[..., LiveServer], tmp_path: Path, tty: bool
+) -> None:
+    server = make_server().start()
+    run = server.submit(f"echo first; until [ -e '{tmp_path}/go' ]; do sleep 0.02; done; echo last; exit 5", tty=tty)[
+        "id"
+    ]
+    wait_until((server.state / "runs" / run / "heartbeat").exists, "it to be watched")
+    server.stop()
+    moved = server.project.with_name("moved")
+    server.project.rename(moved)
+    server = LiveServer(moved).start()
+    try:
+        (tmp_path / "go").touch()
+        ended = server.wait_for_end(run)
+        assert (ended["status"], ended["exit_code"]) == ("failed", 5)
+        assert server.output(run).split() == ["first", "last"]
+    finally:
+        server.stop()
+
+
+def test_a_server_whose_project_was_moved_away_says_so(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    moved = server.project.with_name("moved")
+    token = server.token
+    server.project.rename(moved)
+    refused = server.call("POST", "/sweeps/wild", {"name": "lr", "goal": "which?"}, token=token)
+    moved.rename(server.project)
+    assert (refused.status, refused.json["error"]["code"]) == (507, "storage")
+    assert f"no longer at {server.project}" in refused.json["error"]["message"]
+    assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 
 def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:

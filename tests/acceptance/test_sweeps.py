@@ -194,6 +194,34 @@ def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServ
     lab.post(f"/sweeps/{made['id']}/stop")
 
 
+def test_a_run_that_takes_longer_than_the_budget_is_told_of_while_it_runs(lab: LiveServer) -> None:
+    """It goes on, since nobody asked to end it; what is left waits for an answer, and raise is one that helps."""
+    wait = gate(lab, "late")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
+    held = sweep_when(lab, made["id"], "paused")
+    assert held["status_reason"].startswith("its budget is used up: it has been at work for")
+    assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
+    (alert,) = alerts_of(lab, made["id"])
+    assert alert["choices"] == ["raise", "stop"] and "What is at work goes on (1)" in alert["message"]
+    assert lab.call("POST", f"/sweeps/{made['id']}/resume").status == 409
+    (lab.project / "late").touch()
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 1, "the first to end")
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
+
+
+def test_a_sweep_over_its_budget_ends_by_itself_where_nothing_is_left_to_begin(lab: LiveServer) -> None:
+    wait = gate(lab, "last")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1]}, **fields)
+    sweep_when(lab, made["id"], "paused")
+    assert len(alerts_of(lab, made["id"])) == 1
+    (lab.project / "last").touch()
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 1
+    assert alerts_of(lab, made["id"]) == []
+
+
 def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveServer) -> None:
     space = {"x": {"min": 0, "max": 1}}
     made = make_sweep(lab, base_command="exit 3", parameters=space, method="adaptive", max_runs=50, parallel=2)

@@ -40,6 +40,15 @@ def test_output_and_charts_grow_live(visitor: Visitor, lab: LiveServer) -> None:
     expect(page.get_by_role("banner").or_(page.locator(".run-head"))).to_contain_text("stopped")
 
 
+def test_an_output_that_gc_removed_is_told_as_removed(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo word", name="spoke")["id"])
+    folder = lab.state / "runs" / run["id"]
+    (folder / "output.removed").touch()
+    (folder / "output.log").unlink()
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(page.get_by_role("log")).to_contain_text("removed by labwright gc")
+
+
 def test_stop_asks_first_and_then_stops(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 300", name="to-be-stopped")
     lab.wait_for_status(run["id"], "running")

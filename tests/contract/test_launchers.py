@@ -108,6 +108,8 @@ def test_the_time_limit_is_kept_to_the_second(server: LiveServer) -> None:
     ended = server.wait_for_end(server.submit("sleep 1000", time_limit_seconds=1.5)["id"])
     assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
     assert 1.4 < ended["usage"]["wall_seconds"] < 10
+    (alert,) = server.get("/alerts?status=pending")
+    assert (alert["run_id"], alert["rule"], alert["message"]) == (ended["id"], "exit", ended["error"])
 
 
 def test_a_second_sidecar_of_the_same_attempt_goes_away(server: LiveServer) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from labwright.cli.machine import _holder
 from labwright.cli.main import COMMANDS, load
 from labwright.cli.runs import exit_code_of, reason_teller
 from labwright.cli.screen import fitted
@@ -15,6 +16,7 @@ from labwright.cli.words import ago, duration, number, one_line, parse_duration,
 from labwright.client.sse import frames
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid
+from labwright.domain.gpu import BusyLimits, Gpu, LeaseHolder
 
 
 @pytest.mark.parametrize(
@@ -158,3 +160,8 @@ def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixtur
     for run in (sending, sending, {**sending, "status_reason": ""}, {**sending, "status": "running"}):
         say(run)
     assert capsys.readouterr().err == "run-1: sbatch has not answered yet\n"
+
+
+def test_a_lease_that_says_nothing_of_itself_is_no_free_card() -> None:
+    card = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1, lease=LeaseHolder(run_id="", user=""))
+    assert _holder(card.to_dict(), BusyLimits()) == ("a run (someone)", "blue")

@@ -11,12 +11,13 @@ import labwright
 ROOT = Path(labwright.__file__).parent
 
 # layer: (what it may import of Labwright besides itself, why)
-GROUND = {"domain", "paths", "files", "processes", "settings", "tokens", "version"}
+GROUND = {"domain", "paths", "files", "hashes", "processes", "settings", "tokens", "version"}
 LAYERS: dict[str, tuple[set[str], str]] = {
     "domain": (set(), "values and rules: no I/O, so anything may use them"),
     "version": (set(), "one string"),
     "paths": (set(), "file names: spelled once, for everybody"),
     "files": (set(), "writing that survives a kill: needs nothing but the system"),
+    "hashes": (set(), "what a file is known by: needs nothing but the system"),
     "processes": (set(), "what the kernel shows: needs nothing but the system"),
     "settings": ({"domain", "paths"}, "read once at the entry points"),
     "tokens": ({"domain"}, "a secret and what is signed with it"),
@@ -26,7 +27,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "gpu": (GROUND, "the driver and the leases: sidecar and server both stand on it"),
     "sim": (GROUND | {"gpu"}, "a driver for rehearsals: it must not know who looks at it"),
     "sidecar": (
-        {"domain", "paths", "files", "processes", "gpu"},
+        {"domain", "paths", "files", "hashes", "processes", "gpu"},
         "starts in tens of ms by the thousand and outlives the server: nothing heavy, no SQL, no HTTP",
     ),
     "store": (GROUND, "the only SQL"),

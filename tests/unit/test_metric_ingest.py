@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import queue
 from array import array
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labwright.compute import metric_batch
 from labwright.compute import metrics as ingest
 from labwright.compute.http_points import write_http_points
+from labwright.compute.lab import Lab
 from labwright.compute.metrics import MetricIngest
 from labwright.domain.errors import Conflict
 from labwright.domain.metric import Points, pack, unpack, unpack_steps
 from labwright.services import metrics, runs
 from labwright.services.export import export
 from labwright.sidecar.rules.tail import points_in
+from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run
+from tests.support.waiting import wait_until
 
 
 def line(step: int, *keys: str) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def line(step: int, *keys: str) -> dict[str, Any]:
 def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "MAX_KEYS", 3)
+    monkeypatch.setattr(metric_batch, "MAX_KEYS", 3)
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
         reader = MetricIngest(lab)
@@ -73,6 +79,17 @@ def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int])
     assert found["series"][0]["steps"] == sorted(steps)
     assert [json.loads(text)["step"] for text in "".join(lines).splitlines()] == steps
     assert found["refused"]["count"] == 2
+
+
+def test_steps_that_repeat_or_go_back_are_kept_whatever_their_packed_length() -> None:
+    few = [list(steps) for count in (2, 3, 4, 5) for steps in product(range(-1, 5), repeat=count)]
+    again = [[step] * count for step in (0, 1, 5, 1000, 123_456) for count in range(2, 80)]
+    assert [steps for steps in (*few, *again) if _kept(steps) != steps] == []
+
+
+def _kept(steps: list[int]) -> list[int]:
+    some = array("d", [1e9] * len(steps))
+    return unpack(pack(Points(array("q", steps), some, some))).steps.tolist()
 
 
 @pytest.mark.parametrize("value", [0.5, -0.0, math.nan, math.inf])
@@ -169,6 +186,102 @@ def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path:
     assert [found[key]["count"] for key in keys[:8]] == [1200, 4, 4, 4, 4, 4, 4, 1200]
     assert all(found[key]["steps"] == [0, 300, 600] for key in keys[1:7])
     assert found[keys[1197]]["steps"] == found[keys[1197]]["values"] == [*range(800)]
+
+
+class Killed(BaseException):
+    """Nothing can be done about it, as about a kill."""
+
+
+def test_very_many_metrics_are_stored_some_at_a_time_and_a_kill_in_between_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 100)
+    monkeypatch.setattr(metric_batch, "MAX_KEYS", 620)
+    keys = [f"key/{index:03}" for index in range(650)]
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "many").id
+        sent = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
+        metrics.add_points(lab, run, [("key/000", step, 1.0, None) for step in (7, 8)], 1e9, sent)
+        write_http_points(lab, run, [line(1, *keys), line(2, *keys), {"alert": {"title": "once"}}])
+        for stored in (200, 400, 600):
+            _take_until_killed(lab, run, monkeypatch, portions=2)
+            assert len(metrics.read(lab, run, None, 10, "step", None)["keys"]) == stored
+        _take_until_killed(lab, run, monkeypatch, portions=0)
+        metrics.add_points(lab, run, [("key/000", step, 1.0, None) for step in (7, 8)], 1e9, sent)
+        MetricIngest(lab).drain(run)
+        found = metrics.read(lab, run, None, 10, "step", None)
+        assert [alert.message for alert in alerts.pending_of_run(lab.db.reader(), run)] == ["once"]
+    assert [(series["key"], series["count"]) for series in found["series"]] == [
+        ("key/000", 4),
+        *((key, 2) for key in keys[1:620]),
+    ]
+    assert found["refused"]["count"] == 60
+
+
+def _take_until_killed(lab: Lab, run: str, monkeypatch: pytest.MonkeyPatch, *, portions: int) -> None:
+    store, done = metric_batch.Batch.store_points, []
+
+    def store_or_die(*given: Any) -> None:
+        if len(done) == portions:
+            raise Killed
+        done.append(store(*given))
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(metric_batch.Batch, "store_points", store_or_die)
+        MetricIngest(lab).drain(run)
+
+
+def test_a_server_that_ends_does_not_wait_for_very_many_metrics_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 5)
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "many").id
+        write_http_points(lab, run, [line(1, *(f"key/{index}" for index in range(5000)))])
+
+        def counts() -> list[int]:
+            return [series["count"] for series in metrics.read(lab, run, None, 10, "step", None)["series"]]
+
+        first = MetricIngest(lab)
+        first.start()
+        first.soon(run)
+        wait_until(lambda: len(counts()) > 10, "some of them")
+        first.close()
+        assert len(counts()) < 5000
+        monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 1000)
+        MetricIngest(lab).drain(run)
+        assert counts() == [1] * 5000
+
+
+def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: Path) -> None:
+    told: queue.Queue[str] = queue.Queue()
+    with lab_in(tmp_path / "project") as lab:
+        little, much = make_run(lab, "little").id, make_run(lab, "much").id
+        write_http_points(lab, little, [line(1, "loss")])
+        write_http_points(lab, much, [line(step, "loss") for step in range(10_000)])
+        reader = MetricIngest(lab, told.put)
+        assert reader.finish(little)
+        assert not reader.finish(much) and not metrics.read(lab, much, None, 10, "step", None)["series"]
+        reader.start()
+        assert told.get(timeout=60) == much and reader.finish(much)
+        reader.close()
+        counts = [metrics.read(lab, run, None, 10, "step", None)["series"][0]["count"] for run in (little, much)]
+    assert counts == [1, 10_000]
+
+
+def test_half_a_line_at_the_end_of_what_a_script_logged_is_told_once(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "cut").id
+        folder = Path(lab.paths.run(run).metrics)
+        folder.mkdir(parents=True)
+        (folder / "sdk-1-a.jsonl").write_text(f'{json.dumps(line(1, "loss"))}\n{{"s":2,"t":1')
+        (folder / "sdk-2-b.jsonl").write_text(f"{json.dumps(line(1, 'acc'))}\n")
+        for _ in range(2):
+            assert MetricIngest(lab).finish(run)
+        found = metrics.read(lab, run, None, 10, "step", None)
+    assert [series["steps"] for series in found["series"]] == [[1], [1]]
+    (said,) = found["refused"]["first"]
+    assert (said["key"], said["count"], found["refused"]["count"]) == ("(half a line)", 1, 1)
 
 
 def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ def test_an_exit_code_is_told_once() -> None:
     assert message is not None and message.text == "exit code 1"
 
 
+def test_a_finished_run_is_told_with_its_own_results_and_not_with_how_busy_the_machine_was() -> None:
+    sampled = {f"system/{name}": {"last": 1.0, "source": "system"} for name in ("cpu_percent", "memory_mb")}
+    logged = {f"train/{name}": {"last": 0.25, "source": "sdk"} for name in "abcdef"}
+    message = message_of(moved(RunStatus.FINISHED), run(summary={**sampled, **logged}), "p")
+    assert message is not None and message.details == [f"train/{name} 0.25" for name in "abcde"]
+
+
 def test_an_imported_run_is_no_news() -> None:
     assert message_of(moved(RunStatus.FAILED), run(tags=("imported",)), "p") is None
 

@@ -416,6 +416,7 @@ GOOD_GOALS = {
     "three parameters": ("bare-script", "degree 1 or 3, ridge 0 or 0.1, lr 0.1 or 0.2, lowest test_mse"),
     "nested settings": ("yaml-config", "hidden 4 and 8, seeds 0 and 1, by accuracy"),
     "the other metric": ("bare-script", "degree 1, 3 and 5, lowest train_mse"),
+    "a parameter called like a result": ("argparse-digits", "noise 0.1 and 0.5 in train.py, highest val_acc"),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.handed_in import MOST_REPORT_CHARACTERS, report_text
 from labwright.planning.pipeline import withdraw
 from labwright.planning.rules import RULES
-from labwright.planning.scan import scan_project
+from labwright.planning.scan import Interpreter, scan_project
+from labwright.workspace import what_changed
 from tests.support.plan_workspaces import planned
 
 GOAL = "degree 1 and 3, lowest test_mse"
@@ -119,11 +121,13 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
         with path.open("a") as file:
             file.write("#")
         assert current_digest(plan.mode.handle, scan).value != before, path
-    hidden = environment / "bin/activate"
-    times, before = hidden.stat(), current_digest(plan.mode.handle, scan).value
-    hidden.write_bytes(hidden.read_bytes()[:-1] + b"!")
-    os.utime(hidden, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert current_digest(plan.mode.handle, scan).value != before, "one byte, with its time set back"
+    large = packages / "machine_code.so"
+    large.write_bytes(bytes(2 << 20))
+    for hidden in (environment / "bin/activate", large):
+        times, before = hidden.stat(), current_digest(plan.mode.handle, scan).value
+        hidden.write_bytes(hidden.read_bytes()[:-1] + b"!")
+        os.utime(hidden, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert current_digest(plan.mode.handle, scan).value != before, f"one byte of {hidden}, with its time set back"
     assert withdraw(plan.mode.handle, scan) == ["the environment changed"]
     assert not plan.mode.state.ready_for_run
 
@@ -155,3 +159,15 @@ def test_on_slurm_a_script_for_gpus_asks_for_one(
         Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
     )
     assert draft.gpus == gpus
+
+
+def test_another_version_of_a_package_of_the_system_is_another_environment(tmp_path: Path) -> None:
+    plan = planned(tmp_path / "plan", "bare-script", GOAL)
+    installed = tmp_path / "usr/lib/python3/dist-packages"
+    (installed / "numpy-1.0.dist-info").mkdir(parents=True)
+    python = Interpreter(kind="system", path=str(tmp_path / "usr"), python="/usr/bin/python3", version="3.11")
+    scan = scan_project(plan.project)
+    scan = replace(scan, environment=replace(scan.environment, chosen=python))
+    before = current_digest(plan.mode.handle, scan)
+    (installed / "numpy-1.0.dist-info").rename(installed / "numpy-2.0.dist-info")
+    assert what_changed(before, current_digest(plan.mode.handle, scan)) == ["the environment changed"]

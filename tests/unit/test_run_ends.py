@@ -69,6 +69,7 @@ def test_an_orphan_that_is_gone_ended_as_its_sidecar_had_set_out_to_end_it(
     recover(lab, run)
     ended = found(lab, run)
     assert (ended.status, ended.status_reason) == (status, reason)
+    assert bool(told(lab, run)) is (status is not RunStatus.STOPPED), "whoever did not ask for it is told"
 
 
 @pytest.mark.parametrize("said", [[], [stopping("time_limit")], [stopping("stop")]])

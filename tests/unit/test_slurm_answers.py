@@ -179,6 +179,25 @@ def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path
     assert (found.answers, found.is_configured, found.said) == (False, False, "sinfo is not installed")
 
 
+@pytest.mark.parametrize(
+    ("words", "is_there"),
+    [
+        ("slurm_load_partitions: Unable to contact slurm controller (connect failure)", True),
+        ("slurm_load_partitions: Socket timed out on send/recv operation", True),
+        ("sinfo: fatal: Could not establish a configuration source", False),
+    ],
+)
+def test_a_sinfo_that_knows_its_controller_is_configured_wherever_its_files_lie(
+    tmp_path: Path, words: str, is_there: bool
+) -> None:
+    """Else runs would begin on the login node of a cluster whose controller is just being restarted."""
+    fake(tmp_path, "sinfo", f"echo '{words}' >&2; exit 1")
+    found = probe_slurm({"PATH": f"{tmp_path}:{os.defpath}"})
+    assert (found.answers, found.is_configured, found.said.endswith(words.removeprefix("sinfo: fatal: "))) == (
+        False, is_there, True,
+    )  # fmt: skip
+
+
 def test_sbatch_is_sent_no_secret_and_nothing_of_an_allocation_around_us() -> None:
     kept = client_environment(
         {

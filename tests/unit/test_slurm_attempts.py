@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from labwright.files import write_json
 from labwright.paths import RunPaths
 from labwright.processes import identity
 from labwright.sidecar import slurm
@@ -31,7 +32,7 @@ def claim(paths: RunPaths, attempt: int, owner: dict[str, Any]) -> None:
 
 
 def ended(paths: RunPaths, attempt: int, reason: str) -> None:
-    Path(paths.exit).write_text(json.dumps({"attempt": attempt, "reason": reason}))
+    write_json(paths.exit, {"attempt": attempt, "reason": reason})  # whole, as a supervisor does it
 
 
 def test_the_first_attempt_waits_for_nobody(paths: RunPaths) -> None:

@@ -12,9 +12,19 @@ import pytest
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.slurm import Report, SlurmLauncher
 from labwright.compute.slurm import batch
+from labwright.compute.slurm.cancelling import Cancel, Cancelling
 from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.holding import HOLD, Holding, Keep
 from labwright.compute.slurm.job_book import JobBook
-from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
+from labwright.compute.slurm.outcomes import (
+    Cancelled,
+    NotSubmitted,
+    Outcome,
+    Recalled,
+    StopDelayed,
+    Submitted,
+    Troubled,
+)
 from labwright.compute.slurm.resources import SlurmDefaults
 from labwright.compute.slurm.submission import Submission
 from labwright.domain.run import Run
@@ -139,6 +149,25 @@ def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_p
     wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")
     assert reports == [Submitted(job_ids={run(1).id: "8"}), Cancelled(run_id=run(1).id)]
     assert (tmp_path / "cancelled").read_text() == "8\n"
+
+
+def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Path) -> None:
+    """A controller that gets one for each of a thousand tasks is slow for everybody."""
+    for program in ("scancel", "scontrol", "squeue"):
+        (tmp_path / program).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said-to-{program}\n')
+        (tmp_path / program).chmod(0o755)
+    commands, paths = SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"}), ProjectPaths(tmp_path)
+    jobs = ["3", *(f"7_{task}" for task in range(1500) if task != 4), "8_2"]
+    runs = [run(number, slurm_job_id=job) for number, job in enumerate(jobs)]
+    told: list[Outcome] = []
+    cancelling = Cancelling(commands, paths, JobBook(paths), told.append, grace_seconds=1)
+    assert cancelling.carry_out([Cancel(run=run) for run in runs]) == []
+    assert told == [Cancelled(run_id=run.id) for run in runs]
+    assert (tmp_path / "said-to-scancel").read_text() == "3 7_[0-3,5-999]\n7_[1000-1499] 8_2\n"
+    for held in runs[:3]:
+        os.makedirs(paths.run(held.id).dir)
+    Holding(commands, paths, JobBook(paths)).carry_out([Keep(verb=HOLD, run=run) for run in runs[:3]])
+    assert (tmp_path / "said-to-scontrol").read_text() == "uhold 3,7_[0-1]\n"
 
 
 ACCOUNTS = "echo 'AccountingStorageType = accounting_storage/slurmdbd'"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.slurm.allocation import gpus_held
 from labwright.compute.slurm.batch import batches_of
 from labwright.compute.slurm.resources import (
     SlurmDefaults,
@@ -45,6 +46,33 @@ def test_the_fields_of_a_run_become_options() -> None:
 
 def test_several_nodes_have_one_task_each() -> None:
     assert options(nodes=2, gpus=1) == {"--nodes=2", "--ntasks-per-node=1", "--gres=gpu:1"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "held"),
+    [
+        ({}, 0),
+        ({"gpus": 2}, 2),
+        ({"gpus": 2, "nodes": 3}, 6),
+        ({"slurm": {"gres": "gpu:a100:2"}}, 2),
+        ({"slurm": {"gres": "gpu"}}, 1),
+        ({"slurm": {"gres": "shard:8,gpu:a100:2,gpu:v100"}}, 3),
+        ({"gpus": 1, "slurm": {"gres": "gpu:4"}}, 4),
+        ({"gpus": 1, "slurm": {"extra": ["-N2", "--gres=gpu:4"]}}, 8),
+        ({"slurm": {"extra": ["--gpus=a100:3"]}}, 3),
+        ({"slurm": {"extra": ["--hold", "-G3"]}}, 3),
+        ({"command": "srun -N2 -n8 --gres=gpu:4 python train.py"}, 8),
+        ({"command": "srun -n8 --gpus-per-task=1 python train.py"}, 8),
+        ({"command": "srun -N1-2 --ntasks-per-node=2 --gpus-per-task=1 python train.py"}, 4),
+        ({"command": "srun --gpus-per-node=a100:2 python train.py", "nodes": 2}, 4),
+    ],
+)
+def test_the_cards_of_a_job_are_counted_however_they_were_asked_for(facts: dict[str, Any], held: int) -> None:
+    assert gpus_held(run(**facts), NO_DEFAULTS) == held
+
+
+def test_cards_that_the_project_asks_for_by_default_are_counted() -> None:
+    assert gpus_held(run(nodes=2), SlurmDefaults(gres="gpu:1")) == 2
 
 
 def test_gres_as_written_wins_over_a_number_of_gpus() -> None:

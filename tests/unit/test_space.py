@@ -62,6 +62,7 @@ def test_the_values_of_a_grid_are_what_one_would_type(spec: Any, values: list[An
     [
         ({}, ("parameters",), "no parameters"),
         ({"lr": []}, ("parameters", "lr"), "empty list"),
+        ({"lr": ["a", "b\0"]}, ("parameters", "lr", 1), "NUL"),
         ({"lr": {"values": []}}, ("parameters", "lr", "values"), "empty list"),
         ({"lr": {"min": 2, "max": 1}}, ("parameters", "lr", "min"), "min 2 and max 1"),
         ({"lr": {"min": 1}}, ("parameters", "lr"), "no max"),

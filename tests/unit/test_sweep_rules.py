@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from labwright.domain.budget import Ledger, raised, what_is_short
+from labwright.domain.budget import Ledger, needed, raised, what_is_short, what_is_used_up
 from labwright.domain.early_stop import Progress, checkpoint, verdict
 from labwright.domain.errors import IllegalMove
 from labwright.domain.importance import importance
@@ -76,8 +76,31 @@ def test_a_run_is_held_back_where_it_would_overrun(budget: dict[str, Any], facts
     assert (found and found[0]) == short
 
 
-def test_a_budget_is_raised_by_what_it_was_at_first() -> None:
+@pytest.mark.parametrize(
+    ("budget", "facts", "part"),
+    [
+        ({"runs": 3}, {"runs": 3}, None),
+        ({"gpu_hours": 1}, {"gpu_seconds": 3599, "promised_gpu_seconds": 900, "run_seconds": 1800}, None),
+        ({"gpu_hours": 1}, {"gpu_seconds": 3600}, "gpu_hours"),
+        ({"wall_seconds": 60}, {"wall_seconds": 60, "run_seconds": 31}, None),
+        ({"wall_seconds": 60}, {"wall_seconds": 61}, "wall_seconds"),
+    ],
+)
+def test_a_budget_is_used_up_by_what_has_run_and_not_by_what_was_promised(
+    budget: dict[str, Any], facts: Any, part: str | None
+) -> None:
+    found = what_is_used_up(budget, ledger(**facts))
+    assert (found and found[0]) == part
+
+
+def test_a_budget_is_raised_by_what_it_was_at_first_and_by_enough_for_another_run() -> None:
     assert raised({"runs": 6, "gpu_hours": 1}, {"runs": 3}, "runs") == {"runs": 9, "gpu_hours": 1}
+    late = ledger(wall_seconds=41.2, run_seconds=41.2)
+    enough = raised({"wall_seconds": 6}, {"wall_seconds": 6}, "wall_seconds", needed("wall_seconds", late))
+    assert what_is_short(enough, late) is None
+    hungry = ledger(gpu_seconds=7200.1, promised_gpu_seconds=0.1, run_seconds=3600.3, gpus=2)
+    enough = raised({"gpu_hours": 1}, {"gpu_hours": 1}, "gpu_hours", needed("gpu_hours", hungry))
+    assert what_is_short(enough, hungry) is None
 
 
 def curve(*values: float, goal: str = "min") -> Progress:

@@ -29,14 +29,23 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield lab
 
 
-def make(lab: Lab, method: SweepMethod, *, gpus: int = 0, limit: float | None = None, **facts: Any) -> Sweep:
+def make(
+    lab: Lab,
+    method: SweepMethod,
+    *,
+    gpus: int = 0,
+    nodes: int | None = None,
+    slurm: dict[str, Any] | None = None,
+    limit: float | None = None,
+    **facts: Any,
+) -> Sweep:
     parameters = {"lr": {"min": 0.1, "max": 1.0}}
     wanted = NewSweep(
         name="s",
         base_command="true",
         parameters=parameters,
         method=method,
-        common=NewRun(command="", gpus=gpus, time_limit_seconds=limit),
+        common=NewRun(command="", gpus=gpus, nodes=nodes, slurm=slurm, time_limit_seconds=limit),
         metric=METRIC,
         auto_start=True,
         sampling_seed=1,
@@ -86,6 +95,16 @@ def test_while_nobody_knows_how_long_a_run_takes_one_goes_ahead_under_a_budget_o
     assert queued_now(lab, sweep) == 1, "what fails at once does not tell"
     end_one(lab, sweep, **hours)
     assert queued_now(lab, sweep) == 3, "an hour each, and four are left but for a second"
+
+
+def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab: Lab) -> None:
+    """An hour each on four cards: two of them fit into ten GPU-hours, a third does not."""
+    asked: dict[str, Any] = {"max_runs": 30, "budget": {"gpu_hours": 10}, "limit": 3600.0}
+    for cards in ({"gpus": 2, "nodes": 2}, {"slurm": {"gres": "gpu:4"}}):
+        sweep = make(lab, SweepMethod.RANDOM, **cards, **asked)
+        assert queued_now(lab, sweep) == 2
+        assert "use no GPU" not in "".join(sweep.warnings)
+    assert "use no GPU" in "".join(make(lab, SweepMethod.RANDOM, **asked).warnings)
 
 
 def test_ends_that_a_server_saw_at_once_lead_to_the_same_questions_as_one_by_one(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +12,8 @@ import typer
 from labwright.cli.metrics import SYSTEM, Axis, Log, MaxPoints, X, print_lines, time_words, values_of
 from labwright.cli.options import AsJson, Project, RunRefs, connect
 from labwright.cli.plot import MARKS, STYLES, Curve, count_words
-from labwright.cli.screen import Cell, Column, Screen
+from labwright.cli.screen import Cell, Column, Screen, warn
+from labwright.cli.show import refused_words
 from labwright.cli.words import counted, number, one_line
 
 Json = dict[str, Any]
@@ -40,17 +43,19 @@ def compare(
         screen.json(compared)
         return
     lines = _lines(compared)
+    drawn = _mark_drawn(lines)
     rows = max(_ROWS[0], min(_ROWS[1], screen.rows - len(lines) - 8))
     over_seeds = ", mean ± std over seeds" if _over_seeds(compared) else ""
     screen.say((key, "bold"), (f"  by {x}{over_seeds}", "dim"))
     words = time_words if x is Axis.TIME else None
-    print_lines(screen, [curve for line in lines[:_DRAWN] for curve in line.curves], rows, log=log, x_words=words)
+    print_lines(screen, [curve for line in drawn for curve in line.curves], rows, log=log, x_words=words)
     screen.say("")
     _table(screen, lines, found, compared)
     _say_what_is_left_out(screen, key, compared, found)
-    if len(lines) > _DRAWN:
-        screen.say((f"Drawn: the first {_DRAWN} of {len(lines)}.", "dim"))
-    screen.next(f"All the numbers: labwright export {' '.join(found)} --key {key}")
+    curves = sum(bool(line.ys) for line in lines)
+    if curves > len(drawn):
+        screen.say((f"Drawn: those with a mark, {len(drawn)} of {curves}.", "dim"))
+    screen.next(f"All the numbers: labwright export {' '.join(found)} --key {shlex.quote(key)}")
 
 
 def _say_what_is_left_out(screen: Screen, key: str, compared: Json, runs: dict[str, Json]) -> None:
@@ -68,13 +73,12 @@ def _say_what_is_left_out(screen: Screen, key: str, compared: Json, runs: dict[s
 class _Line:
     """One row of the table and its curves."""
 
-    def __init__(self, index: int, run_ids: list[str], params: Json, xs: list[float], ys: list[float]) -> None:
+    def __init__(self, run_ids: list[str], params: Json, xs: list[float], ys: list[float]) -> None:
         self.run_ids = run_ids
         self.params = params
         self.xs = xs
         self.ys = ys
-        self.style = STYLES[index % len(STYLES)]
-        self.mark = MARKS[index % len(MARKS)]
+        self.style = self.mark = ""  # none where it is not drawn
         self.spread: list[float] = []  # NaN where only one run has a value
         self.counts: list[int] = []  # how many have one
 
@@ -106,17 +110,22 @@ def _over_seeds(compared: Json) -> bool:
 def _lines(compared: Json) -> list[_Line]:
     axis = f"{compared['x']}s"
     if not _over_seeds(compared):
-        return [
-            _Line(index, [run["run_id"]], run["params"], run[axis], values_of(run["values"]))
-            for index, run in enumerate(compared["runs"])
-        ]
+        return [_Line([run["run_id"]], run["params"], run[axis], values_of(run["values"])) for run in compared["runs"]]
     found = []
-    for index, group in enumerate(compared["groups"]):
-        line = _Line(index, group["run_ids"], group["params"], group[axis], values_of(group["mean"]))
+    for group in compared["groups"]:
+        line = _Line(group["run_ids"], group["params"], group[axis], values_of(group["mean"]))
         line.spread = [math.nan if value is None else float(value) for value in group["std"]]
         line.counts = group["counts"]
         found.append(line)
     return found
+
+
+def _mark_drawn(lines: list[_Line]) -> list[_Line]:
+    """The first few that have something to draw; more could not be told apart."""
+    drawn = [line for line in lines if line.ys][:_DRAWN]
+    for index, line in enumerate(drawn):
+        line.style, line.mark = STYLES[index % len(STYLES)], MARKS[index % len(MARKS)]
+    return drawn
 
 
 def _table(screen: Screen, lines: list[_Line], runs: dict[str, Json], compared: Json) -> None:
@@ -165,14 +174,28 @@ def _all_keys(screen: Screen, runs: list[Json]) -> None:
     if screen.as_json:
         last = {key: {run["id"]: run["summary"].get(key, {}).get("last") for run in runs} for key in keys}
         screen.json(last)
+        for words in _not_in_table(runs):
+            warn(words)
         return
-    if not keys:
+    if keys:
+        columns = [Column(title="metric", shrinks=True), *(Column(title=run["id"], right=True) for run in runs)]
+        names: list[Cell] = ["", *((run["name"][:15], "dim") for run in runs)]
+        screen.table(columns, [names, *([key, *(_last(run, key) for run in runs)] for key in keys)])
+    else:
         screen.say("None of these runs has metrics yet.")
-        return
-    columns = [Column(title="metric", shrinks=True), *(Column(title=run["id"], right=True) for run in runs)]
-    names: list[Cell] = ["", *((run["name"][:15], "dim") for run in runs)]
-    screen.table(columns, [names, *([key, *(_last(run, key) for run in runs)] for key in keys)])
-    screen.next(f"Curves: labwright compare {' '.join(run['id'] for run in runs)} --key {keys[0]}")
+    for words in _not_in_table(runs):
+        screen.say((words, "amber"))
+    if keys:
+        screen.next(f"Curves: labwright compare {' '.join(run['id'] for run in runs)} --key {shlex.quote(keys[0])}")
+
+
+def _not_in_table(runs: list[Json]) -> Iterator[str]:
+    """Where a run has no value in the table, it may have one all the same; and what it logged may not be kept."""
+    for run in runs:
+        if left_out := run.get("summary_left_out"):  # not in records of older versions
+            yield f"not shown: {counted(left_out, 'more metric')} of {run['id']}: labwright metrics {run['id']}"
+        if run["refused"]:
+            yield f"not taken as metrics: {run['id']}, {refused_words(run['refused'])}"
 
 
 def _last(run: Json, key: str) -> Cell:

@@ -11,7 +11,7 @@ import typer
 from labwright.cli.options import AsJson, LastRun, Project, connect
 from labwright.cli.screen import Screen, note
 from labwright.cli.show import status_cell, why_words
-from labwright.cli.words import size
+from labwright.cli.words import ago, clock_time, size
 from labwright.client.follow import follow_logs
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
@@ -66,10 +66,16 @@ def _print_output(screen: Screen, client: LabClient, run_id: str, tail: str, *, 
             screen.json_line({"event": "log", **piece})
         else:
             screen.output(_exact(client, run_id, piece))
-    if follow:
+    if piece["removed_at"]:
+        note(_removal_words(piece))
+    elif follow:
         _follow(screen, client, run_id, position)
     elif not position and screen.is_terminal:
-        note(f"{run_id} has no output: it wrote nothing (yet), or `labwright gc` removed it.")
+        note(f"{run_id} has no output (yet).")
+
+
+def _removal_words(found: Json) -> str:
+    return f"labwright gc removed this output {clock_time(found['removed_at'])} ({ago(found['removed_at'])})."
 
 
 def print_until_end(screen: Screen, client: LabClient, run_id: str, offset: int) -> Json:
@@ -142,6 +148,7 @@ def _joined(pieces: list[Json]) -> Json:
         "offset": pieces[0]["offset"],
         "next_offset": pieces[-1]["next_offset"],
         "total_size": pieces[-1]["total_size"],
+        "removed_at": pieces[-1]["removed_at"],
     }
 
 
@@ -153,6 +160,8 @@ def _print_matches(screen: Screen, found: Json) -> None:
         screen.output(f"{found['content']}\n")
     if found["has_more_before"]:
         note("Earlier matches are not shown.")
+    if found["removed_at"]:
+        note(_removal_words(found))
     if not found["content"]:
         raise typer.Exit(1)
 
@@ -170,4 +179,7 @@ def _print_digest(screen: Screen, digest: Json) -> None:
     if digest["last_lines"]:
         screen.heading("Last lines")
         screen.output("".join(f"{line}\n" for line in digest["last_lines"]))
+    if digest["removed_at"]:
+        screen.say(_removal_words(digest))
+        return
     screen.next(f"{size(digest['total_size'])} in all: labwright logs {digest['run_id']} --all")

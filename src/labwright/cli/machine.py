@@ -70,7 +70,7 @@ def _gpu_row(card: Json, limits: BusyLimits, with_bar: bool) -> list[Cell]:
 def _holder(card: Json, limits: BusyLimits) -> Cell:
     lease = card["lease"]
     if lease:
-        return f"{lease['run_id']} ({lease['user']})", "blue"
+        return f"{lease['run_id'] or 'a run'} ({lease['user'] or 'someone'})", "blue"
     return ("free", "green") if is_free(Gpu.from_dict(card), limits) else ("in use, no lease", "amber")
 
 
@@ -121,7 +121,7 @@ def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
             ("memory", gigabytes(found["memory_total_mb"])),
             ("shared", "yes, other people use this machine" if found["shared_machine"] else "no"),
             ("gpuwrap", advice["gpuwrap"].replace("_", " ")),
-            ("at a time", counted(advice["max_parallel"], "run")),
+            ("advised", f"{counted(advice['max_parallel'], 'run')} at a time"),  # a setting goes before it
             ("runs", ", ".join(active) or "none"),
         ]
     )

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from labwright.cli.screen import Screen, has_colours, note
 from labwright.cli.words import duration, one_line, shorten
-from labwright.client.follow import follow_events
+from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType
 
@@ -101,7 +101,8 @@ def _looks_and_steps(client: LabClient, plan_id: str) -> Iterator[tuple[Json, Js
     for frame in follow_events(client, {"types": _TYPES}, note):
         own = frame.event in ("hello", "reset")
         if own or frame.data["data"]["plan_id"] == plan_id:
-            yield client.plan(plan_id), frame.data["data"] if frame.event == EventType.PLAN_STEP else None
+            plan = asked(client, lambda: client.plan(plan_id), note)
+            yield plan, frame.data["data"] if frame.event == EventType.PLAN_STEP else None
 
 
 @contextmanager

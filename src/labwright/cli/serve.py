@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from labwright.client.address import RunningServer, lives_here, locate, read_ser
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
 from labwright.domain.run import ACTIVE, RunStatus
-from labwright.files import write_whole
+from labwright.files import passing_refusals, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import ProcessIdentity, read_identity, start_time, terminate, user_name
 from labwright.version import __version__
@@ -29,6 +28,7 @@ from labwright.version import __version__
 _START_SECONDS = 120.0  # a database of many thousand runs may be restored first
 _END_SECONDS = 20.0
 _LOOK_SECONDS = 0.02
+_WORDS_BYTES = 1 << 16
 _NEXT = "Next: labwright run -- python train.py"
 
 
@@ -111,10 +111,14 @@ def _end_unlisted(screen: Screen, paths: ProjectPaths) -> None:
 
 
 def _forget(paths: ProjectPaths, server: RunningServer) -> None:
-    """Its file, where it could not remove that itself; never that of one started meanwhile."""
+    """Its file, where it could not remove that itself; never that of one started meanwhile.
+
+    On a read-only disk it stays: it names a process that is no more, so it misleads nobody.
+    """
     left = read_server(paths)
     if left is not None and left.process == server.process:
-        paths.server.unlink(missing_ok=True)
+        with passing_refusals():
+            paths.server.unlink(missing_ok=True)
 
 
 def _left_behind(going: int, queued: int) -> str:
@@ -161,15 +165,24 @@ def _start_detached(paths: ProjectPaths, command: list[str]) -> RunningServer:
 
 
 def _open_log(paths: ProjectPaths) -> IO[bytes]:
-    """What the server says before its own log is open; where there is no room for it, the server will say so."""
+    """What the server says before its own log is open; in memory where the disk takes no words, not even why."""
     try:
         paths.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths.state.chmod(0o700)
         log = open(paths.logs / "start.log", "ab+")  # noqa: SIM115
+        _want_room(log.fileno())
     except OSError:
-        return tempfile.TemporaryFile()
+        return os.fdopen(os.memfd_create("start.log"), "wb+")
     log.seek(0, os.SEEK_END)
     return log
+
+
+def _want_room(fd: int) -> None:
+    size = os.fstat(fd).st_size
+    try:
+        os.posix_fallocate(fd, size, _WORDS_BYTES)
+    finally:
+        os.ftruncate(fd, size)
 
 
 def _await_start(paths: ProjectPaths, pid: int, has_ended: Callable[[], bool]) -> RunningServer | None:

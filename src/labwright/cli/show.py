@@ -120,8 +120,12 @@ def run_in_full(screen: Screen, run: Json) -> None:
 def refused_line(screen: Screen, refused: Json) -> None:
     """What was logged and not kept, if anything."""
     if refused:
-        reasons = "; ".join(f"{one_line(entry['key'])}: {one_line(entry['why'])}" for entry in refused["first"][:3])
-        screen.say(("not taken as metrics: ", "amber"), f"{counted(refused['count'], 'time')} ({reasons})")
+        screen.say(("not taken as metrics: ", "amber"), refused_words(refused))
+
+
+def refused_words(refused: Json) -> str:
+    reasons = "; ".join(f"{one_line(entry['key'])}: {one_line(entry['why'])}" for entry in refused["first"][:3])
+    return f"{counted(refused['count'], 'time')} ({reasons})"
 
 
 def _plain(text: str) -> str:

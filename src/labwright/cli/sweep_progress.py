@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.cli.screen import Screen, has_colours, note
-from labwright.client.follow import follow_events
+from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType
 from labwright.domain.run import TERMINAL
 
 Json = dict[str, Any]
 _PAUSE_SECONDS = 0.2  # between two looks, however many runs end
+_STATUSES = ("running", "waiting", "launching", "queued", "ready", "finished", "failed", "stopped", "lost")
 _TYPES = f"{EventType.RUN_STATUS},{EventType.SWEEP_STATUS},{EventType.SWEEP_UPDATED}"
 
 
@@ -42,6 +43,12 @@ def ended_of(sweep: Json) -> tuple[int, int]:
     return done, max(progress["total"], most or 0)
 
 
+def counts_of(sweep: Json) -> str:
+    """Its runs by status, those at work first."""
+    progress = sweep["progress"]
+    return ", ".join(f"{progress[status]} {status}" for status in _STATUSES if progress[status])
+
+
 def _words(sweep: Json) -> str:
     failed = sweep["progress"]["failed"] + sweep["progress"]["lost"]
     best = f" best {sweep['best']['mean']:.4g}" if sweep["best"] else ""
@@ -63,7 +70,7 @@ def _looks(client: LabClient, sweep_id: str) -> Iterator[Json]:
         about_it = frame.event != EventType.RUN_STATUS
         if not about_it and time.monotonic() - looked_at < _PAUSE_SECONDS:
             continue
-        sweep = client.sweep(sweep_id)
+        sweep = asked(client, lambda: client.sweep(sweep_id), note)
         looked_at = time.monotonic()
         yield sweep
         if sweep["status"] != "running":

@@ -8,13 +8,12 @@ from typing import Any
 from labwright.cli.metrics import print_lines
 from labwright.cli.plot import Curve
 from labwright.cli.screen import Column, Screen
-from labwright.cli.sweep_progress import ended_of
+from labwright.cli.sweep_progress import counts_of, ended_of
 from labwright.cli.words import ago, number
 from labwright.client.lab import LabClient
 from labwright.domain.command_template import as_text
 
 Json = dict[str, Any]
-_STATUSES = ("running", "waiting", "launching", "queued", "ready", "finished", "failed", "stopped", "lost")
 _STYLES = {"running": "blue", "completed": "green", "paused": "amber", "stopped": "grey", "draft": "grey"}
 _BAR = 24
 _ROWS = 8
@@ -46,8 +45,7 @@ def show_sweep(
 
 
 def _facts(screen: Screen, sweep: Json) -> None:
-    progress = sweep["progress"]
-    counts = ", ".join(f"{progress[status]} {status}" for status in _STATUSES if progress[status]) or "no runs yet"
+    counts = counts_of(sweep) or "no runs yet"
     budget = ", ".join(f"{value:g} {name}" for name, value in sweep["budget"].items())
     screen.facts(
         [

@@ -15,14 +15,13 @@ from labwright.cli.screen import Cell, Column, Screen, note, warn
 from labwright.cli.submit import caller_environment
 from labwright.cli.sweep_file import read_sweep_file
 from labwright.cli.sweep_ids import SweepRef, sweep_id_of
-from labwright.cli.sweep_progress import follow_sweep
+from labwright.cli.sweep_progress import counts_of, follow_sweep
 from labwright.cli.sweep_show import Goal, show_sweep
 from labwright.cli.words import ago, budget_of, counted, number, parse_pair, parse_value
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
 
 Json = dict[str, Any]
-_SHOWN = ("running", "waiting", "queued", "ready", "finished", "failed", "stopped", "lost")
 _INTERRUPTED = 130
 
 
@@ -265,16 +264,13 @@ def sweeps(project: Project = None, as_json: AsJson = False) -> None:
 
 
 def _row(sweep: Json) -> list[Cell]:
-    progress = sweep["progress"]
-    parts = [f"{progress[status]} {status}" for status in _SHOWN if progress.get(status)]
     created, best = ago(sweep["created_at"]), number(sweep["best"]["mean"]) if sweep["best"] else ""
-    runs = ", ".join(parts) or "none"
     return [
         sweep["id"],
         sweep["name"],
         sweep["method"],
         sweep["status"],
-        runs,
+        counts_of(sweep) or "none",
         best,
         (created, "dim"),
         sweep["goal"],

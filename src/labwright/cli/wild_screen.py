@@ -6,7 +6,7 @@ from typing import Any
 
 from labwright.cli.screen import Cell, Column, Screen, note
 from labwright.cli.words import ago, duration, number, one_line
-from labwright.client.follow import follow_events
+from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.event import EventType
@@ -38,7 +38,7 @@ def follow_wild(screen: Screen, client: LabClient, wild_id: str) -> Json:
     for frame in follow_events(client, {"types": _TYPES}, note):
         if frame.event not in ("hello", "reset") and frame.data["data"]["wild_id"] != wild_id:
             continue
-        wild = client.wild(wild_id)
+        wild = asked(client, lambda: client.wild(wild_id), note)
         for iteration in wild["iterations"]:
             if iteration["decision"] and iteration["number"] not in told:
                 told.add(iteration["number"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from labwright.client.lab import LabClient
 from labwright.client.sse import Frame, frames
@@ -19,9 +19,11 @@ from labwright.domain.sweep import SweepStatus
 SILENCE_SECONDS = 45.0  # the server speaks every 15
 PATIENCE_SECONDS = 15.0  # how long a server may take to come back
 _RETRY_SECONDS = 0.2
+_GONE = "the server went away; waiting for it to come back"
 
 Json = dict[str, Any]
 Notice = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 class TimedOut(LabwrightError):
@@ -99,7 +101,7 @@ def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: fl
     types = f"{EventType.SWEEP_STATUS}"
     for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
         if frame.event in ("hello", "reset") or frame.data.get("sweep_id") == sweep_id:
-            sweep = client.sweep(sweep_id)
+            sweep = asked(client, lambda: client.sweep(sweep_id), notice, deadline)
             if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
                 return sweep
     raise TimedOut  # a stream ends only by its deadline
@@ -111,7 +113,7 @@ def wait_for_plan(client: LabClient, plan_id: str, notice: Notice, timeout: floa
     types = f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS},{EventType.PLAN_DELETED}"
     for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
         if frame.event in ("hello", "reset") or frame.data["data"].get("plan_id") == plan_id:
-            plan = client.plan(plan_id)
+            plan = asked(client, lambda: client.plan(plan_id), notice, deadline)
             if not plan["compiling_by"] and plan["status"] != PlanStatus.EXECUTING:
                 return plan
     raise TimedOut  # a stream ends only by its deadline
@@ -128,10 +130,15 @@ def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Ite
 
 
 def look(client: LabClient, run_id: str, notice: Notice, deadline: float | None = None) -> Json:
-    """The run as it is, asked again after a restart."""
+    """The run as it is."""
+    return asked(client, lambda: client.run(run_id), notice, deadline)
+
+
+def asked(client: LabClient, ask: Callable[[], Answer], notice: Notice, deadline: float | None = None) -> Answer:
+    """What the server answers to something that changes nothing, so it can be asked again after a restart."""
     while True:
         try:
-            return client.run(run_id)
+            return ask()
         except ServerUnreachable:
             _await_server(client, notice, deadline)
 
@@ -184,7 +191,9 @@ def _check(deadline: float | None) -> None:
 
 
 def _await_server(client: LabClient, notice: Notice, deadline: float | None) -> None:
-    notice("the server went away; waiting for it to come back")
+    """One that has ended may take a moment to come back; one that lives is busy, and answers when it can."""
+    lives = client.is_server_alive()
+    notice("the server is slow to answer; waiting for it" if lives else _GONE)
     patience = time.monotonic() + PATIENCE_SECONDS
     while True:
         _check(deadline)
@@ -193,6 +202,9 @@ def _await_server(client: LabClient, notice: Notice, deadline: float | None) -> 
             client.health()
             return
         except ServerUnreachable:
-            if time.monotonic() > patience:
+            if lives and not (lives := client.is_server_alive()):
+                notice(_GONE)
+                patience = time.monotonic() + PATIENCE_SECONDS
+            if not lives and time.monotonic() > patience:
                 raise
         time.sleep(_RETRY_SECONDS)

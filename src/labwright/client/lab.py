@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labwright.client.address import locate, read_token
+from labwright.client.address import locate, read_server, read_token
 from labwright.client.connection import Answer, Connection
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
@@ -41,6 +41,11 @@ class LabClient:
     def reconnect(self) -> None:
         self.connection.close()
         self.connection = self._connect()
+
+    def is_server_alive(self) -> bool:
+        """Whether its process is there, as far as that can be seen from here: not where it is on another host."""
+        server = read_server(self.paths)
+        return server is not None and server.is_here and server.is_alive
 
     @property
     def url(self) -> str:

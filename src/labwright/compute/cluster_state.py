@@ -6,8 +6,9 @@ import threading
 import time
 from dataclasses import replace
 
+from labwright.compute import machine
 from labwright.compute.detect import Looks, describe, detect, look, look_at_gpus, with_leases
-from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap
+from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap, advise_parallel
 from labwright.domain.errors import Invalid
 from labwright.domain.gpu import Gpu
 
@@ -21,6 +22,7 @@ class ClusterState:
         self._lock = threading.Lock()  # one look at the driver at a time
         self._looked_at = 0.0
         self.slurm_expected = False  # it has answered here before
+        self.cards_expected: tuple[Gpu, ...] = ()  # as the driver named them when it answered last
         self.current = Cluster(type=ClusterType.CPU_ONLY)
 
     def detect(self) -> Cluster:
@@ -34,7 +36,9 @@ class ClusterState:
         self._looked_at = time.monotonic()
         if seen.type is ClusterType.SLURM and seen.status is not ClusterStatus.OFFLINE:
             self.slurm_expected = True
-        return _with_what_was_known(seen, self.current)
+        if seen.gpus or not _is_silent_driver(seen):
+            self.cards_expected = seen.gpus
+        return _with_what_was_known(seen, self.current, self.cards_expected)
 
     def fresh(self) -> Cluster:
         """With GPU use as it is now; several readers within two seconds share one look at the driver."""
@@ -46,18 +50,30 @@ class ClusterState:
             if time.monotonic() - self._looked_at > _FRESH_SECONDS:
                 seen = self._look()
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
+                self._note_company(seen.shared_machine)
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
-    def gpus_now(self) -> tuple[Gpu, ...]:
-        """For a look every few seconds, day and night: no other question than to the driver, and none without cards."""
-        return look_at_gpus(self._lease_dir) if self.current.gpus else ()
+    def look_around(self) -> tuple[Gpu, ...]:
+        """The cards, and who else is here, every few seconds, day and night: Slurm is not asked, and nothing is without
+        cards."""
+        if not self.current.gpus:
+            return ()
+        with self._lock:
+            self._note_company(bool(machine.other_people()))
+        return look_at_gpus(self._lease_dir)
+
+    def _note_company(self, is_shared: bool) -> None:
+        """People come and go while the server runs; what was set by hand stays."""
+        if self.current.source is ClusterSource.DETECTED and self.current.shared_machine != is_shared:
+            advice = advise_gpuwrap(self.current.type, is_shared)
+            self.current = replace(self.current, shared_machine=is_shared, gpuwrap=advice)
 
     def _fresh_slurm(self) -> Cluster:
         """Nobody waits for somebody else's look: a controller that is down takes its time."""
         if time.monotonic() - self._looked_at > _SLURM_FRESH_SECONDS and self._lock.acquire(blocking=False):
             try:
                 self._looked_at = time.monotonic()
-                seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current)
+                seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current, ())
                 self.current = replace(seen, source=self.current.source, max_parallel=self.current.max_parallel)
             finally:
                 self._lock.release()
@@ -72,23 +88,40 @@ class ClusterState:
             _refuse_impossible(kind, looks)
         seen = describe(kind, looks)
         is_shared = seen.shared_machine if shared is None else shared
-        self.current = replace(
-            seen,
-            source=ClusterSource.MANUAL,
-            shared_machine=is_shared,
-            gpuwrap=advise_gpuwrap(kind, is_shared),
-            max_parallel=max_parallel or seen.max_parallel,
-        )
-        return self.current
+        with self._lock:
+            self.current = replace(
+                seen,
+                source=ClusterSource.MANUAL,
+                shared_machine=is_shared,
+                gpuwrap=advise_gpuwrap(kind, is_shared),
+                max_parallel=max_parallel or seen.max_parallel,
+            )
+            return self.current
 
 
-def _with_what_was_known(seen: Cluster, known: Cluster) -> Cluster:
+def _is_silent_driver(seen: Cluster) -> bool:
+    """A machine without cards is degraded only where a driver is there and does not answer."""
+    return seen.type is ClusterType.CPU_ONLY and seen.status is ClusterStatus.DEGRADED
+
+
+def _with_what_was_known(seen: Cluster, known: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
     """Silence takes nothing away: cards and partitions that were there before stay, with the new health."""
-    silent_driver = seen.status is ClusterStatus.DEGRADED and not seen.gpus and bool(known.gpus)
-    silent_slurm = seen.status is ClusterStatus.OFFLINE and bool(known.partitions)
-    if silent_slurm or (silent_driver and seen.type is not ClusterType.SLURM):
+    if seen.status is ClusterStatus.OFFLINE and known.partitions:
         return replace(known, status=seen.status, evidence=seen.evidence)
-    return seen
+    return _with_cards(seen, cards) if cards and _is_silent_driver(seen) else seen
+
+
+def _with_cards(seen: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
+    """Without them runs would begin beside each other on cards that nobody leased."""
+    kind = ClusterType.LOCAL_GPU
+    return replace(
+        seen,
+        type=kind,
+        gpus=cards,
+        gpu_count=len(cards),
+        gpuwrap=advise_gpuwrap(kind, seen.shared_machine),
+        max_parallel=advise_parallel(kind, len(cards), seen.cpu_count),
+    )
 
 
 def _refuse_impossible(kind: ClusterType, looks: Looks) -> None:

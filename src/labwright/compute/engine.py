@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import select
@@ -54,8 +55,9 @@ class Engine:
         self._turns: dict[str, int] = {}  # by sweep: when a run of it was started last, as a rising number
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
-        self._metrics = MetricIngest(lab)
-        self._slurm = SlurmReports(lab, self._update)
+        self._metrics = MetricIngest(lab, self._metrics_are_in)
+        self._unfinished: set[str] = set()  # ended, with metrics that are still being taken in
+        self._slurm = SlurmReports(lab, self._update_at_once)
         self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         lab.wake = self.wake
@@ -148,11 +150,24 @@ class Engine:
         while self._dirty:
             self._update(self._dirty.pop())
 
+    def _metrics_are_in(self, run_id: str) -> None:
+        """Called by another thread, which speaks to us as sidecars do."""
+        with contextlib.suppress(BlockingIOError):  # so much is told already that the run is looked at anyway
+            os.write(self._fifo, f"{run_id} events\n".encode())
+
+    def _update_at_once(self, run_id: str) -> Run | None:
+        """Where somebody else knows of the end too and would not wait."""
+        self._metrics.drain(run_id)
+        return self._update(run_id)
+
     def _update(self, run_id: str) -> Run | None:
-        """What an ended run logged is taken in before its end is told."""
+        """What an ended run logged is taken in before its end is told; much of it beside, and the end waits."""
         try:
             if os.path.exists(self._lab.paths.run(run_id).exit):
-                self._metrics.drain(run_id)
+                if not self._metrics.finish(run_id):
+                    self._unfinished.add(run_id)
+                    return None
+                self._unfinished.discard(run_id)
             return ingest(self._lab, run_id)
         except StorageFailed:  # not the run's fault, and the same for all of them
             raise
@@ -162,6 +177,8 @@ class Engine:
 
     def _recover(self, run: Run, *, at_start: bool = False) -> None:
         """One run that cannot be recovered must not keep the others from it."""
+        if run.id in self._unfinished:
+            return
         try:
             recover(self._lab, run, at_start=at_start)
         except StorageFailed:

@@ -53,8 +53,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
             run = apply_exit(tx, run, ended)
         elif given_up is not None and given_up["attempt"] == run.attempt:
             run = apply_exit(tx, run, given_up)
-            if run.status is RunStatus.LOST:
-                tell_loss(lab, tx, run)
+            tell_end(lab, tx, run)
         tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
     return run
 
@@ -319,10 +318,12 @@ def raise_alert(
     alerts.insert(tx, alert.after_end() if run.is_terminal else alert, by)
 
 
-def tell_loss(lab: Lab, tx: Transaction, lost: Run) -> None:
-    if alert_options(lab, lost)["builtin"].get("exit", True):
-        at = epoch_seconds(lost.ended_at or now())
-        raise_alert(tx, lost, EXIT_RULE, str(lost.error), Severity.CRITICAL, ("ignore", "rerun"), at=at)
+def tell_end(lab: Lab, tx: Transaction, ended: Run) -> None:
+    """In place of a sidecar that no longer can. What somebody stopped is no news; what was told is not told twice."""
+    is_news = ended.status in (RunStatus.FAILED, RunStatus.LOST)
+    if is_news and alert_options(lab, ended)["builtin"].get("exit", True):
+        at = epoch_seconds(ended.ended_at or now())
+        raise_alert(tx, ended, EXIT_RULE, str(ended.error), Severity.CRITICAL, ("ignore", "rerun"), at=at)
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:

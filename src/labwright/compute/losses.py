@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from labwright.compute.ingest import end_run, tell_loss
+from labwright.compute.ingest import end_run, tell_end
 from labwright.compute.lab import Lab
 from labwright.domain.run import Run, RunStatus
 from labwright.store.database import Transaction
 
 
 def lose(lab: Lab, tx: Transaction, run: Run, *, reason: str, error: str, **facts: Any) -> None:
-    """Its own sidecar can no longer raise the alert of its end."""
     lost = end_run(tx, run, RunStatus.LOST, reason=reason, error=error, **facts)
-    tell_loss(lab, tx, lost)
+    tell_end(lab, tx, lost)

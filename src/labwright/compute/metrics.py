@@ -1,12 +1,11 @@
 """Read the metric files of runs into the database, each line exactly once, and tell who looks that a series grew.
 
-A file has one writer and only grows; how far it was read is stored with what was read. Besides numbers a line may
-carry an alert, a configuration, an artifact or what the writer refused.
+A file has one writer and only grows; how far it was read is stored with what was read.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
 import os
 import queue
@@ -14,63 +13,57 @@ import sqlite3
 import threading
 import time
 import zlib
-from array import array
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from labwright.compute.http_points import part_of
-from labwright.compute.ingest import raise_alert
 from labwright.compute.lab import Lab
-from labwright.compute.refusals import ALERT_CALL, Refusals
-from labwright.domain.actor import Actor, Scope
-from labwright.domain.alert import Severity
-from labwright.domain.clock import rfc3339
-from labwright.domain.configurations import config_hash
-from labwright.domain.errors import Conflict, LabwrightError, NotFound
+from labwright.compute.metric_batch import Batch
+from labwright.compute.refusals import Refusals
+from labwright.domain.errors import LabwrightError, NotFound, StorageFailed
 from labwright.domain.event import Hint
-from labwright.domain.metric import Points, as_number, as_step, as_time
-from labwright.domain.run import Run, name_from
-from labwright.files import LONGEST_LINE, TooLong, complete_lines
-from labwright.store import alerts, metrics, runs
+from labwright.domain.run import Run
+from labwright.files import complete_lines
+from labwright.store import metrics, runs
 from labwright.store.database import Transaction
-from labwright.store.idempotency import IdempotencyKey, recall, remember
-from labwright.store.metrics import Series
 from labwright.store.statements import METRICS
 
 log = logging.getLogger(__name__)
-MAX_KEYS = 100_000
-MAX_KEY_LENGTH = 1024
 _BATCH_BYTES = 4 << 20
-_MANY_KEYS = 500  # in one batch
 _LARGE_BATCH_BYTES = 16 << 20  # of a run with so many series each batch touches most of them: the fewer, the better
 _MANY_SERIES = 10_000
-_SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
+_KEYS_AT_ONCE = 1000  # in one transaction: about a tenth of a second, in which nobody else writes
+_BREATH_SECONDS = 0.001  # whoever waits to write comes first
+_LITTLE_BYTES = 64 << 10
+_SCRIPT = "sdk"
+_HALF_A_LINE = "(half a line)"
 _MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
-MAX_SCRIPT_ALERTS = 20  # open at a time
-_NAME_LENGTH = 200
-_MAX_COUNT = 1 << 40
-_SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 
 
 class MetricIngest:
     """A thread of its own: a million points to read must not hold up the engine."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, tell_finished: Callable[[str], None] = lambda _run_id: None) -> None:
         self._lab = lab
+        self._tell_finished = tell_finished
         self._todo: queue.Queue[str | None] = queue.Queue()
         self._waiting: set[str] = set()
         self._woken: set[str] = set()
-        self._lock = threading.Lock()  # the engine drains a run that ends; nobody reads a file twice
+        self._finishing: set[str] = set()  # ended, and the thread takes what is left
+        self._finished: set[str] = set()  # and has done so
+        self._closing = threading.Event()
+        self._hands = threading.Condition()
+        self._in_hand: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
+        self._closing.set()
         self._todo.put(None)
         self._thread.join(timeout=10)
 
@@ -102,74 +95,188 @@ class MetricIngest:
             self._take_and_go_on(run_id)
 
     def _take_and_go_on(self, run_id: str) -> None:
+        is_last = run_id in self._finishing  # asked before: what is read from here on is all there is
         try:
             if self.take(run_id):
                 self.soon(run_id)  # there is more; others have their turn first
-        except (LabwrightError, OSError, sqlite3.Error) as error:
-            log.error("metrics of %s could not be read and will be tried again: %s", run_id, error)
+                return
+        except (LabwrightError, OSError, sqlite3.Error, ValueError, KeyError, TypeError, ArithmeticError) as error:
+            log.error("metrics of %s could not be read and will be tried again: %r", run_id, error)
+            if isinstance(error, StorageFailed):
+                return  # not the run's fault: its end waits
+        if is_last:
+            self._finishing.discard(run_id)
+            self._finished.add(run_id)
+            self._tell_finished(run_id)
+
+    def finish(self, run_id: str) -> bool:
+        """Whether all that an ended run logged is there, so that its end can be told.
+
+        Little is taken here and now. More is taken in the thread, for others end meanwhile; then it is told.
+        """
+        is_taken_beside = run_id in self._finishing or run_id in self._in_hand
+        if run_id in self._finished:
+            self._finished.discard(run_id)
+        elif not is_taken_beside and sum(self._files(run_id).values()) <= _LITTLE_BYTES:
+            self.drain(run_id)
+        else:
+            self._finishing.add(run_id)
+            self.soon(run_id)
+            return False
+        self._tell_half_a_line(run_id)
+        return True
+
+    def _tell_half_a_line(self, run_id: str) -> None:
+        """At the end of what a script logged it stands for all that could not be written; its own words may be gone."""
+        folder = self._lab.paths.run(run_id).metrics
+        if not any(
+            _source_of(name) == _SCRIPT and _ends_within_a_line(f"{folder}/{name}") for name in self._files(run_id)
+        ):
+            return
+        with self._lab.db.transaction() as tx:
+            run = runs.get(tx.connection, run_id)
+            if _HALF_A_LINE not in [entry["key"] for entry in run.refused.get("first", ())]:
+                refused = Refusals(_SCRIPT)
+                refused.add(_HALF_A_LINE, "the disk was full or the process killed; what came after it is not there")
+                refused.record(tx, run)
 
     def drain(self, run_id: str) -> None:
-        """Everything there is, now: what an ended run logged is there when its end is told."""
+        """Everything there is, now."""
         while self.take(run_id):
             pass
 
     def take(self, run_id: str) -> bool:
         """One batch of each file of the run. Answers whether there is more."""
-        with self._lock:
+        with self._alone_with(run_id):
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
             self._lab.unread.forget(run_id, lambda: not self._files(run_id))
         if more:
             self._lab.publish_hint(Hint("metrics", run_id))
         return any(more)
 
-    def _files(self, run_id: str) -> list[str]:
+    @contextlib.contextmanager
+    def _alone_with(self, run_id: str) -> Iterator[None]:
+        """The engine takes the last words of runs, the thread all else; nobody reads a file twice."""
+        with self._hands:
+            self._hands.wait_for(lambda: run_id not in self._in_hand)
+            self._in_hand.add(run_id)
+        try:
+            yield
+        finally:
+            with self._hands:
+                self._in_hand.discard(run_id)
+                self._hands.notify_all()
+
+    def _files(self, run_id: str) -> dict[str, int]:
+        """Those that are longer than what was read of them, or shorter, and by how many bytes."""
         folder = self._lab.paths.run(run_id).metrics
         try:
             names = sorted(os.listdir(folder))
         except FileNotFoundError:
-            return []
+            return {}
         known = self._positions(run_id)
         sizes = {name: os.path.getsize(f"{folder}/{name}") for name in names if name.endswith(".jsonl")}
-        return [name for name, size in sizes.items() if size != known.get(name, 0)]
+        return {name: abs(size - known.get(name, 0)) for name, size in sizes.items() if size != known.get(name, 0)}
 
     def _positions(self, run_id: str) -> dict[str, int]:
         rows = self._lab.db.reader().execute(METRICS["files_of_run"], {"run_id": run_id})
         return {row[0]: row[1] for row in rows}
 
     def _take_file(self, run_id: str, name: str) -> bool:
-        path = f"{self._lab.paths.run(run_id).metrics}/{name}"
+        try:
+            return self._take_batch(runs.get(self._lab.db.reader(), run_id), name)
+        except NotFound:
+            return False  # deleted meanwhile
+
+    def _take_batch(self, run: Run, name: str) -> bool:
+        """Read without a transaction, since whoever wants to write waits for those."""
+        reader = self._lab.db.reader()
+        row = reader.execute(METRICS["file"], {"run_id": run.id, "name": name}).fetchone()
+        path = f"{self._lab.paths.run(run.id).metrics}/{name}"
+        file = _File(name, path, *(row or (0, _source_of(name), run.attempt, None, 0, 0)))
+        if file.is_written_anew():
+            self._begin_anew(run, file)
+        with self._lab.unread.settled():
+            lines, end = complete_lines(path, file.position, self._batch_size(run.id, file))
+        if file.position == 0 and lines:
+            file.attempt = _attempt_in(lines[0], file.attempt)
+        batch = Batch(reader, run, file.source, file.attempt)
+        batch.read(lines)
+        has_grown = end > file.position
+        self._store(run.id, file, batch, end)
+        return has_grown and os.path.getsize(path) > end
+
+    def _batch_size(self, run_id: str, file: _File) -> int:
+        if file.part_keys:
+            return file.part_end - file.position  # the very same lines again
+        many = metrics.count_own_series(self._lab.db.reader(), run_id) >= _MANY_SERIES
+        return _LARGE_BATCH_BYTES if many else _BATCH_BYTES
+
+    def _begin_anew(self, run: Run, file: _File) -> None:
+        file.position = file.part_keys = 0
         with self._lab.db.transaction() as tx:
-            try:
-                run = runs.get(tx.connection, run_id)
-            except NotFound:
-                return False  # deleted meanwhile
-            row = tx.execute(METRICS["file"], run_id=run_id, name=name).fetchone()
-            position, source, attempt, mark = row or (0, _source_of(name), run.attempt, None)
-            if os.path.getsize(path) < position or mark not in (None, _mark_before(path, position)):
-                words = (
-                    f"{name} was cut short or written anew; it is read from its beginning, and what is gone is lost."
-                )
-                runs.notice(tx, run, "system", words)
-                position = 0
-            size = _BATCH_BYTES if _count_series(tx, run_id) < _MANY_SERIES else _LARGE_BATCH_BYTES
-            with self._lab.unread.settled():
-                lines, end = complete_lines(path, position, size)
-            if position == 0 and lines:
-                attempt = _attempt_in(lines[0], attempt)
-            Batch(tx, run, source, attempt).take(lines)
-            facts = {"run_id": run_id, "name": name, "position": end, "source": source, "attempt": attempt}
-            tx.execute(METRICS["set_file"], **facts, mark=_mark_before(path, end))
+            words = (
+                f"{file.name} was cut short or written anew; it is read from its beginning, and what is gone is lost."
+            )
+            runs.notice(tx, run, "system", words)
+            file.save(tx, run.id)
+
+    def _store(self, run_id: str, file: _File, batch: Batch, end: int) -> None:
+        """Of very many keys some at a time, each time with how far we are: a kill in between repeats nothing."""
+        batch.pass_over(file.part_keys)
+        first = file.part_keys
+        while batch.key_count - first > _KEYS_AT_ONCE:
+            with self._lab.db.transaction() as tx:
+                runs.get(tx.connection, run_id)  # or it was deleted meanwhile
+                batch.store_points(tx, first, first + _KEYS_AT_ONCE)
+                first = file.part_keys = first + _KEYS_AT_ONCE
+                file.part_end = end
+                file.save(tx, run_id)
+            if self._closing.wait(_BREATH_SECONDS):
+                return  # the next server goes on from here
+        with self._lab.db.transaction() as tx:
+            runs.get(tx.connection, run_id)
+            batch.store_points(tx, first, batch.key_count)
+            batch.store_rest(tx)
+            file.position, file.part_keys = end, 0
+            file.save(tx, run_id)
             metrics.save_summary(tx, run_id)
-        return end > position and os.path.getsize(path) > end
 
 
-def _count_series(tx: Transaction, run_id: str) -> int:
-    return int(tx.execute(METRICS["count_own_series"], run_id=run_id).fetchone()[0])
+@dataclass(slots=True)
+class _File:
+    """How far a file was read. The first `part_keys` keys of what lies between `position` and `part_end` are stored."""
+
+    name: str
+    path: str
+    position: int
+    source: str
+    attempt: int
+    mark: int | None
+    part_end: int
+    part_keys: int
+
+    def is_written_anew(self) -> bool:
+        size = os.path.getsize(self.path)
+        is_shorter = size < self.position or bool(self.part_keys and size < self.part_end)
+        return is_shorter or self.mark not in (None, _mark_before(self.path, self.position))
+
+    def save(self, tx: Transaction, run_id: str) -> None:
+        facts = {"run_id": run_id, "name": self.name, "position": self.position, "source": self.source}
+        part = {"part_end": self.part_end, "part_keys": self.part_keys}
+        mark = _mark_before(self.path, self.position)
+        tx.execute(METRICS["set_file"], **facts, **part, attempt=self.attempt, mark=mark)
 
 
 def _source_of(name: str) -> str:
     """`sdk-123-x.jsonl` comes from the source `sdk`."""
     return name.removesuffix(".jsonl").split("-")[0]
+
+
+def _ends_within_a_line(path: str) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _mark_before(path: str, position: int) -> int:
@@ -185,175 +292,3 @@ def _attempt_in(line: bytes, otherwise: int) -> int:
     except (ValueError, AttributeError):
         return otherwise
     return found if isinstance(found, int) else otherwise
-
-
-class Batch:
-    """Some lines of one file, sorted into series."""
-
-    def __init__(self, tx: Transaction, run: Run, source: str, attempt: int) -> None:
-        self._tx = tx
-        self._run = run
-        self._source = source
-        self._attempt = attempt
-        self._points: dict[str, Points] = {}
-        self._refused = Refusals(source)
-        self._script_alerts: set[str] | None = None  # rules of those that are open, once asked for
-
-    def take(self, lines: list[bytes]) -> None:
-        for line in lines:
-            if isinstance(line, TooLong):
-                self._refused.add("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
-                continue
-            try:
-                entry = from_json(line)
-            except ValueError:
-                self._refused.add("(a line)", "it is not JSON")
-                continue
-            self._take_entry(entry)
-        self._append_points()
-        self._refused.record(self._tx, self._run)
-
-    def _append_points(self) -> None:
-        """A run that is full begins no new series; those it has go on."""
-        room = MAX_KEYS - _count_series(self._tx, self._run.id)
-        find = self._finder()
-        new: list[tuple[str, Points]] = []
-        grown: list[tuple[Series, Points]] = []
-        for key, points in self._points.items():
-            series = find(key)
-            if series is not None:
-                grown.append((series, points))
-            elif len(new) < room or self._source == _SYSTEM:
-                new.append((key, points))
-            else:
-                self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(points))
-        metrics.append(self._tx, grown)
-        metrics.begin(self._tx, self._run.id, self._source, self._attempt, new)
-
-    def _finder(self) -> Callable[[str], Series | None]:
-        if len(self._points) > _MANY_KEYS:
-            return metrics.series_of_source(self._tx, self._run.id, self._source, self._attempt).get
-        return lambda key: metrics.find_series(self._tx, self._run.id, key, self._source, self._attempt)
-
-    def _take_entry(self, entry: Any) -> None:
-        if not isinstance(entry, dict):
-            self._refused.add("(a line)", "it is not an object")
-        elif "m" in entry:
-            self._take_numbers(entry)
-        elif "once" in entry:
-            self._take_once(entry["once"], entry.get("lines"))
-        elif "source" in entry:
-            self._take_name(entry.get("name"))
-        else:
-            for kind, handle in _OTHER.items():
-                if isinstance(entry.get(kind), dict):
-                    handle(self, entry[kind], entry)
-
-    def _take_numbers(self, entry: dict[str, Any]) -> None:
-        step, moment, numbers = as_step(entry.get("s")), as_time(entry.get("t")), entry["m"]
-        if step is None or moment is None or not isinstance(numbers, dict):
-            self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
-            return
-        for key, value in numbers.items():
-            number = value if type(value) is float else as_number(value)
-            if number is None or len(key) > MAX_KEY_LENGTH:
-                self._refused.add(key[:80], "not a number" if number is None else "the key is too long")
-                continue
-            points = self._points.get(key)
-            if points is None:
-                points = self._points[key] = Points(array("q"), array("d"), array("d"))
-            points.steps.append(step)
-            points.times.append(moment)
-            points.values.append(number)
-
-    def _take_once(self, sent: Any, lines: Any) -> None:
-        """Points that were sent with an idempotency key: who heard no answer sent them again."""
-        if not isinstance(sent, dict) or not isinstance(lines, list):
-            self._refused.add("(a line)", "it needs a key and lines")
-            return
-        key = IdempotencyKey(str(sent.get("key")), f"POST /runs/{self._run.id}/metrics", str(sent.get("digest")))
-        key = part_of(key, sent.get("part", 0))
-        try:
-            if recall(self._tx, key) is not None:
-                return
-        except Conflict:
-            self._refused.add("(points)", "their Idempotency-Key was used for others before")
-            return
-        remember(self._tx, key, None)
-        for line in lines:
-            self._take_entry(line if isinstance(line, dict) and "m" in line else None)
-
-    def _take_name(self, name: Any) -> None:
-        """`init(name=…)` names a run that has no name of its own."""
-        current = runs.get(self._tx.connection, self._run.id)
-        wanted = str(name or "")[:_NAME_LENGTH].strip()
-        if wanted and not current.sweep_id and current.name == name_from(current.command):
-            self._run = runs.change(self._tx, current, current.evolve(name=wanted), _by(current))
-
-    def _take_alert(self, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
-        title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
-        message = f"{title}: {text}" if title and text else title or text or "An alert without words."
-        severity = _SEVERITY.get(str(alert.get("level", "")).upper(), Severity.WARNING)
-        if self._has_room_for_alert(f"sdk:{title}"):
-            raise_alert(self._tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
-        else:
-            self._refused.add(ALERT_CALL, f"{MAX_SCRIPT_ALERTS} alerts of the script are open")
-
-    def _has_room_for_alert(self, rule: str) -> bool:
-        if self._script_alerts is None:
-            pending = alerts.pending_of_run(self._tx.connection, self._run.id)
-            self._script_alerts = {alert.rule for alert in pending if alert.rule.startswith("sdk:")}
-        if rule not in self._script_alerts and len(self._script_alerts) >= MAX_SCRIPT_ALERTS:
-            return False
-        self._script_alerts.add(rule)
-        return True
-
-    def _take_config(self, config: dict[str, Any], _entry: dict[str, Any]) -> None:
-        current = runs.get(self._tx.connection, self._run.id)
-        changed = _with_config(current, _plain(config))
-        if changed != current:
-            self._run = runs.change(self._tx, current, changed, _by(current))
-
-    def _take_artifact(self, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
-        self._tx.execute(
-            METRICS["insert_artifact"],
-            run_id=self._run.id,
-            key=str(artifact.get("key", ""))[:MAX_KEY_LENGTH],
-            step=as_step(entry.get("s")),
-            kind=str(artifact.get("kind", "file"))[:40],
-            path=str(artifact.get("path", ""))[:4096],
-            caption=str(artifact.get("caption") or "")[:1000],
-            time=rfc3339(as_time(entry.get("t")) or 0.0),
-        )
-
-    def _take_refused(self, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
-        count = refused.get("count")
-        times = count if type(count) is int and 0 < count < _MAX_COUNT else 1
-        self._refused.add(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200], times)
-
-
-_OTHER: dict[str, Callable[[Batch, dict[str, Any], dict[str, Any]], None]] = {
-    "alert": Batch._take_alert,
-    "config": Batch._take_config,
-    "artifact": Batch._take_artifact,
-    "refused": Batch._take_refused,
-}
-
-
-def _by(run: Run) -> str:
-    return str(Actor(Scope.RUN, run.id))
-
-
-def _with_config(run: Run, config: dict[str, Any]) -> Run:
-    """What a sweep gave a run stays as it was given: it says which configuration the run is."""
-    if run.trial is not None:
-        return run.evolve(params={**config, **run.params})
-    params = {**run.params, **config}
-    return run.evolve(params=params, config_hash=config_hash(params) if params else None)
-
-
-def _plain(config: dict[str, Any]) -> dict[str, Any]:
-    """Only what JSON can carry everywhere: the rest as text."""
-    text = json.dumps(config, default=str)
-    found: dict[str, Any] = json.loads(text, parse_constant=str)
-    return found

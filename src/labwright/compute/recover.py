@@ -7,7 +7,7 @@ import json
 import os
 
 from labwright.compute.claims import read_claim
-from labwright.compute.ingest import end_run, ingest
+from labwright.compute.ingest import end_run, ingest, tell_end
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
@@ -123,7 +123,7 @@ def _lose(lab: Lab, run_id: str, words: str) -> None:
             end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
         elif why == "time_limit":
             error = f"Time limit of {run.time_limit_seconds or 0:g} s reached. {words}"
-            end_run(tx, run, RunStatus.FAILED, reason="time_limit", error=error)
+            tell_end(lab, tx, end_run(tx, run, RunStatus.FAILED, reason="time_limit", error=error))
         else:
             lose(lab, tx, run, reason="sidecar_lost", error=words)
 

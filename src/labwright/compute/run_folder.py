@@ -24,6 +24,7 @@ from labwright.domain.event import Event, EventType
 from labwright.domain.run import REHEARSAL, TERMINAL, WILD_TAG, Run
 from labwright.files import read_json, write_json, write_new
 from labwright.gpu.probe import find_pynvml_dir
+from labwright.paths import PlanPaths
 from labwright.processes import METRIC_FILES_VARIABLE
 from labwright.tokens import mint
 
@@ -105,10 +106,19 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
         "gpu": _gpu_options(lab, run) if on_gpus and run.gpus > 0 else None,
         "pin_gpus": not run.named_gpus,
         "workdir": str(_workdir(lab, run)),
+        "approved": _approved_code(lab, run),
         "hide_gpus": on_gpus and run.gpus == 0 and not run.named_gpus,
         "metrics": _metric_options(lab, run),
         "alerts": alert_options(lab, run),
     }
+
+
+def _approved_code(lab: Lab, run: Run) -> dict[str, str] | None:
+    """Where it is listed, and the folder that it is relative to."""
+    if run.approved is None or run.plan_id is None:
+        return None
+    listing = PlanPaths(lab.paths.plans / run.plan_id).listing(run.approved)
+    return {"listing": str(listing), "project": str(lab.paths.project)}
 
 
 def alert_options(lab: Lab, run: Run) -> dict[str, Any]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from labwright.compute.ingest import apply_exit, end_run, read_exit
+from labwright.compute.ingest import apply_exit, end_run, read_exit, tell_end
 from labwright.compute.lab import Lab
 from labwright.compute.losses import lose
-from labwright.compute.slurm.states import Ending, JobRow, ending_of
+from labwright.compute.slurm.states import OUT_OF_MEMORY, Ending, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs
 
 _EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another node wrote
 _LOG_TAIL_BYTES = 500
-_OUT_OF_MEMORY = "memory limit"  # in slurmd's own words
+_MEMORY_LIMIT = "memory limit"  # in slurmd's own words
+_BYTES_USED_AND_HAD = re.compile(r"memory limit \((\d+) > (\d+)\)")
 
 
 class SlurmEndings:
@@ -32,11 +35,9 @@ class SlurmEndings:
 
     def by_row(self, run: Run, row: JobRow) -> None:
         ending = ending_of(row)
-        log_words = self._log_tail(run, row) if ending.reason == "sidecar_lost" else ""
-        status, reason = ending.status, ending.reason
-        if _OUT_OF_MEMORY in log_words:  # Slurm's state may say no more than FAILED
-            status, reason = RunStatus.FAILED, "out_of_memory"
-        self.by_word(run, Ending(status=status, reason=reason, words=ending.words + log_words))
+        if ending.reason == "sidecar_lost":
+            ending = _explained(ending, row, self._log_tail(run, row))
+        self.by_word(run, ending)
 
     def by_word(self, run: Run, ending: Ending) -> None:
         """Only once the files had time to arrive."""
@@ -76,7 +77,8 @@ class SlurmEndings:
             elif ending.status is RunStatus.LOST:
                 lose(self._lab, tx, fresh, reason=ending.reason, error=ending.words, **known)
             else:
-                end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
+                ended = end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
+                tell_end(self._lab, tx, ended)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:
@@ -96,4 +98,13 @@ class SlurmEndings:
                 tail = file.read()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
         except FileNotFoundError:
             return ""
-        return f" Its log ends: {tail}" if tail else ""
+        return tail
+
+
+def _explained(ending: Ending, row: JobRow, log_tail: str) -> Ending:
+    """By what slurmd wrote: of too much memory Slurm's state may say no more than FAILED."""
+    if _MEMORY_LIMIT not in log_tail:
+        return replace(ending, words=f"{ending.words} Its log ends: {log_tail}") if log_tail else ending
+    ending = ending_of(replace(row, state=OUT_OF_MEMORY))
+    had = _BYTES_USED_AND_HAD.search(log_tail)
+    return replace(ending, words=f"{ending.words} It had {int(had[2]) >> 20} MB.") if had else ending

@@ -21,7 +21,7 @@ class SlurmHolds:
         self._told: dict[str, str] = {}  # by run: hold or release, whichever came last
 
     def see_to(self, active: Iterable[Run]) -> None:
-        pending = [run for run in active if _is_pending(run)]
+        pending = [run for run in active if _is_pending(run) and not run.stop_requested]
         paused = {sweep_id for sweep_id, limit in sweeps.limits(self._lab.db.reader()).items() if limit == 0}
         hold = [run for run in pending if run.sweep_id in paused and self._told.get(run.id) != "hold"]
         release = [run for run in pending if run.sweep_id not in paused and self._is_held_by_us(run)]

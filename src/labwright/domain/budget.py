@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 _HOUR = 3600.0
@@ -20,26 +21,61 @@ class Ledger:
     gpus: int  # of one run
 
 
-def what_is_short(budget: dict[str, Any], ledger: Ledger) -> tuple[str, str] | None:
+Short = tuple[str, str]  # which part of the budget, and words for it
+
+
+def what_is_short(budget: dict[str, Any], ledger: Ledger) -> Short | None:
     """Which part of the budget one more run would overrun, with words for it; None if it fits."""
+    part = _short_part(budget, ledger)
+    return (part, _words(part, budget, ledger)) if part else None
+
+
+def what_is_used_up(budget: dict[str, Any], ledger: Ledger) -> Short | None:
+    """Which part of it is gone already, whatever else was promised and whether or not there is more to do."""
+    spent = replace(ledger, runs=ledger.runs - 1, promised_gpu_seconds=0.0, run_seconds=0.0)
+    part = _short_part(budget, spent)
+    return (part, _words(part, budget, ledger)) if part else None
+
+
+def _short_part(budget: dict[str, Any], ledger: Ledger) -> str | None:
     if "runs" in budget and ledger.runs + 1 > budget["runs"]:
-        return "runs", f"{ledger.runs} runs were started and the budget is {budget['runs']:g}"
+        return "runs"
     if "gpu_hours" in budget:
         used = ledger.gpu_seconds + ledger.promised_gpu_seconds
         wanted = used + ledger.run_seconds * ledger.gpus
         if wanted > budget["gpu_hours"] * _HOUR or used >= budget["gpu_hours"] * _HOUR:
-            return "gpu_hours", (
-                f"{ledger.gpu_seconds / _HOUR:.3g} GPU-hours are used, running runs may take "
-                f"{ledger.promised_gpu_seconds / _HOUR:.3g} more, and the budget is {budget['gpu_hours']:g}"
-            )
+            return "gpu_hours"
     if "wall_seconds" in budget and ledger.wall_seconds + ledger.run_seconds > budget["wall_seconds"]:
-        return "wall_seconds", (
-            f"it has been at work for {ledger.wall_seconds:.0f} s, a run takes about {ledger.run_seconds:.0f} s, "
-            f"and the budget is {budget['wall_seconds']:g} s"
-        )
+        return "wall_seconds"
     return None
 
 
-def raised(budget: dict[str, Any], first: dict[str, Any], part: str) -> dict[str, Any]:
-    """By as much as it was at first."""
-    return {**budget, part: budget[part] + first.get(part, budget[part])}
+def _words(part: str, budget: dict[str, Any], ledger: Ledger) -> str:
+    if part == "runs":
+        return f"{ledger.runs} runs were started and the budget is {budget['runs']:g}"
+    if part == "gpu_hours":
+        another = ledger.run_seconds * ledger.gpus / _HOUR
+        return (
+            f"{ledger.gpu_seconds / _HOUR:.3g} GPU-hours are used, running runs may take "
+            f"{ledger.promised_gpu_seconds / _HOUR:.3g} more, another one takes about {another:.3g}, "
+            f"and the budget is {budget['gpu_hours']:g}"
+        )
+    return (
+        f"it has been at work for {ledger.wall_seconds:.0f} s, a run takes about {ledger.run_seconds:.0f} s, "
+        f"and the budget is {budget['wall_seconds']:g} s"
+    )
+
+
+def needed(part: str, ledger: Ledger) -> float:
+    """What the budget has to be for one more run; times in whole seconds, with one to spare."""
+    if part == "runs":
+        return ledger.runs + 1
+    if part == "gpu_hours":
+        seconds = ledger.gpu_seconds + ledger.promised_gpu_seconds + ledger.run_seconds * ledger.gpus
+        return (math.ceil(seconds) + 1) / _HOUR
+    return math.ceil(ledger.wall_seconds + ledger.run_seconds) + 1
+
+
+def raised(budget: dict[str, Any], first: dict[str, Any], part: str, least: float = 0) -> dict[str, Any]:
+    """By as much as it was at first, and to `least` where that is more."""
+    return {**budget, part: max(budget[part] + first.get(part, budget[part]), least)}

@@ -25,6 +25,7 @@ BUCKET_POINTS = 32
 _MAX_TIME = 253_402_300_799.0  # the end of the year 9999
 _STEPS = range(-(2**63), 2**63)  # what 64 bits hold
 _FEW = 4  # so few numbers do not get smaller, and trying takes longer than all else
+_STRIDE = struct.Struct("<qq")  # the first step, and what is added for each further one
 Number = TypeVar("Number", "array[int]", "array[float]")
 
 
@@ -97,7 +98,7 @@ def pack(points: Points) -> Chunk:
 def _pack_one(step: int, times: array[float], values: array[float]) -> Chunk:
     """As any other, without looking for what only several points have: a run may begin with very many of these."""
     levels = _LEVEL.pack(values[0], values[0], 0, 0)
-    return Chunk(1, struct.pack("<qq", step, 1), b"r" + _little(times), levels, b"r" + _little(values))
+    return Chunk(1, _STRIDE.pack(step, 1), b"r" + _little(times), levels, b"r" + _little(values))
 
 
 def unpack(chunk: Chunk) -> Points:
@@ -107,21 +108,23 @@ def unpack(chunk: Chunk) -> Points:
 
 
 def _pack_steps(steps: array[int]) -> bytes:
-    """A constant stride, the usual case, takes 16 bytes whatever the count."""
+    """A constant stride, the usual case, takes 16 bytes whatever the count; that length tells it from all else."""
     first = steps[0]
     stride = steps[1] - first if len(steps) > 1 else 1
     fits = stride and stride in _STEPS and first + stride * (len(steps) - 1) == steps[-1]
     if fits and steps == array("q", range(first, steps[-1] + stride, stride)):
-        return struct.pack("<qq", first, stride)
-    return b"z" + zlib.compress(_little(steps), 1)
+        return _STRIDE.pack(first, stride)
+    plain = _little(steps)
+    small = b"z" + zlib.compress(plain, 1)
+    return small if len(small) != _STRIDE.size else b"r" + plain
 
 
 def unpack_steps(data: bytes, count: int) -> Sequence[int]:
-    if len(data) == 16:
-        first, stride = struct.unpack("<qq", data)
+    if len(data) == _STRIDE.size:
+        first, stride = _STRIDE.unpack(data)
         return range(first, first + stride * count, stride)
     steps = array("q")
-    steps.frombytes(zlib.decompress(data[1:]))
+    steps.frombytes(_unsqueeze(data))
     return _native(steps)
 
 

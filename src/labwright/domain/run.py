@@ -93,6 +93,7 @@ class Run:
     priority: int = 0
     tty: bool = False
     use_snapshot: bool = False
+    approved: str | None = None  # a digest of its plan: it begins only with the project's code that this names
     archived: bool = False
     archived_at: str | None = None
     stop_requested: bool = False

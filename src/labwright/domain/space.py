@@ -180,6 +180,12 @@ def _values(values: list[Any], place: tuple[str, ...]) -> tuple[Any, ...]:
     for index, value in enumerate(values):
         if isinstance(value, float) and not math.isfinite(value):
             raise Invalid(f"{value} is no value for {place[1]}.", hint="Use finite numbers.", field=(*place, index))
+        if isinstance(value, str) and "\0" in value:  # one inside a list or an object is written as \u0000
+            raise Invalid(
+                f"A value of {place[1]} has a NUL character, which no command can be given.",
+                hint="Take it out.",
+                field=(*place, index),
+            )
         text = canonical(value)
         if text in seen:
             raise Invalid(f"{place[1]} has {text} twice.", hint="Name each value once.", field=(*place, index))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
 from pathlib import Path
 
+from labwright.domain.approved_code import fact_of
+from labwright.hashes import content_of
 from labwright.planning.ir import BadIR, read_ir
-from labwright.planning.made_environment import installed_hash, made_by
+from labwright.planning.made_environment import distributions_hash, installed_hash, made_by
 from labwright.planning.scan import Limits, ProjectScan
 from labwright.planning.scan.walk import walk
 from labwright.workspace import Digest, PlanWorkspaceHandle
-from labwright.workspace.digest import hash_file
 
+_UNHURRIED = Limits(seconds=math.inf)  # the same files on a busy machine as on an idle one
 # Code and settings. Not JSON or text in general: those are what runs write.
-_COUNTED = (".py", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
+_CODE = ".py"
+_COUNTED = (_CODE, ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh")
 
 
 def current_digest(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Digest:
@@ -26,13 +31,23 @@ def current_digest(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Digest:
 def _project_files(scan: ProjectScan, handle: PlanWorkspaceHandle) -> dict[str, str]:
     """Without the plans, which may lie inside of the project."""
     plans = handle.paths.dir.resolve().parent
-    counted = [
-        path
-        for path in walk(scan.folder, Limits()).files
-        if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")
-    ]
+    tree = walk(scan.folder, _UNHURRIED)
+    counted = [path for path in tree.files if path.endswith(_COUNTED) or Path(path).name.startswith("requirements")]
+    counted += [path for link in tree.linked for path in _code_behind(scan.folder, link)]
     files = {path: Path(scan.folder, path) for path in counted}
-    return {f"project's {path}": hash_file(file) for path, file in files.items() if not file.is_relative_to(plans)}
+    return {fact_of(path): content_of(file) for path, file in files.items() if not file.is_relative_to(plans)}
+
+
+def _code_behind(project: str, link: str) -> list[str]:
+    """The Python behind a link to a folder, such as a library that projects share; other links lead to data."""
+    folder = os.path.realpath(os.path.join(project, link))
+    try:
+        names = os.listdir(folder)
+    except OSError:  # nothing can be imported from there
+        return []
+    if not any(name.endswith(_CODE) for name in names):
+        return []
+    return [f"{link}/{path}" for path in walk(folder, _UNHURRIED).files if path.endswith(_CODE)]
 
 
 def _environment(scan: ProjectScan) -> str:
@@ -41,8 +56,9 @@ def _environment(scan: ProjectScan) -> str:
     command = scan.environment.create if chosen is None else made_by(chosen)
     facts: list[str] = [activation, command]
     if chosen and not command:
-        facts = [activation, chosen.python, chosen.version]
-        facts += [] if chosen.kind == "system" else [installed_hash(Path(chosen.path))]
+        is_system = chosen.kind == "system"
+        installed = distributions_hash(chosen) if is_system else installed_hash(Path(chosen.path))
+        facts = [activation, chosen.python, chosen.version, installed]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -27,6 +28,7 @@ from labwright.store import plans
 log = logging.getLogger(__name__)
 _COMPILED_AT_ONCE = 2
 _RETRY_SECONDS = 2.0
+_MOST_TRIES = 30  # of a compilation that the machine lets down: somebody waits for it at a terminal
 _PATIENCE_SECONDS = 5.0
 _MATTERS = (EventType.PLAN_CREATED, EventType.PLAN_UPDATED, EventType.PLAN_STATUS, EventType.PLAN_DELETED)
 Work = Callable[[Lab, Plan, threading.Event], None]
@@ -40,6 +42,7 @@ class PlanKeeper:
         self._news = threading.Event()
         self._touched: set[str] = set()
         self._busy: dict[str, _Job] = {}
+        self._tries: Counter[str] = Counter()
         self._compiling = threading.BoundedSemaphore(_COMPILED_AT_ONCE)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="plans", daemon=True)
@@ -117,8 +120,15 @@ class PlanKeeper:
     def _try(self, plan: Plan, work: Work, stopping: threading.Event) -> None:
         try:
             work(self._lab, plan, stopping)
-        except (OSError, sqlite3.Error, LabwrightError):
+            del self._tries[plan.id]
+        except (Stopping, NotFound):
             raise
+        except (OSError, sqlite3.Error, LabwrightError) as error:
+            self._tries[plan.id] += 1
+            if work != self._compile or self._tries[plan.id] < _MOST_TRIES:
+                raise
+            del self._tries[plan.id]
+            self._give_up(plan, work, f"Tried {_MOST_TRIES} times, and each time: {error}.")
         except Exception as error:
             log.exception("%s cannot go on", plan.id)
             words = f"Labwright hit a fault of its own: {error!r}. The server's log (.labwright/logs) has the details."

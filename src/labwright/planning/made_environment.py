@@ -13,12 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from labwright.files import write_json
+from labwright.hashes import hash_file
 from labwright.planning.scan import Interpreter
+from labwright.planning.scan.interpreters import package_folders
 from labwright.planning.scan.walk import JUST_MADE
-from labwright.workspace.digest import hash_file
 
 _RECORD = "labwright.json"  # inside of the environment, so that it goes when that goes
-_READ_BYTES = 1 << 20
+_SMALL_BYTES = 1 << 20
 
 
 def is_just_made(environment: Interpreter) -> bool:
@@ -50,9 +51,21 @@ def installed_hash(environment: Path) -> str:
     return _hash_of_content(environment, signatures)
 
 
+def distributions_hash(interpreter: Interpreter) -> str:
+    """Of a Python that is nobody's environment: what is installed there, by name and version.
+
+    It serves the whole machine, so every byte of it would be too much to read and not the project's affair.
+    """
+    found = [name for folder in package_folders(interpreter) for name in os.listdir(folder) if name.endswith("-info")]
+    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+
+
 def _files(environment: Path) -> list[str]:
+    """Conda keeps machine code and Python itself beside the packages."""
     found = [str(file) for file in (environment / "pyvenv.cfg",) if file.exists()]
-    for root in (environment / "bin", *environment.glob("lib/python*/site-packages")):
+    is_conda = (environment / "conda-meta").is_dir()
+    libraries = [environment / "lib"] if is_conda else list(environment.glob("lib/python*/site-packages"))
+    for root in (environment / "bin", *libraries):
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name != "__pycache__"]
             found += [os.path.join(folder, name) for name in names]
@@ -73,10 +86,15 @@ def _hash_of_content(environment: Path, _signatures: str) -> str:
 
 
 def _content(path: str) -> str:
-    """Libraries of machine code are known by size and time: to read gigabytes would take minutes."""
     file = os.lstat(path)
     if stat.S_ISLNK(file.st_mode):
         return os.readlink(path)
-    if stat.S_ISREG(file.st_mode) and file.st_size <= _READ_BYTES and os.access(path, os.R_OK):
-        return hash_file(Path(path))
-    return f"{file.st_size} {file.st_mtime_ns}"
+    if not stat.S_ISREG(file.st_mode) or not os.access(path, os.R_OK):
+        return f"{file.st_size} {file.st_mtime_ns}"
+    return _hash_of_large(_signature(path)) if file.st_size > _SMALL_BYTES else hash_file(path)
+
+
+@lru_cache(maxsize=20_000)
+def _hash_of_large(signature: tuple[str, int, int, int, int]) -> str:
+    """Libraries of machine code are gigabytes: a package that is added must not mean to read them all anew."""
+    return hash_file(signature[0])

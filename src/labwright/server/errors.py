@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from labwright.domain import errors
 from labwright.llm.faults import ModelFault
+from labwright.server.context import lab_of
 from labwright.server.fault_words import refusal
 from labwright.store.database import DatabaseDamaged, is_damage
 
@@ -32,6 +33,8 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
 ]
 
 _DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+
+_WHEN_MOVED = "Go to where it was moved to: labwright down, then labwright up -d. What runs goes on meanwhile."
 
 
 def status_of(error: errors.LabwrightError) -> int:
@@ -103,6 +106,9 @@ def _storage(request: Request, error: Exception) -> JSONResponse:
 
 def _disk(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, OSError)
+    paths = lab_of(request).paths
+    if error.errno == errno.ENOENT and not paths.state.is_dir():
+        return answer(errors.StorageFailed(f"The project is no longer at {paths.project}.", hint=_WHEN_MOVED))
     if error.errno not in _DISK_REFUSES:
         return _unexpected(request, error)
     log.error("%s %s: %s", request.method, request.url.path, error)

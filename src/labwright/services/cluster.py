@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import asdict
 from typing import Any
@@ -13,12 +14,16 @@ from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
+from labwright.domain.gpu import Gpu
 from labwright.store import runs
+from labwright.store.database import Transaction
 from labwright.store.statements import REST
 
 log = logging.getLogger(__name__)
 _BY_HAND = "cluster_type"
 _SLURM_SEEN = "slurm_seen"
+_CARDS_SEEN = "cards_seen"
+_OF_A_CARD = ("index", "uuid", "name", "memory_total_mb")  # what does not change while it is in the machine
 
 
 def show(lab: Lab) -> dict[str, Any]:
@@ -57,16 +62,28 @@ def set_by_hand(
 
 def restore(lab: Lab) -> None:
     """At start: what was set by hand before, else detection."""
-    reader = lab.db.reader()
-    lab.cluster.slurm_expected = reader.execute(REST["get_meta"], {"key": _SLURM_SEEN}).fetchone() is not None
-    row = reader.execute(REST["get_meta"], {"key": _BY_HAND}).fetchone()
-    if row is None:
+    lab.cluster.slurm_expected = _recall(lab, _SLURM_SEEN) is not None
+    lab.cluster.cards_expected = tuple(Gpu.from_dict(card) for card in json.loads(_recall(lab, _CARDS_SEEN) or "[]"))
+    by_hand = _recall(lab, _BY_HAND)
+    if by_hand is None:
         lab.cluster.detect()
     else:
-        _restore_by_hand(lab, *str(row[0]).split(","))
+        _restore_by_hand(lab, *by_hand.split(","))
+    with lab.db.transaction() as tx:
+        _remember(lab, tx)
+
+
+def _recall(lab: Lab, key: str) -> str | None:
+    row = lab.db.reader().execute(REST["get_meta"], {"key": key}).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _remember(lab: Lab, tx: Transaction) -> None:
+    """What is here when it answers: at the next start it may not."""
     if lab.cluster.slurm_expected:
-        with lab.db.transaction() as tx:
-            tx.execute(REST["set_meta"], key=_SLURM_SEEN, value="1")
+        tx.execute(REST["set_meta"], key=_SLURM_SEEN, value="1")
+    cards = [{name: getattr(card, name) for name in _OF_A_CARD} for card in lab.cluster.cards_expected]
+    tx.execute(REST["set_meta"], key=_CARDS_SEEN, value=json.dumps(cards))
 
 
 def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
@@ -85,6 +102,7 @@ def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:
             tx.execute(REST["set_meta"], key=_BY_HAND, value=value)
         else:
             tx.execute(REST["delete_meta"], key=_BY_HAND)
+        _remember(lab, tx)
         data = {"type": cluster.type, "source": cluster.source, "gpu_count": cluster.gpu_count}
         tx.emit(Event(type=EventType.CLUSTER_CHANGED, actor=str(actor), time=now(), data=data))
     lab.wake()

@@ -16,7 +16,7 @@ from labwright.domain.clock import now, rfc3339
 from labwright.domain.event import Event, EventType
 from labwright.domain.ids import PLAN, is_id
 from labwright.domain.run import ACTIVE, Run
-from labwright.paths import PlanPaths, ProjectPaths
+from labwright.paths import PlanPaths, ProjectPaths, RunPaths
 from labwright.services import leftovers
 from labwright.services import runs as run_verbs
 from labwright.store import plans, runs
@@ -66,14 +66,14 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
 
 def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
-    logs = _old_logs(lab, before - lab.settings.keep_days * _DAY)
+    logs = _runs_with_old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
     orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
     claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
     snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
     freed = lab.snapshots.collect(snapshots, dry_run=dry_run)
-    freed += sum(_folder_size(path.parent, path.name) for path in logs)
+    freed += sum(_folder_size(path.parent, path.name) for path in (Path(paths.output) for paths in logs))
     freed += sum(_folder_size(Path(lab.paths.run(run.id).dir)) for run in expired)
     freed += sum(_folder_size(folder) for folder in orphans)
     report = {
@@ -94,9 +94,10 @@ def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     return report
 
 
-def _carry_out(lab: Lab, actor: Actor, logs: list[Path], expired: list[Run], orphans: list[Path]) -> None:
-    for path in logs:
-        path.unlink(missing_ok=True)
+def _carry_out(lab: Lab, actor: Actor, logs: list[RunPaths], expired: list[Run], orphans: list[Path]) -> None:
+    for paths in logs:
+        Path(paths.output_removed).touch(mode=0o600)
+        Path(paths.output).unlink(missing_ok=True)
     for run in expired:
         run_verbs.delete(lab, run.id, actor)
     for path in orphans:
@@ -127,9 +128,10 @@ def _old_arrays(lab: Lab) -> list[Path]:
     return [path for path in found if not active.intersection(runs_of_array(lab.paths, path.name) or ())]
 
 
-def _old_logs(lab: Lab, before: float) -> list[Path]:
-    found = (Path(lab.paths.run(run.id).output) for run in _ended_before(lab, before))
-    return [path for path in found if path.exists()]
+def _runs_with_old_logs(lab: Lab, before: float) -> list[RunPaths]:
+    """An empty log takes no room, and tells that nothing was printed."""
+    found = (lab.paths.run(run.id) for run in _ended_before(lab, before))
+    return [paths for paths in found if os.path.exists(paths.output) and os.path.getsize(paths.output)]
 
 
 def _expired_archived(lab: Lab, before: float) -> list[Run]:

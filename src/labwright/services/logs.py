@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.domain.clock import rfc3339
 from labwright.domain.errors import Invalid
 from labwright.domain.gpu import CROWDING_WORDS, tells_of_crowding
 from labwright.domain.run import Run
@@ -54,6 +55,7 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
         "has_more_before": start > 0,
         "has_more_after": read_to < size,
         "next_offset": end,
+        "removed_at": _removed_at(paths),
     }
 
 
@@ -85,6 +87,7 @@ def grep(lab: Lab, run: Run, pattern: str) -> dict[str, Any]:
         "has_more_before": start > 0 or len(found) > len(shown),
         "has_more_after": False,
         "next_offset": size,
+        "removed_at": _removed_at(paths),
     }
 
 
@@ -109,6 +112,7 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
         else [],
         "total_size": size,
         "gap": _gap(paths),
+        "removed_at": _removed_at(paths),
         "warnings": list(run.warnings),
     }
 
@@ -197,6 +201,16 @@ def _size(paths: RunPaths) -> int:
         return os.path.getsize(paths.output)
     except FileNotFoundError:
         return 0
+
+
+def _removed_at(paths: RunPaths) -> str | None:
+    """When gc removed the output; one that is still there, or was written since, is not removed."""
+    if os.path.exists(paths.output):
+        return None
+    try:
+        return rfc3339(os.path.getmtime(paths.output_removed))
+    except FileNotFoundError:
+        return None
 
 
 def _read_block(paths: RunPaths, start: int, length: int) -> bytes:

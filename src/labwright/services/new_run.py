@@ -60,6 +60,7 @@ class NewRun:
     priority: int = 0
     tty: bool = False
     use_snapshot: bool = False
+    approved: str | None = None
     snapshot: dict[str, Any] | None = None  # of an earlier run, to execute the same code again
     nodes: int | None = None
     slurm: dict[str, Any] | None = None
@@ -124,6 +125,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         priority=wanted.priority,
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
+        approved=wanted.approved,
         snapshot=wanted.snapshot or (take_snapshot(lab, workdir) if with_code else None),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )

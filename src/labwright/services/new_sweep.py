@@ -19,6 +19,7 @@ from labwright.domain.run import Run, RunRecord, RunStatus, copies
 from labwright.domain.space import Config, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.new_run import NewRun, PlannedRun, plan_run, take_snapshot
+from labwright.services.sweep_runs import gpus_of_each
 
 MAX_RUNS = 50_000
 _NAME_LENGTH = 80
@@ -73,7 +74,7 @@ def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
     first = configs[0] if configs else {}
     planned = plan_run(lab, replace(wanted.common, command=_any_command(template, first, wanted)), actor)
     sweep, common = _draft_of(wanted, planned, seed, actor)
-    sweep = replace(sweep, warnings=_warnings(sweep, common, template, len(configs)))
+    sweep = replace(sweep, warnings=_warnings(lab, sweep, (*common.warnings, *template.warnings), len(configs)))
     if wanted.auto_start:
         sweep = started(sweep)
     return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
@@ -198,14 +199,14 @@ def _any_command(template: CommandTemplate, config: Config, wanted: NewSweep) ->
     return template.fill({**config, **({SEED: wanted.seeds[0]} if wanted.seeds else {})})
 
 
-def _warnings(sweep: Sweep, common: Run, template: CommandTemplate, configs: int) -> tuple[str, ...]:
-    found = [*common.warnings, *template.warnings]
+def _warnings(lab: Lab, sweep: Sweep, found_before: tuple[str, ...], configs: int) -> tuple[str, ...]:
+    found = list(found_before)
     per_config, most = sweep.runs_per_configuration, sweep.max_runs or 0
     if sweep.method is SweepMethod.RANDOM and configs < most // per_config:
         found.append(f"There are only {configs} different configurations; max_runs leaves room for more.")
     elif sweep.method is not SweepMethod.GRID and most % per_config:
         found.append(f"max_runs is no multiple of {per_config} seeds: {most - most % per_config} runs are made.")
-    if "gpu_hours" in sweep.budget and common.gpus == 0:
+    if "gpu_hours" in sweep.budget and gpus_of_each(lab, sweep) == 0:
         found.append("Its runs use no GPU, so the budget in GPU-hours never runs out.")
     return tuple(found)
 

@@ -17,6 +17,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
+from labwright.domain.budget import Short
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
@@ -27,7 +28,7 @@ from labwright.services import sweep_views
 from labwright.services.runs import request_stop
 from labwright.services.sweep_early_stop import EarlyStop
 from labwright.services.sweep_supply import Supply
-from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, clock_stopped, paused
+from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, clear_alerts, clock_stopped, paused
 from labwright.store import alerts, runs, sweeps
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ class SweepKeeper:
         lab.db.on_commit(self._hear)
 
     def start(self) -> None:
-        for sweep in sweeps.with_status(self._lab.db.reader(), SweepStatus.RUNNING):
-            self._touched.add(sweep.id)
+        for status in _GOING:
+            self._touched |= {sweep.id for sweep in sweeps.with_status(self._lab.db.reader(), status)}
         self._repeat_stops()
         self._news.set()
         self._thread.start()
@@ -112,6 +113,8 @@ class SweepKeeper:
         if sweep.status is SweepStatus.RUNNING and not sweep.is_wild:
             self._stop_hopeless(sweep)
             self._supply(sweep)
+        elif sweep.status is SweepStatus.PAUSED and not sweep.is_wild and Supply(self._lab, sweep).is_done:
+            self._complete(sweep.id)  # what was at work when it was paused was all there was
         self._note_best(sweep_id)
         self._watch(sweep)
 
@@ -134,15 +137,21 @@ class SweepKeeper:
         if hopeless and not supply.is_done:
             self._pause(sweep.id, self._why_hopeless(sweep, supply.failures), "sweep_failures", (CONTINUE, STOP))
             return
-        short = supply.top_up()
-        if short and (supply.is_overrun or not supply.queued):
-            part, words = short
-            reason = f"its budget does not allow another run: {words}"
-            self._pause(sweep.id, reason, f"{BUDGET_RULE}{part}", (RAISE, STOP))
-        elif supply.is_done:
+        short, overrun = supply.top_up(), supply.overrun
+        if supply.is_done:
             self._complete(sweep.id)
+        elif overrun:
+            self._pause_short(sweep, supply, overrun, "its budget is used up")
+        elif short and not supply.queued:
+            self._pause_short(sweep, supply, short, "its budget does not allow another run")
         elif supply.added:
             self._lab.wake()
+
+    def _pause_short(self, sweep: Sweep, supply: Supply, short: Short, why: str) -> None:
+        part, words = short
+        at_work = f" What is at work goes on ({supply.at_work}); stop ends it too." if supply.at_work else ""
+        hint = f" Answer raise to make it {supply.raised(part)[part]:g} {part}, or stop.{at_work}"
+        self._pause(sweep.id, f"{why}: {words}", f"{BUDGET_RULE}{part}", (RAISE, STOP), hint)
 
     def _why_hopeless(self, sweep: Sweep, failures: int) -> str:
         counts = sweeps.count_by_status(self._lab.db.reader(), sweep.id)
@@ -151,7 +160,7 @@ class SweepKeeper:
             return f"none of the {failures} runs that ended logged {sweep.metric['key']!r}; they logged {known}"
         return f"all {failures} runs that ended failed; `labwright logs` of one of them says why"
 
-    def _pause(self, sweep_id: str, words: str, rule: str, choices: tuple[str, ...]) -> None:
+    def _pause(self, sweep_id: str, words: str, rule: str, choices: tuple[str, ...], hint: str = "") -> None:
         with self._lab.db.transaction() as tx:
             sweep = sweeps.get(tx.connection, sweep_id)
             if sweep.status is not SweepStatus.RUNNING:
@@ -161,7 +170,7 @@ class SweepKeeper:
                 id=new_id(ALERT),
                 run_id=None,
                 sweep_id=sweep_id,
-                message=f"Sweep {sweep.name} is paused: {words}.{_explained(sweep, rule)}",
+                message=f"Sweep {sweep.name} is paused: {words}.{hint}",
                 severity=Severity.WARNING,
                 rule=rule,
                 choices=choices,
@@ -173,11 +182,12 @@ class SweepKeeper:
         with self._lab.db.transaction() as tx:
             sweep = sweeps.get(tx.connection, sweep_id)
             counts = sweeps.count_by_status(tx.connection, sweep_id)
-            if sweep.status is not SweepStatus.RUNNING or any(counts[status] for status in _UNENDED):
+            if sweep.status not in _GOING or any(counts[status] for status in _UNENDED):
                 return
             facts = {**sweep_views.best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
             done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(tx.connection, sweep_id, counts), **facts)
             change(self._lab, tx, sweep, done, SYSTEM)
+            clear_alerts(tx, sweep_id, SYSTEM)
         forget_secrets(self._lab, sweep_id)
 
     def _note_best(self, sweep_id: str) -> None:
@@ -194,6 +204,7 @@ class SweepKeeper:
                 change(self._lab, tx, sweep, sweep.evolve(**facts), SYSTEM)
 
 
+_GOING = (SweepStatus.RUNNING, SweepStatus.PAUSED)
 _UNENDED = (RunStatus.READY, RunStatus.QUEUED, *ACTIVE)
 
 
@@ -204,13 +215,6 @@ def _matters(event: Event) -> bool:
     if event.type is EventType.SWEEP_UPDATED:
         return event.actor != str(SYSTEM)
     return event.type in (EventType.SWEEP_CREATED, EventType.SWEEP_STATUS)
-
-
-def _explained(sweep: Sweep, rule: str) -> str:
-    part = rule.removeprefix(BUDGET_RULE)
-    if part == rule:
-        return ""
-    return f" Answer raise to give it {sweep.first_budget.get(part, sweep.budget[part]):g} {part} more, or stop."
 
 
 def _summary(connection: sqlite3.Connection, sweep_id: str, counts: dict[str, int]) -> str:

@@ -1,13 +1,15 @@
-"""The runs that a sweep made: put into the store, put into the queue; and the time it has been at work."""
+"""The runs that a sweep made: put into the store, put into the queue; and what they use."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from labwright.compute.lab import Lab
+from labwright.compute.slurm.allocation import gpus_held
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now
-from labwright.domain.run import RunRecord, RunStatus
+from labwright.domain.cluster import ClusterType
+from labwright.domain.run import Run, RunRecord, RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.store import runs, sweeps
 from labwright.store.database import Transaction
@@ -27,6 +29,12 @@ def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
     at = now()
     runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in found], str(actor))
     return len(found)
+
+
+def gpus_of_each(lab: Lab, sweep: Sweep) -> int:
+    """How many cards one of its runs holds; on Slurm those of all its nodes, however they were asked for."""
+    run = Run.from_dict(sweep.template)
+    return gpus_held(run, lab.slurm.defaults) if lab.cluster.current.type is ClusterType.SLURM else run.gpus
 
 
 def wall_seconds(sweep: Sweep) -> float:

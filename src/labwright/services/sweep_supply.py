@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
 from labwright.domain.averages import mean_of
-from labwright.domain.budget import Ledger, what_is_short
+from labwright.domain.budget import Ledger, Short, needed, raised, what_is_short, what_is_used_up
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
@@ -18,13 +18,12 @@ from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.adaptive import Trial, TrialState, propose
 from labwright.services.new_sweep import runs_for
-from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
+from labwright.services.sweep_runs import add_runs, gpus_of_each, queue_ready, wall_seconds
 from labwright.services.sweep_views import outcomes
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
 
 _ROUNDS = 6  # so often an adaptive sweep on Slurm looks at what it has found, at least
-Short = tuple[str, str]  # which part of the budget, and words for it
 
 
 class Supply:
@@ -42,6 +41,7 @@ class Supply:
         self.failures = failures - sweep.failures_accepted
         self.added = 0
         self._exhausted = False
+        self._gpus = gpus_of_each(lab, sweep)
         self._ended_seconds: list[float] = []
         self._finished_seconds: list[float] = []
         self._elapsed: list[float] = []
@@ -53,16 +53,25 @@ class Supply:
         return not self._ready and not self._in_flight and not self._may_ask()
 
     @property
-    def is_overrun(self) -> bool:
-        """Used up by what has run so far, whatever else was promised."""
-        used = replace(self._ledger(with_promises=False), run_seconds=0.0)
-        return what_is_short(self._sweep.budget, replace(used, runs=used.runs - 1)) is not None
+    def overrun(self) -> Short | None:
+        """What is used up by what has run so far: runs that are at work may take longer than any before them."""
+        return what_is_used_up(self._sweep.budget, self._ledger())
+
+    @property
+    def at_work(self) -> int:
+        return self._in_flight - self.queued
+
+    def raised(self, part: str) -> dict[str, Any]:
+        """The budget with so much more of this part that the sweep can go on."""
+        sweep = self._sweep
+        return raised(sweep.budget, sweep.first_budget, part, needed(part, self._ledger()))
 
     def cannot_go_on(self) -> Short | None:
-        """What is short, if nothing is queued that may still run and no more may be."""
-        if not self._sweep.is_rationed or not (self._ready or self._may_ask()):
+        """What is used up; or short, if nothing is queued that may still run and no more may be."""
+        if not self._sweep.is_rationed or self.is_done:
             return None
-        return self._short_for_good() if self.is_overrun or not self.queued else None
+        has_more = self._ready or self._may_ask()
+        return self.overrun or (self._short_for_good() if has_more and not self.queued else None)
 
     def top_up(self) -> Short | None:
         """Queue what may be queued; answers what is short if a budget holds something back."""
@@ -110,10 +119,6 @@ class Supply:
         if self._sweep.budget.keys() - {"runs"}:
             return max(1, cluster.max_parallel // max(1, self._gpus))
         return self._total
-
-    @property
-    def _gpus(self) -> int:
-        return int(self._sweep.template.get("gpus") or 0)
 
     def _queue(self, count: int) -> None:
         if not count:

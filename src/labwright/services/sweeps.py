@@ -12,7 +12,6 @@ from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Alert
-from labwright.domain.budget import raised
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import SWEEP, new_id
@@ -138,7 +137,7 @@ def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None 
         _check_budget(lab, funded)
         failures, _ = outcomes(tx.connection, sweep)
         resumed = change(lab, tx, sweep, started(funded, failures_accepted=failures), actor)
-        _clear_alerts(tx, sweep_id, actor)
+        clear_alerts(tx, sweep_id, actor)
     lab.wake()
     return resumed
 
@@ -164,7 +163,7 @@ def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
         ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **clock_stopped(sweep))
         change(lab, tx, sweep, ended, actor)
         active = _end_waiting(lab, tx, sweep_id, actor)
-        _clear_alerts(tx, sweep_id, actor)
+        clear_alerts(tx, sweep_id, actor)
     for run in active:
         run_verbs.request_stop(lab, run, actor, _WITH_ITS_SWEEP)
     forget_secrets(lab, sweep_id)
@@ -275,8 +274,7 @@ def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:
         resume(lab, alert.sweep_id, actor)
     elif choice == RAISE:
         sweep = sweeps.get(lab.db.reader(), alert.sweep_id)
-        part = alert.rule.removeprefix(BUDGET_RULE)
-        resume(lab, alert.sweep_id, actor, raised(sweep.budget, sweep.first_budget, part))
+        resume(lab, alert.sweep_id, actor, Supply(lab, sweep).raised(alert.rule.removeprefix(BUDGET_RULE)))
 
 
 def change(lab: Lab, tx: Transaction, before: Sweep, after: Sweep, actor: Actor, **data: Any) -> Sweep:
@@ -290,6 +288,6 @@ def _write(lab: Lab, sweep: Sweep) -> None:
     write_json(lab.paths.sweep(sweep.id), sweep.to_dict(), sync=False)
 
 
-def _clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
+def clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
     for alert in alerts.open_of_sweep(tx.connection, sweep_id):
         alerts.resolve(tx, alert.answered("cleared", str(actor), now()), str(actor))

@@ -1,10 +1,13 @@
-"""What a wait status tells: the exit code, the signal, and both in words."""
+"""How a run ended: by its wait status the exit code and the signal, and with what it was told, both in words."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
+
+TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
 
 
 def facts_of_status(status: int) -> dict[str, Any]:
@@ -18,6 +21,20 @@ def is_by_term(status: int) -> bool:
     if os.WIFSIGNALED(status):
         return os.WTERMSIG(status) == signal.SIGTERM
     return os.WEXITSTATUS(status) == 128 + signal.SIGTERM
+
+
+def end_facts(
+    told: str, exit_code: int, reason_to_stop: Callable[[], str], time_limit_seconds: float | None
+) -> dict[str, Any]:
+    """`told`: why it was ended, if it did not end by itself."""
+    if told == "stop":
+        return {"status": "stopped", "reason": reason_to_stop() or "stopped on request"}
+    if told == "terminated":
+        return dict(TERMINATED)
+    if told == "time_limit":
+        error = f"Time limit of {time_limit_seconds:g} s reached."
+        return {"status": "failed", "reason": "time_limit", "error": error}
+    return {"status": "failed" if exit_code else "finished", "reason": "exit_code" if exit_code else ""}
 
 
 def _facts_of_code(code: int) -> dict[str, Any]:

@@ -25,24 +25,25 @@ class Job:
 
 
 def start_job(
-    paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], output: int | None
+    command: str, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], output: int | Terminal
 ) -> Job:
-    """On a terminal where there is no `output`. Raises OSError with the reason when the command cannot even begin."""
-    if output is None:
-        return _start_on_terminal(paths, workdir, environment, lease_fds)
+    """`command` is a file. Raises OSError with the reason when it cannot even begin."""
+    if isinstance(output, Terminal):
+        return _start_on_terminal(command, workdir, environment, lease_fds, output)
     stdin = open_endless_pipe()
     try:
-        child = _spawn(paths, workdir, environment, lease_fds, stdin, output)
+        child = _spawn(command, workdir, environment, lease_fds, stdin, output)
     finally:
         os.close(stdin)
     return Job(pid=child, input_path=f"/proc/{child}/fd/0")
 
 
-def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str], lease_fds: Iterable[int]) -> Job:
-    terminal = Terminal(paths.output)
+def _start_on_terminal(
+    command: str, workdir: str, environment: dict[str, str], lease_fds: Iterable[int], terminal: Terminal
+) -> Job:
     variables = {"TERM": "xterm-256color", **environment}
     try:
-        child = _spawn(paths, workdir, variables, lease_fds, terminal.theirs, terminal.theirs)
+        child = _spawn(command, workdir, variables, lease_fds, terminal.theirs, terminal.theirs)
     except OSError:
         terminal.close()
         raise
@@ -52,7 +53,7 @@ def _start_on_terminal(paths: RunPaths, workdir: str, environment: dict[str, str
 
 
 def _spawn(
-    paths: RunPaths,
+    command: str,
     workdir: str,
     environment: dict[str, str],
     lease_fds: Iterable[int],
@@ -61,7 +62,7 @@ def _spawn(
 ) -> int:
     bash = shutil.which("bash", path=environment.get("PATH", os.defpath)) or "/bin/bash"
     process = subprocess.Popen(
-        [bash, paths.command],
+        [bash, command],
         cwd=workdir,
         env=environment,
         stdin=stdin,

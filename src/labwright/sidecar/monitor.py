@@ -7,13 +7,13 @@ so that `stop` and the time limit still work.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import signal
 import time
 from typing import Any
 
+from labwright.files import passing_refusals
 from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
 from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, identity, processes_of_run
@@ -124,25 +124,25 @@ class Monitor:
             self._say_who_watches()
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + _HEARTBEAT_SECONDS
-            os.utime(self.paths.heartbeat)
+            with passing_refusals():
+                os.utime(self.paths.heartbeat)
 
     def _say_who_watches(self) -> None:
-        """Another watcher is sent once this one is gone, or silent for long."""
-        fd = os.open(self.paths.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            os.write(fd, json.dumps(identity(os.getpid()).to_dict()).encode())
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise  # a full disk keeps the name, not the beat: then silence alone tells
-        finally:
-            os.close(fd)
+        """Another watcher is sent once this one is gone, or silent for long; on a full disk silence alone tells."""
+        with passing_refusals():
+            fd = os.open(self.paths.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(fd, json.dumps(identity(os.getpid()).to_dict()).encode())
+            finally:
+                os.close(fd)
 
     def _notice_output(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             size = os.path.getsize(self.paths.output)
+            # also where it has not grown: what was spared for its numbers may have been read since
+            self._cap.apply(size, self._metrics.output_read_to, self._metrics.pass_output_over)
             if size != self._output_size:
                 self._output_size = size
-                self._cap.apply(size, self._metrics.output_read_to, self._metrics.pass_output_over)
                 self.record.wake_server("output")
 
     def _tree(self) -> set[int]:

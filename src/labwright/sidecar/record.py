@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
-from labwright.files import all_lines, create_exclusive, read_json
+from labwright.files import all_lines, create_exclusive, passing_refusals, read_json
 from labwright.paths import RunPaths
 from labwright.processes import identity
 
@@ -17,7 +17,7 @@ _EXIT_RESERVE = 4096
 
 
 class RunRecord:
-    """One run's claim, events and exit, with the promise that a full disk delays them and never loses them."""
+    """One run's claim, events and exit, with the promise that a disk that refuses delays them and never loses them."""
 
     def __init__(self, paths: RunPaths, run_id: str, wake: str) -> None:
         self.paths = paths
@@ -41,53 +41,52 @@ class RunRecord:
         """Append what is still owed. Supervisor and monitor share the file: one write each, so lines stay whole."""
         if not self._unwritten:
             return True
-        try:
+        written = 0
+        with passing_refusals():
             fd = os.open(self.paths.events, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 written = os.write(fd, self._unwritten)
             finally:
                 os.close(fd)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            written = 0
         self._unwritten = self._unwritten[written:]
         return not self._unwritten
 
     def reserve_exit(self) -> None:
         """Take the disk space for `exit.json` now, so that a disk filled by the job cannot hide how it ended."""
-        try:
+        with passing_refusals():
             fd = os.open(self._exit_aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
                 os.write(fd, b" " * _EXIT_RESERVE)
             finally:
                 os.close(fd)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
 
-    def exit(self, facts: dict[str, Any]) -> None:
-        """Written last and fsynced: from here on the run has ended, whatever is killed."""
+    def exit(self, facts: dict[str, Any], write_owed: Callable[[], bool] = lambda: True) -> None:
+        """Written last and fsynced: from here on the run has ended, whatever is killed.
+
+        `write_owed` tries to write what else belongs before it, and answers whether all of that is written.
+        """
         content = json.dumps(facts, ensure_ascii=False).encode(errors="replace")
-        while not (self._try_exit(content) and self.flush()):
-            time.sleep(0.5)  # the disk is full; the truth waits for room
-        os.replace(self._exit_aside, self.paths.exit)
+        while not (self._write_exit(content) and self.flush() and write_owed() and self._publish_exit()):
+            time.sleep(0.5)  # the disk is full or read-only; the truth waits
         self.wake_server("events")
 
-    def _try_exit(self, content: bytes) -> bool:
+    def _write_exit(self, content: bytes) -> bool:
         padded = content.ljust(_EXIT_RESERVE) + b"\n"
-        try:
+        with passing_refusals():
             fd = os.open(self._exit_aside, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
                 complete = os.write(fd, padded) >= len(content)
                 os.fsync(fd)
+                return complete
             finally:
                 os.close(fd)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return False
-        return complete
+        return False
+
+    def _publish_exit(self) -> bool:
+        with passing_refusals():
+            os.replace(self._exit_aside, self.paths.exit)
+            return True
+        return False
 
     @property
     def _exit_aside(self) -> str:

@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Iterator
 
+from labwright.files import is_refusal, passing_refusals
 from labwright.processes import processes_of_run
 from labwright.sidecar.terminal import open_endless_pipe
 
@@ -28,7 +29,7 @@ PATIENCE_SECONDS = 20.0  # with what is still in the pipe when the job has ended
 _PIPE_BYTES = 1 << 18
 _LITTLE_BYTES = 4096
 _GATHER_MILLISECONDS = 5  # after a little: many short lines are one wake-up, not one each
-_FULL_DISK_SECONDS = 0.25
+_REFUSED_SECONDS = 0.25
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 
 
@@ -49,11 +50,13 @@ class Relay:
 
     def carry(self) -> bool:
         """Help with what is there now; answers whether all of it is in the file."""
-        output = _open_output(self._output)
-        try:
-            return _carry_present(self._ours, output)
-        finally:
-            os.close(output)
+        with passing_refusals():
+            output = _open_output(self._output)
+            try:
+                return _carry_present(self._ours, output)
+            finally:
+                os.close(output)
+        return False
 
     def close(self) -> None:
         """The relay goes on until the job's own ends are closed too."""
@@ -126,9 +129,9 @@ def _carry_all(pipe: int, output: int) -> None:
         except BlockingIOError:  # somebody else carried it
             continue
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_refusal(error):
                 raise
-            time.sleep(_FULL_DISK_SECONDS)  # the job waits for room, as soon as the pipe is full too
+            time.sleep(_REFUSED_SECONDS)  # the job waits for room, as soon as the pipe is full too
             continue
         if moved == 0:
             return
@@ -139,12 +142,7 @@ def _carry_all(pipe: int, output: int) -> None:
 def _carry_present(pipe: int, output: int) -> bool:
     with contextlib.suppress(BlockingIOError), _turn(pipe, fcntl.LOCK_NB):
         while _waiting_bytes(pipe):
-            try:
-                _move(pipe, output)
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                return False
+            _move(pipe, output)
         return True
     return False
 

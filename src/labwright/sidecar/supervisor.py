@@ -12,16 +12,14 @@ import resource
 import select
 import signal
 import time
-from collections.abc import Iterable
 from typing import Any
 
-from labwright.files import read_json
-from labwright.gpu.lease import Lease
-from labwright.paths import RunPaths
+from labwright.files import passing_refusals, read_json
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
-from labwright.sidecar.exit_words import facts_of_status, is_by_term
-from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest
+from labwright.sidecar.cards import Cards
+from labwright.sidecar.exit_words import TERMINATED, end_facts, facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
+from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
@@ -32,7 +30,7 @@ from labwright.sidecar.terminal import Terminal
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
-_TERMINATED = {"status": "failed", "reason": "terminated", "error": "The sidecar was told to end (SIGTERM)."}
+_ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
 _LEFTOVER_GRACE_SECONDS = 5.0
@@ -44,7 +42,8 @@ _RELAY_END_SECONDS = 1.0
 
 class Supervisor:
     def __init__(self, run_dir: str, variables: dict[str, str], attempt: int | None = None) -> None:
-        self.paths = RunPaths(run_dir)
+        self._folder = HeldFolder(run_dir)
+        self.paths = self._folder.paths
         self.spec = load_spec(self.paths)
         self.run: dict[str, Any] = self.spec["run"]
         self.run["attempt"] = attempt or self.run["attempt"]
@@ -53,7 +52,7 @@ class Supervisor:
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
         self._variables = variables
-        self._lease: Lease | None = None
+        self._cards = Cards(self.options, self.record)
         self._job: Job | None = None
         self._job_status: int | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
@@ -77,7 +76,8 @@ class Supervisor:
         if self._slurm and self.run["attempt"] > 1:
             self.record.event("requeued", attempt=self.run["attempt"])
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
-        self.record.exit(facts)
+        self._cards.release()  # the truth may have to wait for the disk; the cards need not
+        self.record.exit(facts, self._write_owed_output)
         self._dismiss_relay()
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
@@ -87,10 +87,10 @@ class Supervisor:
 
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
-        environment = {**job_environment(self.paths, self.spec, self._inherited), **self._variables}
+        environment = {**job_environment(self._folder.place, self.spec, self._inherited), **self._variables}
         self._relay = None if self.run["tty"] else Relay(self.paths.output)
         while True:
-            refusal = self._acquire_gpus() or self._start(environment)
+            refusal = self._cards.acquire(self._rest_before_cards) or self._start(environment)
             if refusal:
                 return self._ended(**refusal)
             self._wait_for_job()
@@ -99,11 +99,13 @@ class Supervisor:
             self._settle_output()
             self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
-            verdict = judge.judge(facts, self._lease, self.paths.output, self._at_start.output_of(self.paths.output))
+            verdict = judge.judge(
+                facts, self._cards.lease, self.paths.output, self._at_start.output_of(self.paths.output)
+            )
             if not verdict.retry or self._stopping:
                 self._alert_of_exit({**facts, **verdict.facts})
                 return self._ended(**{**facts, **verdict.facts})
-            self._release_gpus()
+            self._cards.release()
             self._pause(verdict.delay_seconds)
 
     def _settle_in(self) -> None:
@@ -126,75 +128,52 @@ class Supervisor:
 
     # -- GPUs
 
-    def _acquire_gpus(self) -> dict[str, Any] | None:
-        """Wait for cards; answers why the run ends here, or None once they are ours (or none are needed)."""
-        if not self.options["gpu"]:
-            return None
-        gate = GpuGate(GpuRequest.from_dict(self.options["gpu"]))
-        said = ""
-        try:
-            while True:
-                outcome = gate.attempt()
-                if isinstance(outcome, GaveUp):
-                    return {"status": "failed", "reason": outcome.reason, "error": outcome.message}
-                if not isinstance(outcome, Busy):
-                    self._lease = outcome.lease
-                    self.record.event("leased", gpu_uuids=list(outcome.lease.uuids), wake=False)
-                    self._note_warnings(outcome.warnings)
-                    return None
-                if outcome.reason != said:
-                    said = outcome.reason
-                    self.record.event("waiting", reason=said, holders=list(outcome.holders))
-                self._sleep(gate.poll_seconds)
-                if self._stop_requested():
-                    return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
-                if self._terminated:
-                    return dict(_TERMINATED)
-        finally:
-            gate.close()
-
-    def _note_warnings(self, warnings: Iterable[str]) -> None:
-        for text in warnings:
-            self.record.event("warning", text=text)
-
-    def _release_gpus(self) -> None:
-        if self._lease:
-            self._lease.release()
-            self._lease = None
-
-    def _gpu_variables(self) -> dict[str, str]:
-        if self.options["hide_gpus"]:
-            return {"CUDA_VISIBLE_DEVICES": ""}
-        if self._lease and self.options["pin_gpus"]:
-            return {"CUDA_VISIBLE_DEVICES": ",".join(self._lease.uuids), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        return {}
+    def _rest_before_cards(self, seconds: float) -> dict[str, Any] | None:
+        self._sleep(seconds)
+        if self._stop_requested():
+            return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
+        return dict(TERMINATED) if self._terminated else None
 
     # -- the job
 
     def _start(self, environment: dict[str, str]) -> dict[str, Any] | None:
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped before it began"}
-        lease_fds = self._lease.fds if self._lease else ()
+        if refusal := self._look_at_code():
+            return refusal
         self._at_start = note_start(self.paths, self.spec)
         try:
             self._job = start_job(
-                self.paths,
+                self._folder.place.command,
                 self.options["workdir"],
-                {**environment, **self._gpu_variables()},
-                lease_fds,
-                self._relay.theirs if self._relay else None,
+                {**environment, **self._cards.variables()},
+                self._cards.fds,
+                self._relay.theirs if self._relay else Terminal(self.paths.output),
             )
         except OSError as error:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
         self._job_status = None
         self._started, self._began = time.time(), time.monotonic()
-        uuids = list(self._lease.uuids) if self._lease else []
         facts = facts_of(self._inherited) if self._slurm else {}
         pipe = self._relay.pipe if self._relay else None
         job = identity(self._job.pid).to_dict()
-        self.record.event("started", job=job, gpu_uuids=uuids, output_pipe=pipe, wake=False, **facts)
+        self.record.event("started", job=job, gpu_uuids=self._cards.uuids, output_pipe=pipe, wake=False, **facts)
         self._tell_of_start()
         return None
+
+    def _look_at_code(self, began: float | None = None) -> dict[str, Any] | None:
+        """Whether it is what was approved: before the start, and once more when the run that began then has ended.
+
+        The import waits until it is needed: few runs are a plan's, and hashing takes its time to load.
+        """
+        approved = self.options.get("approved")
+        if not approved:
+            return None
+        from labwright.sidecar.approved_code import doubt_of, refusal_of
+
+        if began is None:
+            return refusal_of(approved["listing"], approved["project"])
+        return doubt_of(approved["listing"], approved["project"], began)
 
     def _tell_of_start(self) -> None:
         """Unless it is over in a moment: then its start and its end are news together."""
@@ -208,6 +187,7 @@ class Supervisor:
         self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
+            self._folder.take_anew()
             self._tend_relay()
             due_in = self._monitor.due_in
             if due_in is not None and due_in <= 0:
@@ -340,6 +320,10 @@ class Supervisor:
             self._reap()
             self._tend_relay()
 
+    def _write_owed_output(self) -> bool:
+        """What a terminal showed; of anything else the relay takes care."""
+        return self._terminal.flush() if self._terminal else True
+
     def _dismiss_relay(self) -> None:
         """It ends by itself; we wait a little only to leave no child behind."""
         if self._relay:
@@ -354,7 +338,7 @@ class Supervisor:
     def _let_go_of_the_job(self) -> None:
         """In the monitor: the lease is the job's, nobody reads a terminal once the supervisor is gone, and the end of
         the pipe tells the relay that all is printed."""
-        for fd in self._lease.fds if self._lease else ():
+        for fd in self._cards.fds:
             os.close(fd)
         if self._terminal:
             self._terminal.close()
@@ -364,9 +348,10 @@ class Supervisor:
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
         assert self._job is not None
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.paths.stdin)
-        os.symlink(self._job.input_path, self.paths.stdin)
+        with passing_refusals():  # nobody can type then
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.paths.stdin)
+            os.symlink(self._job.input_path, self.paths.stdin)
 
     # -- the end
 
@@ -377,7 +362,12 @@ class Supervisor:
         facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full"
-        return {**facts, **self._status_facts(facts["exit_code"])}
+        doubt = None if self._stopping else self._look_at_code(self._started)
+        return {
+            **facts,
+            **end_facts(self._stopping, facts["exit_code"], self._reason_to_stop, self.run["time_limit_seconds"]),
+            **(doubt or {}),
+        }
 
     def _is_disk_full(self) -> bool:
         disk = os.statvfs(self.paths.dir)
@@ -390,26 +380,9 @@ class Supervisor:
         if self._terminated:
             self._stopping = "terminated"
 
-    def _status_facts(self, exit_code: int) -> dict[str, Any]:
-        if self._stopping == "stop":
-            return {"status": "stopped", "reason": self._reason_to_stop() or "stopped on request"}
-        if self._stopping == "terminated":
-            return dict(_TERMINATED)
-        if self._stopping == "time_limit":
-            seconds = self.run["time_limit_seconds"]
-            return {
-                "status": "failed",
-                "reason": "time_limit",
-                "error": f"Time limit of {seconds:g} s reached.",
-            }
-        return {
-            "status": "finished" if exit_code == 0 else "failed",
-            "reason": "" if exit_code == 0 else "exit_code",
-        }
-
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
         """A failure with a reason of its own, such as a full card, has been told already."""
-        if facts["reason"] == "exit_code" and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
+        if facts["reason"] in _ALERTED_ENDS and self.options.get("alerts", {}).get("builtin", {}).get("exit", True):
             choices = ["ignore", "rerun"]
             self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
@@ -436,9 +409,9 @@ class Supervisor:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for fd in self._wakeup_pipe:
             os.close(fd)
-        self._release_gpus()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
+        self._folder.close()

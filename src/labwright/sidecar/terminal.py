@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import pty
 import select
 import termios
+
+from labwright.files import passing_refusals
 
 _DRAINED_AT_ONCE = 64  # blocks: what writes without end must not keep us from ending it
 _OWED_BYTES = 1 << 20
@@ -56,16 +57,17 @@ class Terminal:
                 return
             self._copy_output()
 
-    def flush(self) -> None:
-        """A full disk delays what the terminal showed; of very much the newest part is kept."""
+    def flush(self) -> bool:
+        """A disk that refuses delays what the terminal showed; of very much the newest part is kept.
+
+        Answers whether all is written.
+        """
         if self._owed:
-            try:
+            written = 0
+            with passing_refusals():
                 written = self._append(self._owed)
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                written = 0
             self._owed = self._owed[written:][-_OWED_BYTES:]
+        return not self._owed
 
     def _append(self, block: bytes) -> int:
         output = os.open(self._output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -154,7 +154,7 @@ def _behaviour(timers: Timers) -> dict[str, object]:
         "PreemptMode": "REQUEUE",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
-        "DefMemPerCPU": 256,  # the sidecar takes part of it
+        "DefMemPerCPU": _MEMORY_A_NODE_MB // _CPUS_A_NODE,  # the sidecar takes part of it
         "GresTypes": "gpu",
         "ReturnToService": 2,
         "SlurmctldTimeout": 30,

@@ -46,15 +46,21 @@ class Series:
     statistics: Statistics = field(default_factory=Statistics)
 
 
-def find_series(tx: Transaction, run_id: str, key: str, source: str, attempt: int) -> Series | None:
-    row = tx.execute(METRICS["find_series"], run_id=run_id, key=key, source=source, attempt=attempt).fetchone()
+def find_series(connection: sqlite3.Connection, key: str, run_id: str, source: str, attempt: int) -> Series | None:
+    wanted = {"run_id": run_id, "key": key, "source": source, "attempt": attempt}
+    row = connection.execute(METRICS["find_series"], wanted).fetchone()
     return None if row is None else _series((row[0], key, source, attempt, *row[1:]))
 
 
-def series_of_source(tx: Transaction, run_id: str, source: str, attempt: int) -> dict[str, Series]:
+def series_of_source(connection: sqlite3.Connection, run_id: str, source: str, attempt: int) -> dict[str, Series]:
     """All at once by key, for a batch of so many keys that asking for each would take longer."""
-    rows = tx.execute(METRICS["series_of_source"], run_id=run_id, source=source, attempt=attempt)
-    return {row[1]: _series(row) for row in rows}
+    wanted = {"run_id": run_id, "source": source, "attempt": attempt}
+    return {row[1]: _series(row) for row in connection.execute(METRICS["series_of_source"], wanted)}
+
+
+def count_own_series(connection: sqlite3.Connection, run_id: str) -> int:
+    """Without those of the system."""
+    return int(connection.execute(METRICS["count_own_series"], {"run_id": run_id}).fetchone()[0])
 
 
 def begin(tx: Transaction, run_id: str, source: str, attempt: int, found: Sequence[tuple[str, Points]]) -> None:

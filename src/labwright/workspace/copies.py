@@ -8,9 +8,10 @@ from pathlib import Path
 
 from labwright.domain.errors import Conflict, NotFound
 from labwright.files import read_json, write_json
-from labwright.workspace.digest import Digest, digest_of, hash_file, what_changed
+from labwright.hashes import hash_file
+from labwright.paths import COPY_LISTING
+from labwright.workspace.digest import Digest, digest_of, what_changed
 
-_LISTING = "digest.json"
 _FILES = "files"
 
 
@@ -23,7 +24,7 @@ def keep_copy(workspace: Path, copies: Path, digest: Digest) -> Path:
     remove_tree(aside)
     try:
         copy_files(workspace, aside / _FILES, digest)
-        write_json(aside / _LISTING, digest.to_dict())
+        write_json(aside / COPY_LISTING, digest.to_dict())
         _make_read_only(aside / _FILES)
         aside.rename(target)
     finally:
@@ -53,7 +54,7 @@ def open_copy(copies: Path, value: str) -> Path:
 
 def listing(copies: Path, value: str) -> Digest:
     try:
-        found = Digest.from_dict(read_json(copies / value / _LISTING))
+        found = Digest.from_dict(read_json(copies / value / COPY_LISTING))
     except FileNotFoundError as error:
         raise NotFound(f"There is no copy {value[:12]}.", hint="Approve the plan anew.") from error
     if found.value != value:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from labwright.domain.errors import Conflict
+from labwright.hashes import hash_file
 
 COVERED = ("plan", "ir", "src", "tests")
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,6 @@ def _check_plain(path: Path, relative: str) -> None:
         raise Conflict(f"{relative!r} is {kind}.", hint="A plan may hold plain files and folders only; replace it.")
     if not relative.isprintable():
         raise Conflict(f"The name {relative!r} cannot be shown as it is.", hint="Rename the file.")
-
-
-def hash_file(path: Path) -> str:
-    total = hashlib.sha256()
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(fd, "rb") as file:
-        while block := file.read(_BLOCK):
-            total.update(block)
-    return total.hexdigest()
 
 
 def what_changed(before: Digest, after: Digest) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from labwright.domain.errors import Invalid
+from labwright.hashes import hash_file
 from labwright.planning.scan import ProjectScan
-from labwright.workspace.digest import hash_file
 
 NAMED = "named by whoever started the loop"
 _MOST = 2000

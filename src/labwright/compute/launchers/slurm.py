@@ -163,7 +163,7 @@ class SlurmLauncher:
 
     def _has_orders(self) -> bool:
         at_once = self._to_send or self._to_recall or self._unneeded
-        return bool(at_once or _due(self._to_cancel) or _due(self._to_keep))
+        return bool(at_once or _parted_by_due(self._to_cancel)[0] or _parted_by_due(self._to_keep)[0])
 
     def _carry_out_all(self) -> None:
         """Ends first: what is sent may hang."""
@@ -171,9 +171,8 @@ class SlurmLauncher:
             runs, self._to_send = self._to_send, []
             forgotten, self._to_recall = self._to_recall, []
             unneeded, self._unneeded = self._unneeded, []
-            cancels, keeps = _due(self._to_cancel), _due(self._to_keep)
-            self._to_cancel = [order for order in self._to_cancel if order not in cancels]
-            self._to_keep = [order for order in self._to_keep if order not in keeps]
+            cancels, self._to_cancel = _parted_by_due(self._to_cancel)
+            keeps, self._to_keep = _parted_by_due(self._to_keep)
         still_to_cancel = self._carry_out(self._cancelling.carry_out, cancels)
         still_to_keep = self._carry_out(self._holding.carry_out, keeps)
         with self._orders:
@@ -206,5 +205,7 @@ class SlurmLauncher:
         self.wake()
 
 
-def _due(orders: list[_Order]) -> list[_Order]:
-    return [order for order in orders if order.not_before <= time.monotonic()]
+def _parted_by_due(orders: list[_Order]) -> tuple[list[_Order], list[_Order]]:
+    """What is to be done now, and what later."""
+    now = time.monotonic()
+    return [order for order in orders if order.not_before <= now], [order for order in orders if order.not_before > now]

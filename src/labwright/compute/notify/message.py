@@ -11,6 +11,9 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
 
+_SAMPLED = "system"  # the source of what the monitor measures
+_MOST_RESULTS = 5
+
 TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS, EventType.APPROVAL_ASKED)
 IMPORTED = "imported"  # the tag of runs that ended long before we heard of them
 
@@ -130,8 +133,9 @@ def _duration(seconds: float) -> str:
 
 
 def _results(run: Run) -> list[str]:
-    shown = list(run.summary.items())[:5]
-    return [f"{key} {_short(values.get('last'))}" for key, values in shown]
+    """Of what the run itself logged: how busy the machine was is none."""
+    own = [(key, known) for key, known in run.summary.items() if known.get("source") != _SAMPLED]
+    return [f"{key} {_short(known.get('last'))}" for key, known in own[:_MOST_RESULTS]]
 
 
 def _short(value: object) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from labwright.compute.slurm.commands import IDS_AT_ONCE, TRY_AGAIN_SECONDS, SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.job_book import JobBook
+from labwright.compute.slurm.job_lists import gathered
 from labwright.compute.slurm.outcomes import Cancelled, Outcome
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
@@ -43,31 +44,39 @@ class Cancelling:
 
     def carry_out(self, orders: list[Cancel]) -> list[Cancel]:
         """Answers what is left to do later."""
-        pending = [order.run for order in orders if not order.hard and not self._book.has_begun(order.run)]
-        later = self._cancel_pending(pending)
+        pending: list[Run] = []
+        running: list[Cancel] = []
         for order in orders:
-            if order.run not in pending:
-                later += self._cancel_running(order)
+            if order.hard or self._book.has_begun(order.run):
+                running.append(order)
+            else:
+                pending.append(order.run)
+        later = self._cancel_pending(pending)
+        for order in running:
+            later += self._cancel_running(order)
         return later
 
     def cancel_unneeded(self, job_ids: list[str]) -> None:
         """Jobs that no run needs any more."""
         for first in range(0, len(job_ids), IDS_AT_ONCE):
             try:
-                self._commands.call("scancel", *job_ids[first : first + IDS_AT_ONCE])
+                self._commands.call("scancel", *gathered(job_ids[first : first + IDS_AT_ONCE]))
             except (SlurmSilent, SlurmRefused) as error:
                 log.warning("jobs that no run needs could not be cancelled: %s", error)
 
     def _cancel_pending(self, runs: list[Run]) -> list[Cancel]:
-        on_their_way = [run for run in runs if self._book.is_on_its_way(run.id)]
-        later = _later(on_their_way, _ON_ITS_WAY_SECONDS)
-        known = [run for run in runs if self._book.id_of(run) and run not in on_their_way]
+        later: list[Cancel] = []
+        known: list[tuple[Run, str]] = []
+        for run in runs:
+            if self._book.is_on_its_way(run.id):
+                later += _later([run], _ON_ITS_WAY_SECONDS)
+            elif job_id := self._book.id_of(run):
+                known.append((run, job_id))
+            else:
+                later += self._cancel_or_later([run], _by_name(run))
         for first in range(0, len(known), IDS_AT_ONCE):
             piece = known[first : first + IDS_AT_ONCE]
-            later += self._cancel_or_later(piece, [str(self._book.id_of(run)) for run in piece])
-        for run in runs:
-            if run not in known and run not in on_their_way:
-                later += self._cancel_or_later([run], _by_name(run))
+            later += self._cancel_or_later([run for run, _ in piece], gathered(job_id for _, job_id in piece))
         return later
 
     def _cancel_or_later(self, runs: list[Run], arguments: list[str]) -> list[Cancel]:

@@ -14,7 +14,7 @@ from labwright.domain.errors import LabwrightError
 
 TIMEOUT_SECONDS = 15.0  # Slurm's own patience with its controller is 10
 TRY_AGAIN_SECONDS = 5.0
-IDS_AT_ONCE = 200  # on one command line
+IDS_AT_ONCE = 1000  # on one command line
 _REAP_SECONDS = 1.0
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "LD_LIBRARY_PATH", "KRB5CCNAME"})
 _KEPT_BEGINNINGS = ("LC_", "SBATCH_")
@@ -36,9 +36,10 @@ class SlurmSilent(LabwrightError):
 
     code = "slurm_silent"
 
-    def __init__(self, message: str, *, in_doubt: bool = False) -> None:
+    def __init__(self, message: str, *, in_doubt: bool = False, is_hanging: bool = False) -> None:
         super().__init__(message)
         self.in_doubt = in_doubt  # what was asked for may have been done all the same
+        self.is_hanging = is_hanging  # it said nothing at all until we lost patience
 
 
 class SlurmRefused(LabwrightError):
@@ -94,7 +95,7 @@ class SlurmCommands:
             out, err = child.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired as error:
             _abandon(child)
-            raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True) from error
+            raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True, is_hanging=True) from error
         if child.returncode:
             raise _refusal(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
         return Said(out, err)

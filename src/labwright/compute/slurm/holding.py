@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from labwright.compute.slurm.commands import IDS_AT_ONCE, TRY_AGAIN_SECONDS, SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.job_book import JobBook
+from labwright.compute.slurm.job_lists import gathered
 from labwright.compute.slurm.states import held_arguments, read_held
 from labwright.domain.run import Run
 from labwright.files import write_json
@@ -54,7 +55,7 @@ class Holding:
         held = read_held(self._commands.call(*held_arguments(os.getuid())))
         ours = {job_id: run for job_id, run in jobs.items() if job_id not in held}
         for run in ours.values():
-            write_json(self._paths.run(run.id).held, {"at": time.time()})
+            write_json(self._paths.run(run.id).held, {"at": time.time()}, sync=False)  # while these wait, jobs start
         self._order(HOLD, list(ours))
 
     def _release(self, jobs: dict[str, Run]) -> None:
@@ -67,6 +68,6 @@ class Holding:
     def _order(self, verb: str, job_ids: list[str]) -> None:
         for first in range(0, len(job_ids), IDS_AT_ONCE):
             try:
-                self._commands.call("scontrol", verb, ",".join(job_ids[first : first + IDS_AT_ONCE]))
+                self._commands.call("scontrol", verb, ",".join(gathered(job_ids[first : first + IDS_AT_ONCE])))
             except SlurmRefused as error:  # one of them has begun or ended meanwhile; the others were heeded
                 log.info("scontrol %s: %s", verb, error.message)

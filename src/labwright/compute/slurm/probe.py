@@ -18,7 +18,13 @@ _GPUS_ALLOCATED = "NodeList:200,GresUsed:400"
 _NO_REASON = frozenset({"none", "(null)", "n/a"})
 _LONGEST_REASON = 200
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,(]+)*?:(\d+)(?=[(,]|$)")
-_CONFIGURATION = "/etc/slurm/slurm.conf"
+_CONFIGURATIONS = (
+    "/etc/slurm/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",  # Debian and Ubuntu before 2021
+    "/usr/local/etc/slurm.conf",
+    "/opt/slurm/etc/slurm.conf",
+    "/run/slurm/conf/slurm.conf",  # as its nodes get it from the controller
+)
 _UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
 _MARKS = "*~#!%$@^-+"  # what sinfo puts behind a state; only the first says that the node is silent
 
@@ -103,13 +109,15 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
     commands = SlurmCommands.from_environment(environ)
     if not commands.is_installed("sinfo"):
         return SlurmProbe(said="sinfo is not installed")
-    configured = "SLURM_CONF" in environ or os.path.exists(_CONFIGURATION)
+    configured = "SLURM_CONF" in environ or any(os.path.exists(path) for path in _CONFIGURATIONS)
     listing = ["sinfo", "-h", "-N", "-o", _SEPARATOR.join(_FIELDS)]
     try:
         rows = read_rows(commands.call(*listing, timeout=SINFO_TIMEOUT_SECONDS))
         rows = _with_gpus_allocated(commands, rows)
         version = probe_version(commands)
-    except (SlurmSilent, SlurmRefused) as error:
+    except SlurmSilent as error:  # one that names its controller has read where that is, wherever it found it
+        return SlurmProbe(said=error.message, is_configured=configured or not error.is_hanging)
+    except SlurmRefused as error:
         return SlurmProbe(said=error.message, is_configured=configured)
     said = f"{version}: {len({row.node for row in rows})} node(s), {len({row.partition for row in rows})} partition(s)"
     return SlurmProbe(answers=bool(rows), is_configured=configured, said=said, version=version, rows=tuple(rows))

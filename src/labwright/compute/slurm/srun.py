@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from labwright.compute.slurm.shell_commands import commands_in
@@ -35,7 +35,7 @@ def srun_sizes(command: str, folder: Path | None = None) -> dict[str, str]:
     found: dict[str, str] = {}
     for call in commands_in(command, folder):
         if call.program == "srun":
-            for name, value in _options(call.words[1:]):
+            for name, value in sizes_in(call.words[1:]):
                 found[name] = _larger(name, found.get(name), value)
     return found
 
@@ -53,7 +53,7 @@ def refuse_nested(command: str, folder: Path | None = None) -> None:
             )
 
 
-def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+def sizes_in(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Until the first word that is no option: that is what srun starts."""
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] != "--":

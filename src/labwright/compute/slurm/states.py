@@ -13,6 +13,7 @@ PENDING_WORDS = "Slurm: pending"
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: every Slurm since 2010 has these
 _ACCOUNTED = ("JobID", "State", "NodeList", "JobName")
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
 _NO_NODES = "None assigned"
 _ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
 
@@ -34,7 +35,7 @@ _ENDED = frozenset(
         "DEADLINE",
         "FAILED",
         "NODE_FAIL",
-        "OUT_OF_MEMORY",
+        OUT_OF_MEMORY,
         "PREEMPTED",
         "REVOKED",
         "TIMEOUT",
@@ -98,7 +99,11 @@ class Ending:
 _ENDINGS = {
     "TIMEOUT": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its time limit."),
     "DEADLINE": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its deadline."),
-    "OUT_OF_MEMORY": Ending(status=RunStatus.FAILED, reason="out_of_memory", words="It used more memory than it had."),
+    OUT_OF_MEMORY: Ending(
+        status=RunStatus.FAILED,
+        reason="out_of_memory",
+        words="It used more memory than it had; memory_mb asks for more.",
+    ),
     "NODE_FAIL": Ending(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
     "BOOT_FAIL": Ending(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
     "PREEMPTED": Ending(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from labwright.planning.checks.subject import TASKS, Found, Module, Subject
+from labwright.planning.ir import GridIR
 from labwright.workflow.stubs import why_stub_text
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,12 +58,25 @@ def _written_down(subject: Subject) -> Iterator[Found]:
     }
     for module in subject.below(TASKS):
         known = _numbers(module.tree)
-        for node in [node for node in ast.walk(module.tree) if isinstance(node, ast.Dict)]:
+        records = [node for node in ast.walk(module.tree) if isinstance(node, ast.Dict)]
+        for node in [node for node in records if not _is_planned(node, subject.ir.workflow.grid)]:
             for key, value in zip(node.keys, node.values, strict=True):
                 number = _number(value, known)
                 if isinstance(key, ast.Constant) and key.value in measured and number not in (None, *_COUNTS):
                     words = f"{key.value} is written down as {number}; a task computes it from what it is given."
                     yield Found(code="stub", place=module.at(node), message=words, hint="Compute it from the inputs.")
+
+
+def _is_planned(node: ast.Dict, grid: GridIR) -> bool:
+    """A configuration of the plan: a parameter may be called what a record's field is called, such as `noise`."""
+    try:
+        found = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return False
+    planned = {parameter.name: list(parameter.values) for parameter in grid.parameters}
+    for name, value in (grid.baseline or {}).items():
+        planned.setdefault(name, []).append(value)
+    return all(value in planned.get(name, ()) for name, value in found.items())
 
 
 def _numbers(tree: ast.Module) -> dict[str, float]:

@@ -76,7 +76,9 @@ def values_after(words: Words, start: int, stop: int, flag: Flag, before: Wish =
         if words.at(end) == "to" and _is_compared(words, start):
             more, end = _items(words, end + 1, stop, flag)
             return Found((*items, *more), "listed", end)
-        return _range(words, index, stop, flag, wish)
+        interval_found = _range(words, index, stop, flag, wish)
+        if interval_found or words.at(end) != ".":  # else it ends the sentence
+            return interval_found
     closed = end + (words.at(end) in _CLOSERS)
     if len(items) == 2 and words.at(index - 1) in ("[", "(") and _is_interval(items, flag, told=interval):
         return _divided(words, items[0], items[1], closed, stop, flag, wish)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
@@ -38,6 +38,7 @@ _COUNTING = (
     "strengths",
 )
 _BESIDE = {"against", "vs", "versus", "or", "and", "to", "with"}
+_ADDING = {"add", "adding", "also", "plus", "include", "including", "additionally"}
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
 
@@ -54,6 +55,7 @@ class Varied:
 
     variations: list[Variation] = field(default_factory=list)
     fixed: dict[str, Any] = field(default_factory=dict)
+    added: list[tuple[Flag, tuple[Any, ...]]] = field(default_factory=list)  # to what is named elsewhere
     open: list[tuple[Flag, int | None]] = field(default_factory=list)
     unsettable: list[Flag] = field(default_factory=list)
     unclear: list[tuple[Flag, str]] = field(default_factory=list)
@@ -67,10 +69,39 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
     for place, mention in enumerate(mentions):
         until = mentions[place + 1].start if place + 1 < len(mentions) else len(words.tokens)
         _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
+    _read_apart(words, found)
+    _add_more(found)
     _read_choices(words, entry, found)
     found.absent = _absent(words)
     _compare_with_default(entry, found)
     return found
+
+
+def _read_apart(words: Words, found: Varied) -> None:
+    """`Does weight decay help? Try 0 and 1e-4.`: values in a sentence of their own, for the one flag that has none."""
+    if len(found.open) != 1:
+        return
+    flag, count = found.open[0]
+    for place in words.places(("try",)):
+        after = values_after(words, place + 1, words.clause_end(place + 1), flag, Wish(count=count))
+        if after and len(after.values) > 1 and not after.too_many:
+            found.open.clear()
+            text = words.shown(place, after.end)
+            words.take(place, after.end)
+            _keep(flag, after.values, after.scale, text, found, note=after.note)
+            return
+
+
+def _add_more(found: Varied) -> None:
+    """`add lr 0.5` and `lr 0.1 and 0.3`, in whichever order. With nothing to add to, they are the values."""
+    for flag, values in found.added:
+        named = {variation.flag: place for place, variation in enumerate(found.variations)}
+        if flag.name in named:
+            before = found.variations[named[flag.name]]
+            more = tuple(dict.fromkeys((*before.values, *values)))
+            found.variations[named[flag.name]] = replace(before, values=more)
+        else:
+            _keep(flag, values, "listed", "", found, beside=True)
 
 
 def _compare_with_default(entry: EntryPoint, found: Varied) -> None:
@@ -109,7 +140,8 @@ def _divides(words: Words, index: int) -> bool:
 
 def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> None:
     flag = mention.flag
-    if flag.name in {variation.flag for variation in found.variations}:
+    is_known = flag.name in {variation.flag for variation in found.variations}
+    if is_known and _adding_word(words, mention) is None:
         words.take(mention.start, mention.end)
         return
     switched = _switched(words, mention)
@@ -200,7 +232,20 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         )
         found.unclear.append((flag, f"{words_}: which are they to be?"))
         return
+    adding = _adding_word(words, mention)
+    if adding is not None and all(_fits(flag, value) for value in after.values):
+        words.take(adding, mention.start)
+        found.added.append((flag, tuple(_as_type(flag, value) for value in after.values)))
+        return
     _keep(flag, after.values, after.scale, text, found, note=after.note, beside=_stands_beside(words, mention))
+
+
+def _adding_word(words: Words, mention: Mention) -> int | None:
+    """Where `add lr 0.5` or `also try lr 0.5` begins."""
+    place = mention.start - 1
+    while words.at(place) in ("the", "a", "try", "test", "run"):
+        place -= 1
+    return place if words.at(place) in _ADDING else None
 
 
 def _stands_beside(words: Words, mention: Mention) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from labwright.domain.approved_code import is_project_file
 from labwright.domain.errors import Conflict
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.scan import ProjectScan
@@ -11,7 +12,6 @@ from labwright.planning.state import PlanRunHandoff, read_state
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 
 _NAMED = 5
-_PROJECT_FILE = "project's "
 
 
 def check_approved(
@@ -40,6 +40,6 @@ def _without_written(approved: Digest, current: Digest) -> Digest:
     facts = {
         name: value
         for name, value in current.facts.items()
-        if name in approved.facts or name.endswith(".py") or not name.startswith(_PROJECT_FILE)
+        if name in approved.facts or name.endswith(".py") or not is_project_file(name)
     }
     return replace(current, facts=facts)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.domain.approved_code import CODE_CHANGED
 from labwright.domain.configurations import config_hash
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import SWEEP
@@ -42,7 +43,15 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     ended = execution.wait_for(_Watch(execution, step.id, made.id).ended)
     if ended.status is SweepStatus.STOPPED:
         raise StepFailed(f"{ended.id} was stopped before all of its runs had ended")
+    _check_all_began(execution.lab, [*earlier, made.id])
     return result_of(execution.lab, [*earlier, made.id], experiment)
+
+
+def _check_all_began(lab: Lab, sweep_ids: Sequence[str]) -> None:
+    """A run that found other code than was approved is no result: it is for the next execution to do."""
+    refused = [run for run in counted_runs(lab, sweep_ids) if run.status_reason == CODE_CHANGED]
+    if refused:
+        raise StepFailed(f"{len(refused)} run(s) found other code. {refused[0].id}: {refused[0].error}")
 
 
 def _is_there(lab: Lab, sweep_id: str) -> bool:
@@ -80,6 +89,7 @@ def _wanted(execution: Execution, step: Step, sweep_id: str, listed: tuple[Liste
             plan_id=execution.handle.id,
             tags=("plan", step.id),
             workdir=execution.scan.folder,
+            approved=execution.handoff.digest,
             gpus=resources.gpus or None,
             cpus=resources.cpus,
             memory_mb=None if resources.memory_gb is None else int(resources.memory_gb * 1024),

@@ -28,6 +28,13 @@ _PREFIXES = (
     ".conda",
     "mambaforge3",
 )
+_PACKAGES = (
+    "lib/python3*/site-packages",
+    "lib/python3/dist-packages",
+    "lib/python3*/dist-packages",
+    "local/lib/python3*/dist-packages",
+    "lib64/python3*/site-packages",
+)
 
 
 def find_interpreters(tree: Tree, files: list[EnvironmentFile], environ: Mapping[str, str]) -> list[Interpreter]:
@@ -156,17 +163,16 @@ def _version_of(python: Path) -> str:
     return match.group(1) if match else ""
 
 
+def package_folders(interpreter: Interpreter) -> list[Path]:
+    prefix = Path(interpreter.path)
+    return [folder for pattern in _PACKAGES for folder in sorted(prefix.glob(pattern))]
+
+
 def installed(interpreter: Interpreter) -> set[str]:
     """Names that can be imported there, from the folders themselves."""
     names: set[str] = set()
-    for pattern in (
-        "lib/python3*/site-packages",
-        "lib/python3/dist-packages",
-        "lib/python3*/dist-packages",
-        "lib64/python3*/site-packages",
-    ):
-        for folder in sorted(Path(interpreter.path).glob(pattern)):
-            names.update(_importable(name) for name in os.listdir(folder) if "-info" not in name)
+    for folder in package_folders(interpreter):
+        names.update(_importable(name) for name in os.listdir(folder) if "-info" not in name)
     if interpreter.kind == "venv" and _sees_the_system(Path(interpreter.path)):
         names.update({"*"})
     return names

@@ -43,6 +43,7 @@ class Tree:
     limits: Limits
     files: list[str] = field(default_factory=list)  # relative, with forward slashes
     environments: list[str] = field(default_factory=list)  # folders with a pyvenv.cfg or conda-meta
+    linked: list[str] = field(default_factory=list)  # links to folders
     skipped: list[Skipped] = field(default_factory=list)
     complete: bool = True
     _started: float = field(default_factory=time.monotonic)
@@ -164,6 +165,7 @@ def _take(tree: Tree, folder: str, entry: os.DirEntry[str]) -> str | None:
         if len(tree.files) < tree.limits.files:
             tree.files.append(path)
     elif entry.is_symlink() and os.path.isdir(entry.path):
+        tree.linked.append(path)
         tree.skip(path, "a link to a folder")
     return None
 

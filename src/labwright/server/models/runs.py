@@ -115,6 +115,7 @@ class LogsOut(BaseModel):
     has_more_before: bool
     has_more_after: bool
     next_offset: int
+    removed_at: str | None = Field(description="when `gc` removed the output; none while it is there")
 
 
 class LogDigestOut(BaseModel):
@@ -129,4 +130,5 @@ class LogDigestOut(BaseModel):
     last_lines: list[str]
     total_size: int
     gap: dict[str, int] | None
+    removed_at: str | None = Field(description="when `gc` removed the output; none while it is there")
     warnings: list[str]

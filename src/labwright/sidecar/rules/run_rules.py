@@ -12,6 +12,7 @@ from labwright.sidecar.record import RunRecord
 from labwright.sidecar.rules.book import RuleBook
 from labwright.sidecar.rules.seen import Alarm, Tick
 from labwright.sidecar.rules.tail import MetricTail
+from labwright.sidecar.sources.metric_file import is_of_the_run
 
 _TICK_SECONDS = 5.0
 
@@ -53,7 +54,7 @@ class RunRules:
 
     def _last_sign_of_life(self) -> float:
         """From the files' own times, so that it survives this process."""
-        files = [f"{self._paths.metrics}/{name}" for name in self._tail.names() if not name.startswith("system")]
+        files = [f"{self._paths.metrics}/{name}" for name in self._tail.names() if is_of_the_run(name)]
         newest = self._started
         for path in [self._paths.output, *files]:
             with contextlib.suppress(FileNotFoundError):

@@ -20,8 +20,12 @@ class Claim:
             os.ftruncate(self._fd, 0)  # nobody else is there; what was noted is of runs that have ended
         else:
             os.pwrite(self._fd, _SHARED, 0)
-        os.utime(self._fd)
+        self.renew()
         self._try(fcntl.LOCK_SH)
+
+    def renew(self) -> None:
+        """The file has grown: runs that began after the claim was made shall see that it is taken."""
+        os.utime(self._fd)
 
     def is_sole(self) -> bool:
         alone = self._try(fcntl.LOCK_EX)

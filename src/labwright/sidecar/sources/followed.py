@@ -40,6 +40,8 @@ class Followed:
         if size < self._seen:
             self._begin_again(self._seen)
             self._seen = -1
+        if size != self._seen:
+            self._claim.renew()
         self._until = size if last else self._seen
         self._seen, self._last = size, last
         if self._until == -1:

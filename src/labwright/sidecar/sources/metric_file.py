@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from labwright.files import passing_refusals
+
 _LONGEST_LINE = 8 << 20
 _MOST_REFUSED = 50
 _MOST_KEYS = 10_000
 _MAX_KEY_LENGTH = 300
 _OTHERS = "(other keys)"
+NOTES = "notes"  # what the monitor says of files that are not the run's
 Mark = tuple[int, int]  # how far the source was read, and which step a point without one gets
 
 
@@ -96,12 +98,9 @@ class MetricFile:
         return written > 0
 
     def _write_owed(self, fd: int) -> int:
-        try:
+        with passing_refusals():
             return os.write(fd, self._owed)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return 0
+        return 0
 
     def _open(self) -> int:
         """Raises BlockingIOError if another process writes it: a monitor was taken for dead, we are one too many."""
@@ -138,6 +137,11 @@ class MetricFile:
         self._keys.update(entry.get("m", ()))
         if "at" in entry:
             self.mark = (entry["at"][0], entry["at"][1])
+
+
+def is_of_the_run(name: str) -> bool:
+    """Whether the run did something when this file grew: samples and notes are written also while it hangs."""
+    return not name.startswith(("system", f"file-{NOTES}"))
 
 
 def header_of(path: str) -> dict[str, Any]:

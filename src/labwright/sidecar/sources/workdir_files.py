@@ -16,7 +16,7 @@ from labwright.paths import RunPaths
 from labwright.processes import METRIC_FILES_VARIABLE, RUN_ID_VARIABLE, all_pids
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
 from labwright.sidecar.sources.followed import EventFile, Followed, JsonLines, TrainerState
-from labwright.sidecar.sources.metric_file import MetricFile, header_of
+from labwright.sidecar.sources.metric_file import NOTES, MetricFile, header_of
 from labwright.sidecar.sources.open_files import (
     birth_time,
     declared_by,
@@ -58,7 +58,8 @@ class WorkdirFiles:
         self._start = start
         self._tree = tree
         self._followed: dict[tuple[str, int], Followed] = {}
-        self._notes = MetricFile(paths.metrics, "file", self._attempt, "notes")
+        self._notes = MetricFile(paths.metrics, "file", self._attempt, NOTES)
+        self._noted = set(self._notes.refused)
         self._search_at = self._take_at = 0.0
         self._report_at = time.monotonic() + _REPORT_SECONDS
         self._doubtful: set[str] = set()
@@ -200,7 +201,11 @@ class WorkdirFiles:
                 yield entry.path
 
     def _note(self, path: str, why: str) -> None:
-        self._notes.refuse(os.path.relpath(path, self._workdir), why, time.time(), (0, 0))
+        """Once: it is said of the file, and a count of our looks at it would tell nobody anything."""
+        name = os.path.relpath(path, self._workdir)
+        if name not in self._noted:
+            self._noted.add(name)
+            self._notes.refuse(name, why, time.time(), (0, 0))
 
 
 def _next_look(began: float, soonest: float) -> float:

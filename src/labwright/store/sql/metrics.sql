@@ -1,13 +1,14 @@
 -- name: file
-SELECT position, source, attempt, mark FROM metric_files WHERE run_id = :run_id AND name = :name;
+SELECT position, source, attempt, mark, part_end, part_keys FROM metric_files WHERE run_id = :run_id AND name = :name;
 
 -- name: files_of_run
 SELECT name, position FROM metric_files WHERE run_id = :run_id;
 
 -- name: set_file
-INSERT INTO metric_files (run_id, name, position, source, attempt, mark)
-VALUES (:run_id, :name, :position, :source, :attempt, :mark)
-ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position, mark = excluded.mark;
+INSERT INTO metric_files (run_id, name, position, source, attempt, mark, part_end, part_keys)
+VALUES (:run_id, :name, :position, :source, :attempt, :mark, :part_end, :part_keys)
+ON CONFLICT (run_id, name) DO UPDATE SET position = excluded.position, mark = excluded.mark,
+    part_end = excluded.part_end, part_keys = excluded.part_keys;
 
 -- name: find_series
 SELECT id, ascending, count, finite, total, low, high, last, last_step, last_time FROM series

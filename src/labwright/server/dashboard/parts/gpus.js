@@ -18,6 +18,7 @@ export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
 function Holder({ gpu }) {
   const { lease, processes } = gpu;
   if (lease?.run_id) return html`<div>held by <a href=${runAddress(lease.run_id)}>${lease.run_id}</a> <span class="muted">${lease.user}</span></div>`;
+  if (lease) return html`<div>held by ${lease.user || "someone"}</div>`; // it may say nothing of itself, and holds the card all the same
   if (processes.length) {
     const names = processes.map(({ user, name, pid }) => `${user || "somebody"}: ${name || pid}`).join(", ");
     return html`<div class="gpu-foreign" title=${names}>in use without a lease: ${names}</div>`;

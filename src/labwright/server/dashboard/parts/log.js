@@ -1,7 +1,7 @@
 // A run's output, live. Only the lines in view are in the page; only part of a long output is in memory.
 
 import { pieces, stripAnsi } from "../ansi.js";
-import { bytes } from "../format.js";
+import { bytes, exactTime } from "../format.js";
 import { LogReader } from "../log_reader.js";
 import { isTerminal, onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
@@ -93,8 +93,9 @@ export function Log({ run }) {
   </section>`;
 }
 
-function emptyText(run, search, reader) {
-  if (!reader.isRead) return "";
+function emptyText(run, search, { isRead, removedAt }) {
+  if (!isRead) return "";
+  if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
   if (search.all) return "No line of this output has these words.";
   return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
 }

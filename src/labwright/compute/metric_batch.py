@@ -1,0 +1,238 @@
+"""Some lines of one metric file: read before anybody writes, then stored in portions, so that others get their turn.
+
+Besides numbers a line may carry an alert, a configuration, an artifact or what the writer refused.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import from_json
+
+from labwright.compute.http_points import part_of
+from labwright.compute.ingest import raise_alert
+from labwright.compute.refusals import ALERT_CALL, Refusals
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.alert import Severity
+from labwright.domain.clock import rfc3339
+from labwright.domain.configurations import config_hash
+from labwright.domain.errors import Conflict
+from labwright.domain.metric import Points, as_number, as_step, as_time
+from labwright.domain.run import Run, name_from
+from labwright.files import LONGEST_LINE, TooLong
+from labwright.store import alerts, metrics, runs
+from labwright.store.database import Transaction
+from labwright.store.idempotency import IdempotencyKey, first_answer, refuse_other, remember
+from labwright.store.metrics import Series
+from labwright.store.statements import METRICS
+
+MAX_KEYS = 100_000
+MAX_KEY_LENGTH = 1024
+MAX_SCRIPT_ALERTS = 20  # open at a time
+_MANY_KEYS = 500  # in one batch
+_SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
+_NAME_LENGTH = 200
+_MAX_COUNT = 1 << 40
+_SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
+_Fact = tuple[Callable[["Batch", Transaction, Any, dict[str, Any]], None], Any, dict[str, Any]]
+
+
+class Batch:
+    """Sorted into series by `read`, outside of any transaction. Nobody else takes lines of this run meanwhile."""
+
+    def __init__(self, connection: sqlite3.Connection, run: Run, source: str, attempt: int) -> None:
+        self._connection = connection
+        self._run = run
+        self._source = source
+        self._attempt = attempt
+        self._points: dict[str, Points] = {}
+        self._facts: list[_Fact] = []
+        self._sent: dict[tuple[str, str], IdempotencyKey] = {}
+        self._refused = Refusals(source)
+        self._script_alerts: set[str] | None = None  # rules of those that are open, once asked for
+
+    def read(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if isinstance(line, TooLong):
+                self._refused.add("(a long line)", f"it is longer than {LONGEST_LINE >> 20} MB")
+                continue
+            try:
+                entry = from_json(line)
+            except ValueError:
+                self._refused.add("(a line)", "it is not JSON")
+                continue
+            self._take_entry(entry)
+        self._keys = list(self._points)
+        self._room = MAX_KEYS - metrics.count_own_series(self._connection, self._run.id)
+        self._find = self._finder()
+
+    @property
+    def key_count(self) -> int:
+        return len(self._keys)
+
+    def pass_over(self, count: int) -> None:
+        """The first keys are stored already. Of these, only what the run had no room for is counted again."""
+        for key in self._keys[:count]:
+            if self._find(key) is None:
+                self._refuse_key(key)
+
+    def store_points(self, tx: Transaction, first: int, end: int) -> None:
+        """Of some of the keys. A run that is full begins no new series; those it has go on."""
+        new: list[tuple[str, Points]] = []
+        grown: list[tuple[Series, Points]] = []
+        for key in self._keys[first:end]:
+            series = self._find(key)
+            if series is not None:
+                grown.append((series, self._points[key]))
+            elif len(new) < self._room or self._source == _SYSTEM:
+                new.append((key, self._points[key]))
+            else:
+                self._refuse_key(key)
+        self._room -= len(new)
+        metrics.append(tx, grown)
+        metrics.begin(tx, self._run.id, self._source, self._attempt, new)
+
+    def store_rest(self, tx: Transaction) -> None:
+        """All but the points; once, with the last of these."""
+        for take, about, entry in self._facts:
+            take(self, tx, about, entry)
+        for key in self._sent.values():
+            remember(tx, key, None)
+        self._refused.record(tx, self._run)
+
+    def _refuse_key(self, key: str) -> None:
+        self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(self._points[key]))
+
+    def _finder(self) -> Callable[[str], Series | None]:
+        of = (self._run.id, self._source, self._attempt)
+        if len(self._points) > _MANY_KEYS:
+            return metrics.series_of_source(self._connection, *of).get
+        return lambda key: metrics.find_series(self._connection, key, *of)
+
+    def _take_entry(self, entry: Any) -> None:
+        if not isinstance(entry, dict):
+            self._refused.add("(a line)", "it is not an object")
+        elif "m" in entry:
+            self._take_numbers(entry)
+        elif "once" in entry:
+            self._take_once(entry["once"], entry.get("lines"))
+        elif "source" in entry:
+            self._facts.append((Batch._take_name, entry.get("name"), entry))
+        else:
+            found = ((handle, entry[kind]) for kind, handle in _OTHER.items() if isinstance(entry.get(kind), dict))
+            self._facts += [(handle, about, entry) for handle, about in found]
+
+    def _take_numbers(self, entry: dict[str, Any]) -> None:
+        step, moment, numbers = as_step(entry.get("s")), as_time(entry.get("t")), entry["m"]
+        if step is None or moment is None or not isinstance(numbers, dict):
+            self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
+            return
+        for key, value in numbers.items():
+            number = value if type(value) is float else as_number(value)
+            if number is None or len(key) > MAX_KEY_LENGTH:
+                self._refused.add(key[:80], "not a number" if number is None else "the key is too long")
+                continue
+            points = self._points.get(key)
+            if points is None:
+                points = self._points[key] = Points(array("q"), array("d"), array("d"))
+            points.steps.append(step)
+            points.times.append(moment)
+            points.values.append(number)
+
+    def _take_once(self, sent: Any, lines: Any) -> None:
+        """Points that were sent with an idempotency key: who heard no answer sent them again."""
+        if not isinstance(sent, dict) or not isinstance(lines, list):
+            self._refused.add("(a line)", "it needs a key and lines")
+            return
+        key = IdempotencyKey(str(sent.get("key")), f"POST /runs/{self._run.id}/metrics", str(sent.get("digest")))
+        key = part_of(key, sent.get("part", 0))
+        before = self._sent.get((key.key, key.request), key)
+        try:
+            refuse_other(key, before.digest)
+            if before is not key or first_answer(self._connection, key) is not None:
+                return
+        except Conflict:
+            self._refused.add("(points)", "their Idempotency-Key was used for others before")
+            return
+        self._sent[key.key, key.request] = key
+        for line in lines:
+            self._take_entry(line if isinstance(line, dict) and "m" in line else None)
+
+    def _take_name(self, tx: Transaction, name: Any, _entry: dict[str, Any]) -> None:
+        """`init(name=…)` names a run that has no name of its own."""
+        current = runs.get(tx.connection, self._run.id)
+        wanted = str(name or "")[:_NAME_LENGTH].strip()
+        if wanted and not current.sweep_id and current.name == name_from(current.command):
+            self._run = runs.change(tx, current, current.evolve(name=wanted), _by(current))
+
+    def _take_alert(self, tx: Transaction, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
+        title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
+        message = f"{title}: {text}" if title and text else title or text or "An alert without words."
+        severity = _SEVERITY.get(str(alert.get("level", "")).upper(), Severity.WARNING)
+        if self._has_room_for_alert(tx, f"sdk:{title}"):
+            raise_alert(tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
+        else:
+            self._refused.add(ALERT_CALL, f"{MAX_SCRIPT_ALERTS} alerts of the script are open")
+
+    def _has_room_for_alert(self, tx: Transaction, rule: str) -> bool:
+        if self._script_alerts is None:
+            pending = alerts.pending_of_run(tx.connection, self._run.id)
+            self._script_alerts = {alert.rule for alert in pending if alert.rule.startswith("sdk:")}
+        if rule not in self._script_alerts and len(self._script_alerts) >= MAX_SCRIPT_ALERTS:
+            return False
+        self._script_alerts.add(rule)
+        return True
+
+    def _take_config(self, tx: Transaction, config: dict[str, Any], _entry: dict[str, Any]) -> None:
+        current = runs.get(tx.connection, self._run.id)
+        changed = _with_config(current, _plain(config))
+        if changed != current:
+            self._run = runs.change(tx, current, changed, _by(current))
+
+    def _take_artifact(self, tx: Transaction, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
+        tx.execute(
+            METRICS["insert_artifact"],
+            run_id=self._run.id,
+            key=str(artifact.get("key", ""))[:MAX_KEY_LENGTH],
+            step=as_step(entry.get("s")),
+            kind=str(artifact.get("kind", "file"))[:40],
+            path=str(artifact.get("path", ""))[:4096],
+            caption=str(artifact.get("caption") or "")[:1000],
+            time=rfc3339(as_time(entry.get("t")) or 0.0),
+        )
+
+    def _take_refused(self, _tx: Transaction, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
+        count = refused.get("count")
+        times = count if type(count) is int and 0 < count < _MAX_COUNT else 1
+        self._refused.add(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200], times)
+
+
+_OTHER: dict[str, Callable[[Batch, Transaction, dict[str, Any], dict[str, Any]], None]] = {
+    "alert": Batch._take_alert,
+    "config": Batch._take_config,
+    "artifact": Batch._take_artifact,
+    "refused": Batch._take_refused,
+}
+
+
+def _by(run: Run) -> str:
+    return str(Actor(Scope.RUN, run.id))
+
+
+def _with_config(run: Run, config: dict[str, Any]) -> Run:
+    """What a sweep gave a run stays as it was given: it says which configuration the run is."""
+    if run.trial is not None:
+        return run.evolve(params={**config, **run.params})
+    params = {**run.params, **config}
+    return run.evolve(params=params, config_hash=config_hash(params) if params else None)
+
+
+def _plain(config: dict[str, Any]) -> dict[str, Any]:
+    """Only what JSON can carry everywhere: the rest as text."""
+    text = json.dumps(config, default=str)
+    found: dict[str, Any] = json.loads(text, parse_constant=str)
+    return found

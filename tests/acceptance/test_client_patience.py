@@ -1,0 +1,90 @@
+"""A client that waits: a server that is slow is waited for, one that has ended is given a moment to come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.client import connection, follow
+from labwright.client.address import locate
+from labwright.client.follow import wait_for_plan
+from labwright.client.lab import LabClient
+from labwright.domain.errors import ServerUnreachable
+from labwright.paths import ProjectPaths
+from tests.conftest import stop_all
+from tests.support.live_server import LiveServer
+from tests.support.planning import Json, ask, planning_server
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LiveServer]:
+    server = planning_server(tmp_path)
+    yield server.start()
+    stop_all(server)
+    server.stop()
+
+
+class Waiting:
+    """Somebody who follows a plan, as `labwright plan` does, with far less patience."""
+
+    def __init__(self, server: LiveServer, plan_id: str, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(follow, "SILENCE_SECONDS", 1.0)
+        patch.setattr(follow, "PATIENCE_SECONDS", 0.5)
+        patch.setattr(connection, "_TIMEOUT_SECONDS", 1.0)
+        self.told: list[str] = []
+        self.tries = 0
+        self.plan: Json | None = None
+        self.failure: ServerUnreachable | None = None
+        self._client = LabClient(server.project)
+        self._again = self._client.reconnect
+        patch.setattr(self._client, "reconnect", self._count)
+        self.thread = threading.Thread(target=self._follow, args=(plan_id,))
+        self.thread.start()
+
+    def _count(self) -> None:
+        self.tries += 1
+        self._again()
+
+    def _follow(self, plan_id: str) -> None:
+        try:
+            self.plan = wait_for_plan(self._client, plan_id, self.told.append, timeout=120)
+        except ServerUnreachable as error:
+            self.failure = error
+        finally:
+            self._client.connection.close()
+
+
+def test_a_server_that_lives_is_waited_for_however_slow_it_is(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_id = ask(server)
+    pid = _pid(server)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        waiting = Waiting(server, plan_id, monkeypatch)
+        wait_until(lambda: waiting.tries >= 3, "tries that take longer than a dead server is given")
+        assert waiting.thread.is_alive() and set(waiting.told) == {"the server is slow to answer; waiting for it"}
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    waiting.thread.join(timeout=60)
+    assert waiting.plan is not None and waiting.plan["planning"]["validated"], waiting.failure
+
+
+def test_a_server_that_ended_is_given_up_after_a_moment(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_id = ask(server)
+    waiting = Waiting(server, plan_id, monkeypatch)
+    server.kill()
+    waiting.thread.join(timeout=60)
+    server.start()
+    assert waiting.failure is not None and "has ended" in waiting.failure.message
+    assert waiting.told[-1] == "the server went away; waiting for it to come back"
+
+
+def _pid(server: LiveServer) -> int:
+    return locate(ProjectPaths(server.project)).process.pid

@@ -1,0 +1,56 @@
+"""The keeper of plans: what it does where the machine lets a compilation down."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.compute.lab import Lab
+from labwright.domain.actor import PERSON
+from labwright.llm import Model
+from labwright.planning import keeper as keeping
+from labwright.planning import verbs
+from labwright.planning.keeper import PlanKeeper
+from labwright.planning.rules import offline_model
+from labwright.services import plans
+from tests.support.lab import lab_in
+from tests.support.planning import EXAMPLES, QUICK
+from tests.support.waiting import wait_until
+
+
+class Planner:
+    """None to be had, so many times."""
+
+    def __init__(self, failures: int) -> None:
+        self._failures = failures
+
+    def __call__(self, _plan_id: str) -> Model:
+        self._failures -= 1
+        if self._failures >= 0:
+            raise OSError(5, "Input/output error", "notes.yaml")
+        return offline_model()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setattr(keeping, "_RETRY_SECONDS", 0.01)
+    project = tmp_path / "project"
+    shutil.copytree(EXAMPLES / "bare-script", project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
+    with lab_in(project) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("failures", "status"), [(3, "waiting_for_review"), (1_000_000, "failed")])
+def test_a_compilation_is_tried_again_and_given_up_in_the_end(lab: Lab, failures: int, status: str) -> None:
+    plan_id = plans.create(lab, title="t", goal=QUICK, raw_markdown="", session_id=None, actor=PERSON)["id"]
+    verbs.compile_plan(lab, plan_id, verbs.Wanted(rehearsal=False), PERSON)
+    keeper = PlanKeeper(lab, Planner(failures))
+    keeper.start()
+    wait_until(lambda: not verbs.get(lab, plan_id)["compiling_by"], "the end of it", 60)
+    planning = verbs.get(lab, plan_id)["planning"]
+    keeper.close()
+    assert planning["status"] == status
+    assert ("notes.yaml" in planning["error"]) is (status == "failed")
