@@ -173,6 +173,11 @@ def test_pages_are_stable_while_runs_are_added(lab: LiveServer, sort: str) -> No
     assert sorted(whole) == sorted(made)
 
 
+def test_by_priority_runs_are_in_the_order_in_which_a_queue_goes(lab: LiveServer) -> None:
+    made = [ready(lab, tags=["in-line"], priority=priority)["id"] for priority in (0, 2, 0, 2, 1)]
+    assert listed(lab, "tag=in-line&sort=-priority") == [made[at] for at in (1, 3, 4, 0, 2)]
+
+
 def test_a_list_of_nothing_has_no_next_page(lab: LiveServer) -> None:
     answer = lab.call("GET", "/runs?tag=of-nobody")
     assert (answer.json, answer.headers.get("x-next-cursor")) == ([], None)

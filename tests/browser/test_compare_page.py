@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visitor
@@ -17,6 +20,15 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     swatches = page.locator(".legend .swatch")
     colours = "boxes => new Set(boxes.map((box) => box.style.background)).size"
     assert swatches.evaluate_all(colours) == 4, "runs that differ only in their seed share a colour"
+    page.locator(".chart .u-over").first.hover()
+    expect(page.locator(".reading").first).to_contain_text("mean of 2: lr=0.03 width=64")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download a picture of train/loss").click()
+    width, height = struct.unpack(">II", Path(saved.value.path()).read_bytes()[16:24])
+    assert (width, height) == (960, 440 + 16 + 5 * 20), "with its name and what each of the four curves is"
+    page.get_by_role("button", name="Larger").first.click()
+    expect(page.locator(".chart-big")).to_have_count(1)
+    page.get_by_role("button", name="Smaller").click()
     page.get_by_label("Mean ± std over seeds").uncheck()
     expect(page.locator(".chart canvas")).to_have_count(3)
     assert swatches.evaluate_all(colours) == 8

@@ -45,6 +45,8 @@ def test_the_page_outlives_its_server(
     visitor.open("#/runs")
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
     visitor.open(f"#/runs/{long['id']}")
+    expect(page.get_by_role("log")).to_be_attached()
+    expect(page.get_by_role("log")).to_have_text("")  # not that nothing was written: that is not known
 
     server.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)

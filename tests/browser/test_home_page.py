@@ -57,11 +57,11 @@ def test_the_first_run_from_an_empty_page(server: LiveServer, make_visitor: Call
     server.submit(f"echo hello; until [ -e {gate} ]; do sleep 0.1; done", name="my first")
     page.get_by_label("Running", exact=True).get_by_role("link", name="my first").click()
     expect(page.get_by_role("log")).to_contain_text("hello")
-    expect(page).to_have_title("1 running · my first · running · Labwright")
+    expect(page).to_have_title(f"1 running · my first · running · {server.project.name} · Labwright")
     assert page.locator("link[rel=icon]").get_attribute("href") == "assets/favicon-running.svg"
     gate.touch()
     expect(page.locator(".run-head .status")).to_contain_text("finished")
-    expect(page).to_have_title("my first · finished · Labwright")
+    expect(page).to_have_title(f"my first · finished · {server.project.name} · Labwright")
 
 
 def test_the_palette_finds_a_run_a_sweep_a_plan_and_a_page(visitor: Visitor, sample: Sample) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from labwright.sim.gpus import SimulatedGpus
@@ -34,6 +35,24 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     expect(page.locator(".facts")).to_contain_text("set by hand")
     page.get_by_text("What was looked at").click()
     expect(page.locator(".evidence tr").first).to_be_visible()
+
+
+@pytest.mark.parametrize("runs", [2, 12], ids=["few", "many"])
+def test_the_queue_is_in_order_and_its_reasons_stay_true(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], runs: int
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
+    server.wait_for_status(server.submit("sleep 300", name="in front")["id"], "running")
+    values = list(range(runs))
+    asked = {"name": "in line", "base_command": "true {x}", "parameters": {"x": values}, "auto_start": True}
+    sweep = server.post("/sweeps", asked)["id"]
+    page = make_visitor(server).sign_in("#/cluster")
+    lines = page.get_by_label("Queue").get_by_role("listitem")
+    expect(lines.get_by_role("link")).to_have_text([f"x={value}" for value in values])
+    expect(lines.first).to_contain_text("in use by")
+    server.post(f"/sweeps/{sweep}/pause")
+    for line in (lines.first, lines.last):
+        expect(line).to_contain_text("its sweep is paused")
 
 
 def test_how_busy_cards_were_is_there_for_who_comes_later_also_after_a_restart(

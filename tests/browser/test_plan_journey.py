@@ -55,7 +55,14 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(page.locator(".light-on")).to_have_count(3, timeout=SLOW)
     page.get_by_role("button", name="Execute plan").click()
     page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
+    its_runs = page.get_by_label("Its runs")
+    expect(its_runs.get_by_role("link").filter(has_text="train")).to_be_visible(timeout=SLOW)
     expect(page.locator(".run-head .status").first).to_have_text("completed", timeout=2 * SLOW)
+    (sweep,) = [one for one in planner.get("/sweeps") if one["plan_id"] == plan["id"]]
+    expect(its_runs).to_contain_text(f"{sweep['progress']['total']} of {sweep['progress']['total']}")
+    made = {run["id"] for run in planner.all_runs() if run["plan_id"] == plan["id"]}
+    assert {run["id"] for run in planner.get(f"/runs?plan_id={plan['id']}&limit=1000")} == made
+    assert planner.get("/runs?plan_id=plan-zzzzzzzzzz") == []
     page.get_by_role("tab", name="Report").click()
     expect(page.get_by_role("article")).to_contain_text("Best:")
     expect(page.locator(".report-picture").first).to_be_visible()

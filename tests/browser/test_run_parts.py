@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -105,9 +106,29 @@ def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample:
     with page.expect_download() as saved:
         page.get_by_role("button", name="All points (CSV)").click()
     assert Path(saved.value.path()).read_text().startswith("key,step,time,value")
+    page.get_by_role("button", name="Download train/loss").click()
     with page.expect_download() as drawn:
         page.get_by_role("button", name="Picture (PNG)").click()
-    assert Path(drawn.value.path()).read_bytes().startswith(b"\x89PNG")
+    expect(page.get_by_role("button", name="Picture (PNG)")).to_have_count(0)
+    picture = Path(drawn.value.path()).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", picture[16:24])
+    assert (width, height) == (960, 440 + 56), "large enough to show to others, with its name and its run above it"
+
+
+def test_small_negative_numbers_keep_their_sign_beside_a_chart(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("sleep 300", name="tiny")
+    points = [{"key": "advantage", "step": step, "value": -0.000975 - step * 1e-6} for step in range(60)]
+    lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    plot = page.get_by_label("Chart of advantage").locator(".u-over")
+    plot.wait_for()
+    widest = page.evaluate(
+        "(pen => (pen.font = '11px system-ui, sans-serif', pen.measureText('-0.00098').width))"
+        "(document.createElement('canvas').getContext('2d'))"
+    )
+    assert plot.evaluate("(over) => over.offsetLeft") > widest + 6, "a label is cut off at its sign"
+    lab.post(f"/runs/{run['id']}/stop")
 
 
 def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor, lab: LiveServer) -> None:

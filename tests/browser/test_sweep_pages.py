@@ -56,6 +56,21 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     expect(page.locator(".run-line")).to_have_count(4)
 
 
+def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: LiveServer) -> None:
+    asked = {
+        "name": "mistyped",
+        "base_command": """echo '{"step": 1, "val_accuracy": 0.5}'; true {x}""",
+        "parameters": {"x": [1, 2]},
+        "metric": {"key": "val_acc", "goal": "max"},
+        "auto_start": True,
+    }
+    sweep = lab.post("/sweeps", asked)["id"]
+    page = visitor.sign_in(f"#/sweeps/{sweep}")
+    expect(page.get_by_text("2 runs have finished, and none logged val_acc.")).to_be_visible()
+    expect(page.get_by_text("They logged")).to_contain_text("val_accuracy")
+    expect(page.get_by_text("labwright.log")).to_contain_text('{"val_acc": value}')
+
+
 def test_without_sweeps_the_page_shows_a_file_that_makes_one(
     server: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:

@@ -56,11 +56,11 @@ def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_v
     page.get_by_role("button", name="Start loop").click()
     expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()
     tree = page.get_by_role("list", name="Iterations")
-    expect(tree.get_by_role("listitem").first).to_contain_text("baseline", timeout=60_000)
+    expect(tree.locator(".tree-node").first).to_contain_text("baseline", timeout=60_000)
     page.get_by_label("What to look at next").fill(HOSTILE)
     page.get_by_role("button", name="Steer").click()
     expect(page.get_by_label("Steer", exact=True)).to_contain_text(HOSTILE)
-    expect(tree.get_by_role("listitem").nth(1)).to_contain_text("lr=", timeout=60_000)
+    expect(tree.locator(".tree-node").nth(1)).to_contain_text("lr=", timeout=60_000)
     expect(page.get_by_role("region", name="Budget")).to_contain_text("of 40")
     status = page.locator(".run-head .status").first
     page.get_by_role("button", name="Pause").click()
@@ -84,6 +84,24 @@ def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_v
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()
+
+
+def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    taken = [wild_lab.submit("sleep 600", name="in front")["id"] for _ in range(2)]
+    for run_id in taken:
+        wild_lab.wait_for_status(run_id, "running")
+    wild_id = wild_lab.post("/wild/start", {"goal": GOAL})["id"]
+    page = make_visitor(wild_lab).sign_in(f"#/wild/{wild_id}")
+    expect(page.locator(".run-reason")).to_have_text("Waits for its runs to begin.")
+    baseline = page.get_by_role("list", name="Iterations").locator(".tree-node").first
+    expect(baseline.locator(".tree-head")).to_contain_text("waiting")
+    expect(baseline.locator(".run-line-why").first).to_contain_text(f"in use by {taken[0]}")
+    wild_lab.post(f"/runs/{taken[0]}/stop")
+    expect(page.locator(".run-reason")).to_have_text("Waits for its runs to end.")
+    expect(baseline.locator(".tree-head")).to_contain_text("running")
+    wild_lab.post(f"/wild/{wild_id}/stop")
+    wild_lab.post(f"/runs/{taken[1]}/stop")
+    expect(baseline.locator(".run-line")).to_have_count(0)
 
 
 def test_a_conversation_in_wild_mode_leads_to_its_loop(

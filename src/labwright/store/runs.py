@@ -24,9 +24,9 @@ SORTS = {
     "ended_at": "coalesce(ended_at, '') ASC, seq ASC",
     "name": "name ASC, seq ASC",
     "-name": "name DESC, seq DESC",
-    "-priority": "priority DESC, seq DESC",
+    "-priority": "-priority ASC, seq ASC",  # as a queue goes: who came first before who came later
 }
-_KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "priority"}
+_KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "-priority"}
 
 
 def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
@@ -177,6 +177,7 @@ def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
 class Filter:
     status: tuple[str, ...] = ()
     sweep_id: str | None = None
+    plan_id: str | None = None
     q: str | None = None
     tag: str | None = None
     archived: bool | None = False
@@ -215,6 +216,9 @@ def _conditions(wanted: Filter) -> tuple[list[str], dict[str, Any]]:
     if wanted.sweep_id:
         where.append("sweep_id = :sweep_id")
         values["sweep_id"] = wanted.sweep_id
+    if wanted.plan_id:
+        where.append("record ->> 'plan_id' = :plan_id")
+        values["plan_id"] = wanted.plan_id
     if wanted.q:
         where.append("(instr(lower(name), lower(:q)) OR instr(lower(record ->> 'command'), lower(:q)) OR id = :q)")
         values["q"] = wanted.q

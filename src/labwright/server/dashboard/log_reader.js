@@ -14,6 +14,7 @@ const encoder = new TextEncoder();
 export class LogReader {
   buffer = new LogBuffer();
   total = 0;
+  isRead = false; // until then nothing is known of what there is
   removedAt = null; // when gc removed it
   #abort = new AbortController();
   #busy = Promise.resolve();
@@ -51,6 +52,7 @@ export class LogReader {
   }
 
   #append(piece) {
+    this.isRead = true;
     this.total = piece.total_size;
     this.removedAt = piece.removed_at;
     this.buffer.append(piece.content, piece.next_offset);

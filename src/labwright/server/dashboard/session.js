@@ -5,6 +5,7 @@ import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 
 export const token = signal(recall("token", ""));
 export const scope = signal(""); // person, agent or viewer, once the server has said so
+export const project = signal(""); // the name of its folder, likewise
 export const mayWrite = () => scope.value !== "viewer";
 export const isPerson = () => scope.value === "person";
 export const whyOut = signal(""); // shown on the sign-in page

@@ -1,14 +1,16 @@
 // What the pages show: one signal a run, fed by the one stream. Pages are views of this and hold no copy.
 
 import { get, getPage, isAborted, patch, post, remove, runPath } from "./api.js";
-import { scope, token } from "./session.js";
+import { project, scope, token } from "./session.js";
 import { SharedStream } from "./shared_stream.js";
 import { throttle } from "./throttle.js";
 import { batch, effect, signal, untracked } from "./ui.js";
 
 const GATHER_MS = 120; // events come in bursts: look once what they were about
 const REFETCH_MS = 1000; // and at one run at most this often
-const MANY = 8; // more new runs than this are fetched as one page of the list
+const WAITING_MS = 3000; // and at those that wait this often
+const MANY = 8; // more runs than this are fetched as one page of the list
+const AT_MOST = 1000; // runs on such a page
 
 const runs = new Map(); // id → signal of the run as the server last told it
 const watched = new Map(); // id → how many components show it now
@@ -93,6 +95,8 @@ export async function answerAlert(alert, choice) {
 
 const TERMINAL = new Set(["finished", "failed", "stopped", "lost"]);
 export const isTerminal = (run) => TERMINAL.has(run.status);
+const WAITING = new Set(["queued", "waiting"]);
+const waits = (id) => WAITING.has(runs.get(id)?.value.status);
 
 function take(event) {
   eventListeners.forEach((listener) => listener(event));
@@ -168,12 +172,25 @@ async function takeNew(ids) {
   try {
     const found =
       ids.length > MANY
-        ? (await getPage("runs", { limit: Math.min(ids.length, 1000) })).items
+        ? (await getPage("runs", { limit: Math.min(ids.length, AT_MOST) })).items
         : (await Promise.all(ids.map((id) => get(runPath(id)).catch(() => null)))).filter(Boolean);
     batch(() => found.forEach(putRun));
     newRunListeners.forEach((listener) => listener(found));
   } catch (error) {
     if (!isAborted(error)) ids.forEach((id) => created.add(id));
+  }
+}
+
+// Why a run waits changes without an event of its own: others begin and end, its sweep is paused.
+async function lookAtWaiting() {
+  const ids = [...watched.keys()].filter(waits);
+  if (document.hidden) return;
+  if (ids.length <= MANY) return ids.forEach(want);
+  try {
+    const { items } = await getPage("runs", { status: [...WAITING].join(","), sort: "-priority", limit: AT_MOST });
+    batch(() => items.forEach((run) => waits(run.id) && putRun(run)));
+  } catch (error) {
+    if (!isAborted(error) && error.status) throw error; // else the server is gone: asked again once it is back
   }
 }
 
@@ -207,7 +224,9 @@ export const tryConnecting = () => stream?.tryNow();
 
 async function learnScope() {
   try {
-    scope.value = (await get("whoami")).scope;
+    const who = await get("whoami");
+    scope.value = who.scope;
+    project.value = who.project.split("/").at(-1);
   } catch {
     // No answer: the connection's state tells of it. What may not be done is refused with a reason anyway.
   }
@@ -218,8 +237,10 @@ export function startStore() {
     if (!token.value) return;
     untracked(learnScope);
     stream = untracked(() => new SharedStream({ event: take, hint: hinted, back }));
+    const waiting = setInterval(lookAtWaiting, WAITING_MS);
     return () => {
-      scope.value = "";
+      clearInterval(waiting);
+      scope.value = project.value = "";
       stream.close();
       stream = null;
       runs.clear();

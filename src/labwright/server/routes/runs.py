@@ -90,6 +90,7 @@ def list_runs(
     request: Request,
     status: Annotated[str | None, Query(description="one or more, comma-separated")] = None,
     sweep_id: str | None = None,
+    plan_id: str | None = None,
     q: Annotated[str | None, Query(max_length=1000, description="in the name or the command")] = None,
     tag: str | None = None,
     archived: Annotated[str, Query(pattern="^(true|false|all)$")] = "false",
@@ -101,6 +102,7 @@ def list_runs(
     wanted = stored.Filter(
         status=_statuses(status),
         sweep_id=sweep_id,
+        plan_id=plan_id,
         q=q,
         tag=tag,
         archived={"true": True, "false": False, "all": None}[archived],

@@ -32,8 +32,8 @@ export default function ClusterPage() {
     ${cluster.gpus.length > 0 && html`<section class="stack" aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} /></div></section><${GpuTraces} gpus=${cluster.gpus} />`}
     ${cluster.partitions.length > 0 && html`<${Partitions} partitions=${cluster.partitions} />`}
     ${cluster.nodes.length > 0 && html`<${Nodes} nodes=${cluster.nodes} />`}
-    <section class="stack" aria-label="Queue"><h2>Queue</h2>
-      ${queue.data?.length ? html`<${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
+    <section class="stack queue" aria-label="Queue"><h2>Queue</h2>
+      ${queue.data?.length ? html`<p class="muted small">Higher priority first, then who came first; sweeps take turns.</p><${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
     <details class="evidence"><summary>What was looked at</summary><table class="pairs"><tbody>${cluster.evidence.map(
       ({ looked_at: what, said }) => html`<tr key=${what}><th scope="row">${what}</th><td>${said}</td></tr>`)}</tbody></table></details>
   </div>`;

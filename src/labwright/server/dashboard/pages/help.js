@@ -6,7 +6,7 @@ import { html } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 const KEYS = [
-  ["⌘ K or Ctrl K", "find a run, a sweep, a plan or a page"],
+  ["⌘ K or Ctrl K", "find a run, a sweep, a plan or a page; begin a run or a sweep"],
   ["/", "filter the runs"],
   ["j, k", "next and previous row"],
   ["Enter", "open the row"],

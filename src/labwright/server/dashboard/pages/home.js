@@ -7,6 +7,7 @@ import { GoalBox } from "../parts/goal_box.js";
 import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
+import { NewButton } from "../parts/new_work.js";
 import { RunLines } from "../parts/run_line.js";
 import { StatusWord } from "../parts/status.js";
 import { SweepLine } from "../parts/sweep_line.js";
@@ -100,5 +101,6 @@ const FirstSteps = () => html`<${Message} icon="flask-conical" title="Nothing he
   <pre class="teach">labwright run -- python train.py</pre>
   <p class="muted">Many at a time, from one command and its parameters:</p>
   <pre class="teach">labwright sweep sweep.yaml</pre>
+  <div class="verbs"><${NewButton} name="run" /><${NewButton} name="sweep" /></div>
   <p><a href="#/help"><${Icon} name="book-open" size="14" /> What else there is</a></p>
 </${Message}>`;

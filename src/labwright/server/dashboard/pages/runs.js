@@ -3,6 +3,7 @@
 import { useFetched, wakesOn } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
 import { Message, Problem } from "../parts/message.js";
+import { NewButton } from "../parts/new_work.js";
 import { GroupRow, Head, RunRow } from "../parts/run_rows.js";
 import { RunsToolbar } from "../parts/runs_toolbar.js";
 import { clearTicked, SelectionBar, tick, ticked } from "../parts/selection_bar.js";
@@ -53,6 +54,7 @@ function Nothing({ view }) {
   return html`<${Message} icon="flask-conical" title="No runs yet">
     <p class="muted">Start one in this project's folder. It shows up here at once.</p>
     <pre class="teach">labwright run -- python train.py</pre>
+    <${NewButton} name="run" />
   </${Message}>`;
 }
 

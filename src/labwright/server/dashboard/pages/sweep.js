@@ -23,6 +23,7 @@ import { useTitle } from "../window_title.js";
 
 const CONFIGURATIONS = 500;
 const RUNS = 200;
+const LOGGED = 12;
 
 export default function SweepPage({ id }) {
   const path = `sweeps/${encodeURIComponent(id)}`;
@@ -37,7 +38,7 @@ export default function SweepPage({ id }) {
   if (!sweep.data) return html`<div class="loading" aria-busy="true"></div>`;
   const shown = sweep.data;
   const tabs = [
-    { name: "overview", label: "Overview", show: () => html`<${Overview} sweep=${shown} results=${results.data} />` },
+    { name: "overview", label: "Overview", show: () => html`<${Overview} sweep=${shown} results=${results.data} runs=${runs.data ?? []} />` },
     hasMetric && { name: "configurations", label: "Configurations", show: () => html`<${Configurations} sweep=${shown} results=${results.data} />` },
     { name: "runs", label: "Runs", show: () => html`<${Runs} sweep=${shown} runs=${runs.data} />` },
     { name: "details", label: "Details", show: () => html`<${Details} sweep=${shown} />` },
@@ -70,7 +71,7 @@ function Header({ sweep, refresh }) {
   </header>`;
 }
 
-function Overview({ sweep, results }) {
+function Overview({ sweep, results, runs }) {
   if (!sweep.metric) return html`<p class="hint-line">This sweep has no metric, so there is no best. Its runs are under Runs.</p>`;
   if (!results) return html`<div class="loading" aria-busy="true"></div>`;
   const { best, verdict } = results;
@@ -78,10 +79,21 @@ function Overview({ sweep, results }) {
       <div class="card"><h2><${Icon} name="trophy" size="14" /> Best so far</h2>
         ${best ? html`<p class="best-value num"><strong title=${best.mean}>${number(best.mean)}</strong>${best.n > 1 && html` <span class="muted">± ${number(best.std)}, n = ${best.n}</span>`}</p>
           <p class="names">${Object.entries(best.params).map(([name, value]) => html`<code class="tag" key=${name}>${name}=${text(value)}</code> `)}</p>
-          <p><a href=${runAddress(best.run_id)}>Open its best run</a></p>` : html`<p class="muted">No run has finished with ${sweep.metric.key} yet.</p>`}</div>
+          <p><a href=${runAddress(best.run_id)}>Open its best run</a></p>` : html`<${NoBest} sweep=${sweep} runs=${runs} />`}</div>
       <div class="card verdict verdict-${verdict.kind}"><h2>Is it more than luck?</h2><p>${verdict.text}</p></div>
     </div>
     <${SweepPictures} sweep=${sweep} results=${results} />`;
+}
+
+// Runs that ended without the metric: mostly it has another name, or is not logged at all.
+function NoBest({ sweep, runs }) {
+  const { key } = sweep.metric;
+  const done = runs.filter(({ status }) => status === "finished");
+  if (!done.length) return html`<p class="muted">No run has finished with ${key} yet.</p>`;
+  const logged = [...new Set(done.flatMap(({ summary }) => Object.keys(summary)))].slice(0, LOGGED);
+  return html`<p>${done.length} ${done.length === 1 ? "run has" : "runs have"} finished, and none logged <code>${key}</code>.</p>
+    ${logged.length > 0 && html`<p>They logged ${logged.map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`}
+    <p class="muted">Log it in the script: <code>import labwright; labwright.log({"${key}": value}, step=step)</code></p>`;
 }
 
 function Runs({ sweep, runs }) {

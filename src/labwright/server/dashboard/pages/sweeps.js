@@ -3,6 +3,7 @@
 import { useFetched, wakesOn } from "../fetched.js";
 import { useListKeys } from "../keyboard.js";
 import { Message, Problem } from "../parts/message.js";
+import { NewButton } from "../parts/new_work.js";
 import { SweepLine } from "../parts/sweep_line.js";
 import { html, useRef } from "../ui.js";
 import { useTitle } from "../window_title.js";
@@ -16,13 +17,13 @@ export default function SweepsPage() {
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
-  return html`<div class="page list-page"><header class="page-head"><h1>Sweeps</h1></header>
+  return html`<div class="page list-page"><header class="page-head"><h1>Sweeps</h1><div class="toolbar"><${NewButton} name="sweep" /></div></header>
     ${data.length ? html`<ul class="lines" ref=${box}>${data.map((sweep) => html`<${SweepLine} key=${sweep.id} sweep=${sweep} />`)}</ul>` : html`<${NoSweeps} />`}
   </div>`;
 }
 
 const NoSweeps = () => html`<${Message} icon="layers" title="No sweeps yet">
-  <p class="muted">A sweep makes many runs from one command and its parameters. Write this as <code>sweep.yaml</code>:</p>
+  <p class="muted">A sweep makes many runs from one command and its parameters. Begin one here, or write this as <code>sweep.yaml</code>:</p>
   <pre class="teach">name: which learning rate
 base_command: python train.py
 parameters:

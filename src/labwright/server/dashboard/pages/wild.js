@@ -14,6 +14,7 @@ import { Tabs } from "../parts/tabs.js";
 import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
 import { Burn } from "../parts/wild_budget.js";
+import { useOpenRuns, waitingWords } from "../parts/wild_runs.js";
 import { WildTree } from "../parts/wild_tree.js";
 import { isEnded, WildVerbs } from "../parts/wild_verbs.js";
 import { chatAddress, go, runAddress, sweepAddress } from "../router.js";
@@ -24,23 +25,25 @@ import { useTitle } from "../window_title.js";
 export default function WildPage({ id }) {
   const path = `wild/${encodeURIComponent(id)}`;
   const { data: wild, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.wild_id === id });
+  const open = useOpenRuns(wild);
   useKeys({ Escape: () => go("#/wild") });
   useTitle(wild ? `${wild.status} · ${wild.goal}` : "Wild");
   if (problem && !wild) return html`<${Problem} error=${problem} />`;
   if (!wild) return html`<div class="loading" aria-busy="true"></div>`;
   const tabs = [
-    { name: "iterations", label: `Iterations (${wild.iterations.length})`, show: () => html`<${Overview} wild=${wild} refresh=${refresh} />` },
+    { name: "iterations", label: `Iterations (${wild.iterations.length})`, show: () => html`<${Overview} wild=${wild} open=${open} refresh=${refresh} />` },
     { name: "report", label: "Report", show: () => html`<${Report} wild=${wild} />` },
     { name: "details", label: "Details", show: () => html`<${Details} wild=${wild} />` },
   ];
-  return html`<div class="page run-page"><${Header} wild=${wild} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this loop" /></div>`;
+  return html`<div class="page run-page"><${Header} wild=${wild} open=${open} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this loop" /></div>`;
 }
 
-function Header({ wild, refresh }) {
+function Header({ wild, open, refresh }) {
+  const reason = wild.status_reason || (wild.status === "waiting" && open && waitingWords(open));
   return html`<header class="run-head">
     <a class="back" href="#/wild"><${Icon} name="arrow-left" size="14" />Wild</a>
-    <div class="run-title"><h1>${wild.goal}</h1><${StatusWord} status=${wild.status} reason=${wild.status_reason} /><${WildVerbs} wild=${wild} refresh=${refresh} /></div>
-    ${wild.status_reason && html`<p class="run-reason run-reason-${wild.status}">${wild.status_reason}</p>`}
+    <div class="run-title"><h1>${wild.goal}</h1><${StatusWord} status=${wild.status} reason=${reason} /><${WildVerbs} wild=${wild} refresh=${refresh} /></div>
+    ${reason && html`<p class="run-reason run-reason-${wild.status}">${reason}</p>`}
     <dl class="facts">
       <div><dt>Id</dt><dd><${Copy} text=${wild.id} label="Copy the id" /></dd></div>
       <div><dt>Success is</dt><dd>${wild.criterion.text}</dd></div>
@@ -53,7 +56,7 @@ function Header({ wild, refresh }) {
     </dl></header>`;
 }
 
-const Overview = ({ wild, refresh }) => html`<div class="wild-grid"><div class="stack"><${WildTree} wild=${wild} /></div>
+const Overview = ({ wild, open, refresh }) => html`<div class="wild-grid"><div class="stack"><${WildTree} wild=${wild} open=${open} /></div>
   <div class="stack wild-side"><${Found} wild=${wild} /><${Burn} wild=${wild} /><${Steer} wild=${wild} refresh=${refresh} /></div></div>`;
 
 function Found({ wild }) {

@@ -2,7 +2,6 @@
 
 import { get, isAborted } from "../api.js";
 import { columnsOfRuns } from "../compare_series.js";
-import { saveCanvas } from "../downloads.js";
 import { number } from "../format.js";
 import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
@@ -10,7 +9,8 @@ import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { look, NO_EPOCHS, placeText } from "./chart_look.js";
 import { ChartNote } from "./chart_note.js";
 import { Icon } from "./icon.js";
-import { Plot } from "./plot.js";
+import { Plot, TALL } from "./plot.js";
+import { savePicture } from "./plot_picture.js";
 
 const MAX_POINTS = 1000;
 const REFRESH_MS = 2000;
@@ -19,17 +19,19 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
   const box = useRef(null);
   const plot = useRef(null);
   const [hover, setHover] = useState(null);
+  const [isBig, setBig] = useState(false);
   const isSeen = useSeen(box);
   const { by } = look.value;
   const having = runs.filter((run) => run.summary[metric]).map(({ id }) => id);
   const found = useCompared(metric, isSeen ? having : [], by, mean);
   const data = useMemo(() => found && columnsOfRuns(found, { ...look.value, mean }, colors), [found, look.value, mean, colors]);
   const isReady = data && found.by === by && data.lines.length > 0;
-  return html`<figure class="chart" ref=${box} aria-label="Chart of ${metric}" aria-busy=${String(!found)}>
+  return html`<figure class="chart ${isBig ? "chart-big" : ""}" ref=${box} aria-label="Chart of ${metric}" aria-busy=${String(!found)}>
     <figcaption><span class="chart-name" title=${metric}>${metric}</span>
-      ${isReady && html`<span class="chart-tools"><button class="bare" aria-label="Download a picture of ${metric}"
-        onClick=${() => saveCanvas(plot.current.root.querySelector("canvas"), `compare ${metric}.png`)}><${Icon} name="download" size="14" /></button></span>`}</figcaption>
-    ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare"
+      ${isReady && html`<span class="chart-tools"><button class="bare" aria-label=${isBig ? "Smaller" : "Larger"} aria-pressed=${String(isBig)} onClick=${() => setBig(!isBig)}><${Icon} name="maximize-2" size="12" /></button>
+        <button class="bare" aria-label="Download a picture of ${metric}"
+        onClick=${() => savePicture(plot.current, `compare ${metric}.png`, `${metric} by ${by}`, data.lines.filter(({ silent }) => !silent))}><${Icon} name="download" size="14" /></button></span>`}</figcaption>
+    ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare" height=${isBig ? TALL : undefined}
       label="${metric} of ${having.length} runs" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />`}
     ${by === "epoch" && found?.by === by && !isReady && html`<p class="chart-note chart-note-big">${NO_EPOCHS}</p>`}
     ${data && found.by === by && html`<${ChartNote} data=${data} refused=${refusedOf(runs, metric)} isEmpty=${!isReady} />`}

@@ -88,12 +88,13 @@ export function Log({ run }) {
         (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
       )}
       <div style=${{ height: `${after}px` }}></div>
-      ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search, reader.removedAt)}</p>`}
+      ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search, reader)}</p>`}
     </div>
   </section>`;
 }
 
-function emptyText(run, search, removedAt) {
+function emptyText(run, search, { isRead, removedAt }) {
+  if (!isRead) return "";
   if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
   if (search.all) return "No line of this output has these words.";
   return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
@@ -132,7 +133,7 @@ function hitsIn(lines, { words, all }) {
 
 function Line({ line, words, marked }) {
   const text = line.text.endsWith("\r") ? line.text.slice(0, -1) : line.text;
-  return html`<div class="line ${marked ? "line-marked" : ""}">${pieces(text).map(
+  return html`<div class="line ${marked ? `line-marked ${words ? "" : "line-error"}` : ""}">${pieces(text).map(
     (piece) => html`<span class=${piece.class} style=${piece.style}>${lit(piece.text, words)}</span>`,
   )}${line.folded > 0 && html`<span class="folded" title="${line.folded} earlier states of this line are not shown">↻ ${line.folded}</span>`}</div>`;
 }

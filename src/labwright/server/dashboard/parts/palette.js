@@ -1,10 +1,12 @@
-// Find a run, a sweep, a plan or a place by a few letters, from anywhere: ⌘K or Ctrl-K.
+// Find a run, a sweep, a plan or a place by a few letters, or begin something, from anywhere: ⌘K or Ctrl-K.
 
 import { PLACES } from "../places.js";
 import { go } from "../router.js";
+import { mayWrite } from "../session.js";
 import { useThings } from "../things.js";
 import { html, signal, useEffect, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
+import { NEW, openNew } from "./new_work.js";
 
 const open = signal(false);
 const AT_MOST = 8;
@@ -35,7 +37,8 @@ function Dialog() {
   const close = () => (open.value = false);
   const take = (item) => {
     close();
-    go(item.href);
+    if (item.begin) item.begin();
+    else go(item.href);
   };
   const onKeyDown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -54,7 +57,7 @@ function Dialog() {
         role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant=${found.length ? `found-${chosen}` : undefined}
         onInput=${onInput} onKeyDown=${onKeyDown} /></label>
     <ul id="palette-found" role="listbox" aria-label="Found">${found.map(
-      (item, index) => html`<li key=${item.href} id="found-${index}" role="option" aria-selected=${String(index === chosen)}
+      (item, index) => html`<li key=${item.href ?? item.label} id="found-${index}" role="option" aria-selected=${String(index === chosen)}
         onClick=${() => take(item)} onPointerMove=${() => setAt(index)}>
         <${Icon} name=${item.icon} /><span class="palette-label">${item.label}</span><span class="muted small">${item.kind}</span></li>`,
     )}</ul>
@@ -66,5 +69,6 @@ function useFound(words) {
   const things = useThings(words.trim() || null, AT_MOST);
   const low = words.trim().toLowerCase();
   const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({ ...place, kind: `g ${place.key}` }));
-  return low ? [...places, ...things] : places;
+  const begun = mayWrite() ? NEW.map(({ name, label, icon }) => ({ label, icon, kind: "do", begin: () => openNew(name) })).filter(({ label }) => label.toLowerCase().includes(low)) : [];
+  return low ? [...begun, ...places, ...things] : [...places, ...begun];
 }

@@ -9,6 +9,7 @@ import { Copy } from "./copy.js";
 import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
 import { PlanChanges } from "./plan_changes.js";
+import { PlanWork } from "./plan_work.js";
 import { sayError, say } from "./toast.js";
 
 const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
@@ -28,8 +29,8 @@ export function PlanReview({ plan, workspace, refresh }) {
       ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
         <${PlanChanges} plan=${plan} digest=${workspace.data.digest} /><${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
     </div>
-    <div class="stack"><${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} />
-      ${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}</div>
+    <div class="stack">${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} /><${PlanWork} plan=${plan} />`}
+      <${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} /></div>
   </div>`;
 }
 

@@ -5,6 +5,8 @@ import { html, useEffect, useRef } from "../ui.js";
 import uPlot from "../vendor/uplot.js";
 
 export const HEIGHT = 190;
+export const TALL = 420;
+const LABELS = 52; // room of the numbers beside a plot, so that plots below one another are aligned
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 export const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
@@ -74,7 +76,7 @@ function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, hei
     },
     axes: [
       { ...look, size: 24, gap: 4, incrs: axis === "step" && !logX ? WHOLE_STEPS : undefined, values: (_, ticks) => ticks.map(axis === "time" ? duration : tickText) },
-      { ...look, size: 52, gap: 6, values: (_, ticks) => ticks.map(tickText) },
+      { ...look, size: roomForLabels, gap: 6, values: (_, ticks) => ticks.map(tickText) },
     ],
     series: [{}, ...lines.map(({ color, width = 1.75, alpha = 1, dash, dots = true }) => {
       const stroke = paint(color);
@@ -87,6 +89,15 @@ function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, hei
       ready: zoom ? [(plot) => plot.over.addEventListener("dblclick", () => (zoom.value = null))] : [],
     },
   };
+}
+
+// As wide as the longest number: what is cut off at its beginning is a sign or a digit.
+function roomForLabels(plot, texts, index, cycle) {
+  const axis = plot.axes[index];
+  if (cycle > 1) return axis._size; // settled; else both axes could go on making room for one another
+  plot.ctx.font = axis.font[0];
+  const widest = Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text).width));
+  return Math.max(LABELS, Math.ceil(widest / devicePixelRatio) + axis.gap + 2);
 }
 
 // Dragging over one chart zooms them all; a double click shows everything again.

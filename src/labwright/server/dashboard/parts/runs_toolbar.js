@@ -10,6 +10,7 @@ import { isPerson } from "../session.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
+import { NewButton } from "./new_work.js";
 import { say, sayError } from "./toast.js";
 
 export function RunsToolbar({ view, columns }) {
@@ -25,6 +26,7 @@ export function RunsToolbar({ view, columns }) {
           onClick=${() => (setQuery({ group: name }), close())}>${label}</button>`)}</${Menu}>
       <${ColumnMenu} columns=${columns} chosen=${view.cols !== null} />
       <${ViewMenu} />
+      <${NewButton} name="run" />
     </div>
   </header>`;
 }

@@ -2,12 +2,13 @@
 
 import { useKeys } from "../keyboard.js";
 import { ON_A_PHONE, PLACES } from "../places.js";
-import { signOut } from "../session.js";
+import { project, signOut } from "../session.js";
 import { connection } from "../shared_stream.js";
 import { pendingAlerts, tryConnecting } from "../store.js";
 import { html, useLayoutEffect, useRef, useState } from "../ui.js";
 import { Confirm } from "./confirm.js";
 import { Icon } from "./icon.js";
+import { NewWork } from "./new_work.js";
 import { openPalette, Palette } from "./palette.js";
 import { Toasts } from "./toast.js";
 
@@ -17,7 +18,7 @@ export function Shell({ page, id, children }) {
   return html`<div class="shell">
     <${Bar} page=${page} />
     <div class="stage"><${Banner} /><main ref=${main} tabindex="-1">${children}</main></div>
-    <${Toasts} /><${Confirm} /><${Palette} />
+    <${Toasts} /><${Confirm} /><${NewWork} /><${Palette} />
   </div>`;
 }
 
@@ -26,7 +27,7 @@ function Bar({ page }) {
   useKeys({ ...(more && { Escape: () => setMore(false) }) });
   const close = () => setMore(false);
   return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Places">
-    <a class="brand" href="#/" title="Labwright"><${Icon} name="flask-conical" size="18" /><span>Labwright</span></a>
+    <a class="brand" href="#/" title="Labwright"><${Icon} name="flask-conical" size="18" /><span class="brand-words">Labwright${project.value && html`<span class="brand-project" title="The project's folder: ${project.value}">${project.value}</span>`}</span></a>
     <button class="bar-find" onClick=${() => openPalette()}><${Icon} name="search" size="14" /><span>Find or do…</span><kbd>⌘K</kbd></button>
     ${PLACES.map(
       (place) => html`<a key=${place.page} href=${place.href} class=${ON_A_PHONE.has(place.page) ? "" : "bar-rest"} onClick=${close}

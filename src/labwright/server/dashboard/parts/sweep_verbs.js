@@ -2,6 +2,7 @@
 
 import { post } from "../api.js";
 import { mayWrite } from "../session.js";
+import { valuesOf } from "../typed_values.js";
 import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
 import { Dialog } from "./dialog.js";
@@ -50,7 +51,7 @@ function Extend({ sweep, busy, onSave, onClose }) {
   const lists = Object.entries(sweep.parameters).filter(([, value]) => Array.isArray(value) || Array.isArray(value?.values));
   const submit = (event) => {
     event.preventDefault();
-    const values = Object.entries(draft.values).filter(([, words]) => words.trim()).map(([name, words]) => [name, words.split(",").map((word) => asValue(word.trim()))]);
+    const values = Object.entries(draft.values).filter(([, words]) => words.trim()).map(([name, words]) => [name, valuesOf(words)]);
     const body = {
       ...(values.length && { parameters: Object.fromEntries(values) }),
       ...(draft.seeds && { seeds: Number(draft.seeds) }),
@@ -65,12 +66,4 @@ function Extend({ sweep, busy, onSave, onClose }) {
     <label class="field">Seeds in all<input type="number" min="1" max="1000" placeholder=${sweep.seeds.length || 1} value=${draft.seeds} onInput=${(event) => setDraft({ ...draft, seeds: event.currentTarget.value })} /></label>
     ${sweep.max_runs !== null && html`<label class="field">Runs at most<input type="number" min="1" placeholder=${sweep.max_runs} value=${draft.runs} onInput=${(event) => setDraft({ ...draft, runs: event.currentTarget.value })} /></label>`}
     <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy}>Extend sweep</button></div></form></${Dialog}>`;
-}
-
-function asValue(word) {
-  try {
-    return JSON.parse(word);
-  } catch {
-    return word;
-  }
 }

@@ -5,10 +5,11 @@ import { compareAddress, runAddress } from "../router.js";
 import { html } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Ago } from "./time.js";
+import { isGoing, OpenRuns } from "./wild_runs.js";
 
 const DEEPEST = 8; // further in, the words would have no room
 const VERDICTS = { baseline: ["target", "running", "baseline"], keep: ["circle-check", "finished", "kept"], drop: ["circle-slash", "stopped", "dropped"], stop: ["octagon-alert", "failed", "stopped"] };
-const STATES = { planned: ["circle-dashed", "stopped", "planned"], running: ["loader", "running", "running"] };
+const STATES = { planned: ["circle-dashed", "stopped", "planned"], waiting: ["hourglass", "waiting", "waiting"], running: ["loader", "running", "running"] };
 
 // Depth first, so that what builds upon an iteration stands below it.
 export function inTreeOrder(iterations) {
@@ -18,14 +19,15 @@ export function inTreeOrder(iterations) {
   return iterations.filter(({ parent }) => parent === null || !known.has(parent)).flatMap((root) => walk(root, 0));
 }
 
-export function WildTree({ wild }) {
+export function WildTree({ wild, open }) {
   if (!wild.iterations.length) return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
   return html`<ol class="tree" aria-label="Iterations">${inTreeOrder(wild.iterations).map(
-    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} />`)}</ol>`;
+    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} open=${(open ?? []).filter(({ id }) => one.run_ids.includes(id))} />`)}</ol>`;
 }
 
-function Iteration({ one, metric, isBest }) {
-  const [icon, kind, word] = VERDICTS[one.decision?.verdict] ?? STATES[one.status] ?? STATES.planned;
+function Iteration({ one, metric, isBest, open }) {
+  const state = open.length && !isGoing(open) ? "waiting" : one.status;
+  const [icon, kind, word] = VERDICTS[one.decision?.verdict] ?? STATES[state] ?? STATES.planned;
   const { result, decision } = one;
   return html`<li class="tree-node ${isBest ? "tree-best" : ""}" style=${{ marginLeft: `${Math.min(one.depth, DEEPEST) * 20}px` }}>
     <div class="tree-head"><span class="muted num">${one.number}</span><span class="status status-${kind}"><${Icon} name=${icon} size="14" />${word}</span>
@@ -36,5 +38,6 @@ function Iteration({ one, metric, isBest }) {
     <p class="tree-change">${Object.entries(one.change).map(([name, value]) => html`<code key=${name}>${name}=${text(value)}</code> `)}${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}</p>
     ${decision && html`<p class="muted">${decision.reason}</p>`}
     ${one.run_ids.length > 0 && html`<p class="small">${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}</p>`}
+    <${OpenRuns} runs=${open} />
   </li>`;
 }

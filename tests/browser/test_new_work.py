@@ -1,0 +1,65 @@
+"""Runs and sweeps begun in the browser: by button, by palette, refused in place."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import FAILED_REQUEST, Visitor
+from tests.browser.test_accessibility import serious_faults
+from tests.browser.test_look import is_inside
+from tests.support.live_server import LiveServer
+
+
+def test_a_run_is_begun_from_the_table(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/runs")
+    page.get_by_role("button", name="New run").click()
+    form = page.get_by_role("dialog", name="New run")
+    form.get_by_role("button", name="Start run").click()
+    expect(form).to_be_visible()  # nothing typed: nothing is sent
+    form.get_by_label("Command").fill("echo begun-$((40 + 2))")
+    form.get_by_label("Name").fill("typed in")
+    form.get_by_label("Tags").fill("by hand, try")
+    visitor.picture("new-run")
+    assert serious_faults(page) == []
+    form.get_by_role("button", name="Start run").click()
+    expect(page.get_by_role("heading", name="typed in", level=1)).to_be_visible()
+    expect(page.get_by_role("region", name="Output")).to_contain_text("begun-42")
+    run = lab.get("/runs?q=begun-&limit=1")[0]
+    assert (run["tags"], run["created_by"]) == (["by hand", "try"], "person")
+
+
+def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor: Visitor, lab: LiveServer) -> None:
+    visitor.allow(FAILED_REQUEST)  # a sweep that is refused
+    page = visitor.sign_in("#/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("new sw")
+    page.keyboard.press("Enter")
+    form = page.get_by_role("dialog", name="New sweep")
+    form.get_by_label("Question").fill("typed question")
+    form.get_by_label("Command").fill("true {rate} {kind}")
+    form.get_by_label("Parameters").fill("rate 0.1")
+    form.get_by_role("button", name="Start sweep").click()
+    expect(form.get_by_role("alert")).to_contain_text("lr: 0.1, 0.01")
+    form.get_by_label("Parameters").fill("rate: 0.1, 0.1")
+    form.get_by_role("button", name="Start sweep").click()
+    expect(form.get_by_role("alert")).not_to_be_empty()  # the server's own words
+    form.get_by_label("Parameters").fill("rate: 0.1, 1e-2\nkind = adam, sgd")
+    form.get_by_label("Seeds").fill("2")
+    form.get_by_label("Metric").fill("acc")
+    form.get_by_label("Better is").select_option("higher")
+    form.get_by_role("button", name="Start sweep").click()
+    expect(page.get_by_role("heading", name="typed question", level=1)).to_be_visible()
+    sweep = next(one for one in lab.get("/sweeps") if one["name"] == "typed question")
+    assert sweep["parameters"] == {"rate": [0.1, 0.01], "kind": ["adam", "sgd"]}
+    assert (sweep["seeds"], sweep["metric"]["key"], sweep["metric"]["goal"]) == ([0, 1], "acc", "max")
+
+
+def test_new_work_fits_a_phone(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/sweeps")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("button", name="New sweep").click()
+    expect(page.get_by_role("button", name="Start sweep")).to_be_in_viewport(ratio=1)
+    is_inside(visitor, "new sweep")
+    visitor.picture("new-sweep-phone")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
