@@ -204,6 +204,7 @@ class Supervisor:
             elif self._job_status is None:
                 self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(began + limit if limit else None)))
             self._reap()
+        self._folder.take_anew()
 
     def _pass_on_warning(self, number: int) -> None:
         self._warned = None
@@ -348,8 +349,8 @@ class Supervisor:
     def _offer_input(self) -> None:
         """Only now: of the commands that end sooner nobody types into one, and a file for each costs more than they."""
         assert self._job is not None
-        with passing_refusals():  # nobody can type then
-            with contextlib.suppress(FileNotFoundError):
+        with passing_refusals(), contextlib.suppress(FileNotFoundError):  # refused or deleted: nobody can type then
+            if os.path.lexists(self.paths.stdin):
                 os.unlink(self.paths.stdin)
             os.symlink(self._job.input_path, self.paths.stdin)
 
@@ -357,6 +358,8 @@ class Supervisor:
 
     def _exit_facts(self) -> dict[str, Any]:
         status = self._job_status or 0
+        if not self._stopping and is_by_term(status) and self._stop_requested():
+            self._stopping = "stop"  # somebody who was sent to watch the job obeyed first
         if self._slurm and not self._stopping:
             self._notice_termination(status)
         facts = facts_of_status(status)
