@@ -48,6 +48,15 @@ def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, s
     expect(page.locator(".chart-big")).to_be_in_viewport()
 
 
+def test_enter_after_a_whole_id_sends_though_completions_are_shown(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/chat")
+    field = page.get_by_role("textbox", name="Message")
+    field.fill(f"metrics of @{sample.failed}")
+    expect(page.get_by_role("listbox", name="What is meant")).to_be_visible()
+    field.press("Enter")
+    expect(page.locator(".answer").last).to_contain_text("train/loss")
+
+
 def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     page.get_by_label("Ask about train/loss").click()

@@ -78,7 +78,7 @@ function useCompletion(draft, caret, field, put) {
     if (!found.length) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) setAt((chosen + step + found.length) % found.length);
-    else if (event.key === "Enter" || event.key === "Tab") take(found[chosen]);
+    else if (event.key === "Tab" || (event.key === "Enter" && found[chosen].id !== word)) take(found[chosen]);
     else if (event.key === "Escape") close();
     else return false;
     event.preventDefault();
