@@ -46,7 +46,7 @@ const NewSweep = () => html`<${Form} title="New sweep" verb="Start sweep" path="
   <div class="new-fields"><label class="field">Seeds<input type="number" min="1" max="1000" placeholder="1" name="seeds" value=${draft.seeds} onInput=${onInput} /></label>
     <label class="field">Metric<input type="text" placeholder="val_acc" name="metric" value=${draft.metric} onInput=${onInput} /></label>
     <label class="field">Better is<select name="better" value=${draft.better} onChange=${onInput}><option value="min">lower</option><option value="max">higher</option></select></label>
-    <label class="field">At a time<input type="number" min="1" placeholder="as many as fit" name="parallel" value=${draft.parallel} onInput=${onInput} /></label></div>`}</${Form}>`;
+    <label class="field">At a time<input type="number" min="1" placeholder="what fits" name="parallel" value=${draft.parallel} onInput=${onInput} /></label></div>`}</${Form}>`;
 
 function sweepOf({ name, command, parameters, seeds, metric = "", better = "min", parallel }) {
   return { name, base_command: command, parameters: parametersOf(parameters), auto_start: true, ...(seeds && { seeds: Number(seeds) }), ...(metric.trim() && { metric: { key: metric.trim(), goal: better } }), ...(parallel && { parallel: Number(parallel) }) };
