@@ -53,6 +53,9 @@ soak: setup system ## five runs a second for two hours: nothing may grow
 bench: setup ## the figures, beside their targets and peers
 	$(BIN)/python -m benchmarks
 
+pictures: setup system ## those of the docs, taken anew
+	$(BIN)/python -m tests.pictures
+
 package: setup ## the wheel and the source archive, in dist/
 	$(BIN)/python -m hatchling build
 
@@ -62,4 +65,4 @@ lock: setup ## pin the requirements anew, with hashes and without addresses
 		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
 
-.PHONY: help setup up down demo tour system test test-all chaos soak bench package lock
+.PHONY: help setup up down demo tour system test test-all chaos soak bench pictures package lock
