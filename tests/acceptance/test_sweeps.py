@@ -484,3 +484,13 @@ def test_a_run_of_a_wild_sweep_that_is_there_already_is_named(lab: LiveServer) -
     assert once["warnings"] == []
     assert once["id"] in lab.post("/runs", run)["warnings"][-1]
     assert lab.post("/runs", {**run, "seed": 1})["warnings"] == []
+
+
+@pytest.mark.parametrize("asked", ["", "?key=", "?goal=min"])
+@pytest.mark.parametrize("what", ["results", "results/export"])
+def test_results_by_no_metric_are_refused_with_what_to_say(lab: LiveServer, what: str, asked: str) -> None:
+    sweep = lab.post(
+        "/sweeps", {"name": "unmeasured", "base_command": "true", "parameters": {"lr": [1, 2]}, "again": True}
+    )
+    answer = lab.call("GET", f"/sweeps/{sweep['id']}/{what}{asked}")
+    assert answer.status == 422 and "Say which with key=" in answer.json["error"]["hint"]

@@ -122,7 +122,7 @@ def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: i
 
 def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None, goal: str | None) -> Metric:
     """The sweep's own, or the one asked for."""
-    if key is None and sweep.metric is None:
+    if not key and sweep.metric is None:
         known = ", ".join(sweeps.metric_keys(connection, sweep.id)[:20]) or "none yet"
         raise Invalid(
             f"Sweep {sweep.id} has no metric of its own.",
