@@ -73,6 +73,7 @@ def test_the_palette_finds_a_run_a_sweep_a_plan_and_a_page(visitor: Visitor, sam
         ("clust", "Cluster"),
     ):
         page.keyboard.press("Control+k")
+        expect(page.get_by_role("combobox", name="Find")).to_be_focused()
         page.keyboard.type(words)
         expect(page.get_by_role("dialog").get_by_role("option").first).to_contain_text(heading)
         page.keyboard.press("Enter")

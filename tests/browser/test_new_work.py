@@ -32,7 +32,10 @@ def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor:
     visitor.allow(FAILED_REQUEST)  # a sweep that is refused
     page = visitor.sign_in("#/")
     page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Find or do")
+    expect(palette.get_by_role("combobox")).to_be_focused()
     page.keyboard.type("new sw")
+    expect(palette.get_by_role("option").first).to_contain_text("New sweep")
     page.keyboard.press("Enter")
     form = page.get_by_role("dialog", name="New sweep")
     form.get_by_label("Question").fill("typed question")
