@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import re
-import shutil
 import struct
 import subprocess
 import termios
@@ -20,7 +19,6 @@ from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_CANNOT_SEND_KEYS = shutil.which("tmux") is None
 
 
 def at_terminal(
@@ -99,7 +97,6 @@ def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:
     assert (output, attached.returncode) == ("got hello there\n", 0), said
 
 
-@pytest.mark.skipif(_CANNOT_SEND_KEYS, reason="tmux is not installed")
 def test_each_attached_terminal_shows_its_run_and_types_into_no_other(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_TMUX="1", LABWRIGHT_MAX_PARALLEL="2").start()
     in_tmux = ["tmux", "-L", f"labwright-test-{os.getpid()}", "-f", "/dev/null"]

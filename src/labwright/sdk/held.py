@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from time import time
 
 TYPE_CHECKING = False
@@ -12,13 +13,14 @@ if TYPE_CHECKING:
 _REMEMBERED = 100_000
 
 
-class Held:
+class Held(ABC):
     """A dict that can also be asked by attribute, as W&B's can."""
 
     _values: dict[str, Any]
 
+    @abstractmethod
     def _changed(self, values: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """These are new."""
 
     def update(self, values: Any = None, allow_val_change: bool | None = None, **more: Any) -> None:  # noqa: ARG002
         fresh = {**as_dict(values), **more}

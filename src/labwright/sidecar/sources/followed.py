@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 
 from labwright.sidecar.sources.claims import Claim
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
@@ -17,7 +18,7 @@ from labwright.sidecar.sources.trainer_states import State, entries_before, firs
 _BLOCK = 4 << 20
 
 
-class Followed:
+class Followed(ABC):
     """What is there at one look is taken at the next, if by then nobody else writes the file or claims it."""
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
@@ -69,14 +70,15 @@ class Followed:
             return None
         return found.st_size
 
-    def _begin_again(self, old_size: int) -> None:
+    def _begin_again(self, old_size: int) -> None:  # noqa: B027 - nothing to do for the other kinds
         """It was cut short. Only lines can be written anew in one file."""
 
     def _has_more(self, until: int) -> bool:
         return until != self._position
 
+    @abstractmethod
     def _read(self, until: int) -> None:
-        raise NotImplementedError
+        """From where the last look ended."""
 
     def _add(self, found: Numbers) -> None:
         if found.values:
