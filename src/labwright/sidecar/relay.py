@@ -18,7 +18,7 @@ import struct
 import termios
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from labwright.files import is_refusal, passing_refusals
 from labwright.processes import processes_of_run
@@ -26,6 +26,9 @@ from labwright.sidecar.terminal import open_endless_pipe
 
 NAME = "labwright-relay"  # as the kernel shows it; it has no room for more
 PATIENCE_SECONDS = 20.0  # with what is still in the pipe when the job has ended
+_MOMENT_SECONDS = 0.02
+_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
+_END_SECONDS = 1.0
 _PIPE_BYTES = 1 << 18
 _LITTLE_BYTES = 4096
 _GATHER_MILLISECONDS = 5  # after a little: many short lines are one wake-up, not one each
@@ -44,11 +47,43 @@ class Relay:
         self.pid: int | None = None
         self._output = output
         self._ours = _open_reading_end(self._path)
+        self._due_at = 0.0
 
-    def start(self) -> None:
-        self.pid = start_relay(self._path, self._output)
+    @property
+    def due_in(self) -> float | None:
+        """Seconds; nothing while somebody carries."""
+        return None if self.pid is not None else self._due_at - time.monotonic()
 
-    def carry(self) -> bool:
+    def tend(self) -> None:
+        if self.pid is None and time.monotonic() >= self._due_at:
+            self.pid = start_relay(self._path, self._output)
+
+    def saw_end(self, pid: int) -> bool:
+        """Whether a process that was reaped is the one that carried; then another one is due soon."""
+        if pid != self.pid:
+            return False
+        self.pid = None
+        self._due_at = time.monotonic() + _PAUSE_SECONDS
+        return True
+
+    def settle(self, rest: Callable[[float], None]) -> None:
+        """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone.
+
+        `rest` sleeps so long and reaps whatever ended.
+        """
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while not self._carry() and time.monotonic() < patience:
+            rest(_MOMENT_SECONDS)
+            self.tend()
+
+    def dismiss(self, rest: Callable[[float], None]) -> None:
+        """It ends by itself; we wait a little only to leave no child behind."""
+        self.close()
+        patience = time.monotonic() + _END_SECONDS
+        while self.pid is not None and time.monotonic() < patience:
+            rest(_MOMENT_SECONDS)
+
+    def _carry(self) -> bool:
         """Help with what is there now; answers whether all of it is in the file."""
         with passing_refusals():
             output = _open_output(self._output)

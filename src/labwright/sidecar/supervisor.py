@@ -23,7 +23,7 @@ from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
-from labwright.sidecar.relay import PATIENCE_SECONDS, Relay
+from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
@@ -36,8 +36,6 @@ _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, a
 _LEFTOVER_GRACE_SECONDS = 5.0
 _TERM_SPREAD_SECONDS = 0.5
 _FULL_DISK_BYTES = 64 << 10
-_RELAY_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
-_RELAY_END_SECONDS = 1.0
 
 
 class Supervisor:
@@ -56,7 +54,6 @@ class Supervisor:
         self._job: Job | None = None
         self._job_status: int | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
-        self._relay_at = 0.0
         self._monitor = MonitorKeeper(self.paths, self.spec, self.record, self._let_go_of_the_job)
         self._started = 0.0
         self._began = 0.0  # the same by a clock that nobody sets
@@ -78,7 +75,8 @@ class Supervisor:
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self._cards.release()  # the truth may have to wait for the disk; the cards need not
         self.record.exit(facts, self._write_owed_output)
-        self._dismiss_relay()
+        if self._relay:
+            self._relay.dismiss(self._sleep_and_reap)
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
         return self._is_as_new()
@@ -96,7 +94,8 @@ class Supervisor:
             self._wait_for_job()
             self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
             self._end_leftovers()
-            self._settle_output()
+            if self._relay:
+                self._relay.settle(self._sleep_and_reap)
             self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
             verdict = judge.judge(
@@ -188,7 +187,8 @@ class Supervisor:
         limit = self.run["time_limit_seconds"]
         while self._job_status is None:
             self._folder.take_anew()
-            self._tend_relay()
+            if self._relay:
+                self._relay.tend()
             due_in = self._monitor.due_in
             if due_in is not None and due_in <= 0:
                 self._offer_input()
@@ -202,7 +202,7 @@ class Supervisor:
             elif self._warned:
                 self._pass_on_warning(self._warned)
             elif self._job_status is None:
-                self._sleep(min(_CONTROL_POLL_SECONDS, self._until_next(began + limit if limit else None)))
+                self._sleep(self._until_next(began + limit if limit else None))
             self._reap()
         self._folder.take_anew()
 
@@ -212,14 +212,13 @@ class Supervisor:
         forward(number, self._tree())
 
     def _until_next(self, deadline: float | None) -> float:
-        waits = [_CONTROL_POLL_SECONDS]
-        if self._relay and self._relay.pid is None:
-            waits.append(self._relay_at - time.monotonic())
-        if (due_in := self._monitor.due_in) is not None:
-            waits.append(due_in)
-        if deadline:
-            waits.append(deadline - time.monotonic())
-        return max(0.0, min(waits))
+        waits = [
+            _CONTROL_POLL_SECONDS,
+            self._monitor.due_in,
+            self._relay.due_in if self._relay else None,
+            deadline - time.monotonic() if deadline else None,
+        ]
+        return max(0.0, min(wait for wait in waits if wait is not None))
 
     def _stop_requested(self) -> bool:
         return os.path.exists(self.paths.stop)
@@ -262,11 +261,7 @@ class Supervisor:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if self._monitor.saw_end(pid, status):
-                    continue
-                if self._relay and pid == self._relay.pid:
-                    self._relay.pid = None
-                    self._relay_at = time.monotonic() + _RELAY_PAUSE_SECONDS
+                if self._monitor.saw_end(pid, status) or (self._relay and self._relay.saw_end(pid)):
                     continue
                 self._add_usage(usage)
                 if self._job and pid == self._job.pid:
@@ -309,30 +304,9 @@ class Supervisor:
 
     # -- the output
 
-    def _tend_relay(self) -> None:
-        if self._relay and self._relay.pid is None and time.monotonic() >= self._relay_at:
-            self._relay.start()
-
-    def _settle_output(self) -> None:
-        """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone."""
-        patience = time.monotonic() + PATIENCE_SECONDS
-        while self._relay and not self._relay.carry() and time.monotonic() < patience:
-            self._sleep(_MOMENT_SECONDS)
-            self._reap()
-            self._tend_relay()
-
     def _write_owed_output(self) -> bool:
         """What a terminal showed; of anything else the relay takes care."""
         return self._terminal.flush() if self._terminal else True
-
-    def _dismiss_relay(self) -> None:
-        """It ends by itself; we wait a little only to leave no child behind."""
-        if self._relay:
-            self._relay.close()
-            patience = time.monotonic() + _RELAY_END_SECONDS
-            while self._relay.pid is not None and time.monotonic() < patience:
-                self._sleep(_MOMENT_SECONDS)
-                self._reap()
 
     # -- the monitor
 
