@@ -9,7 +9,6 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,15 +42,6 @@ def _loss(step: int, lr: float) -> float:
 
 def send(server: LiveServer, run: str, points: list[dict[str, Any]]) -> None:
     assert server.call("POST", f"/runs/{run}/metrics", {"points": points}).status == 202
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    project = tmp_path_factory.mktemp("metrics") / "project"
-    project.mkdir()
-    server = LiveServer(project).start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,15 +18,6 @@ SEEDS = 3
 def noisy(seed: int) -> list[float]:
     chance = random.Random(seed)
     return [math.exp(-step / 5000) + chance.gauss(0, 0.1) for step in range(POINTS)]
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    project = tmp_path_factory.mktemp("exact") / "project"
-    project.mkdir()
-    server = LiveServer(project).start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")

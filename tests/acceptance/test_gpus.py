@@ -122,16 +122,21 @@ def test_an_out_of_memory_of_its_own_making_is_a_failure_with_that_reason(gpu_se
     assert [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")] == ["cuda_oom"]
 
 
+def crowd_then_calm(server: LiveServer, cards: SimulatedGpus, somebody: int, run_id: str) -> None:
+    """Somebody takes the card while the run is at work, and is gone once it waits for another try."""
+    server.wait_for_status(run_id, "running")
+    cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
+    (server.project / "crowded").touch()
+    server.wait_for_status(run_id, "waiting")
+    (server.project / "calm").touch()
+    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+
+
 def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
     command = f"echo x >> tries; [ -e calm ] && exit 0; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
-    server.wait_for_status(run["id"], "running")
-    cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
-    (server.project / "crowded").touch()
-    server.wait_for_status(run["id"], "waiting")
-    (server.project / "calm").touch()
-    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+    crowd_then_calm(server, cards, somebody, run["id"])
     finished = server.wait_for_end(run["id"])
     assert finished["status"] == "finished"
     assert (server.project / "tries").read_text() == "x\nx\n"
@@ -142,12 +147,7 @@ def test_a_try_is_judged_by_what_it_printed_itself(gpu_server: MakeGpuServer, so
     server, cards = gpu_server(1)
     command = f"[ -e calm ] && {{ echo ValueError; exit 3; }}; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
-    server.wait_for_status(run["id"], "running")
-    cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
-    (server.project / "crowded").touch()
-    server.wait_for_status(run["id"], "waiting")
-    (server.project / "calm").touch()
-    cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
+    crowd_then_calm(server, cards, somebody, run["id"])
     failed = server.wait_for_end(run["id"])
     assert (failed["status_reason"], failed["exit_code"]) == ("exit_code", 3)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -20,12 +19,12 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from labwright.domain.plan import MOVES, PlanStatus
 from tests.support.live_server import LiveServer
 from tests.support.planning import ask, at_rest, planning_server
+from tests.support.state_machine import live
 from tests.support.waiting import wait_until
 
 GOALS = ("degree 1, max_steps 20, lowest test_mse", "degree 1 and 3, max_steps 20, lowest test_mse")
@@ -137,21 +136,7 @@ class Plans(RuleBasedStateMachine):
             assert after in MOVES[before], event
 
 
-def live(examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        Plans,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            derandomize=True,
-            database=None,
-            phases=[Phase.generate],  # each step is a live server: to shrink would take hours
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_any_order_of_verbs_runs_only_what_was_approved() -> None:
-    live(examples=6, steps=25)
+    live(Plans, examples=6, steps=25)

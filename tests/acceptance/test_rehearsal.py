@@ -24,7 +24,7 @@ from labwright.planning.scan import scan_project
 from labwright.server.boot import prepare_state
 from labwright.store import alerts
 from labwright.workspace import PlanWorkspaceHandle, Workspace
-from tests.support.planned_project import PERSON, runs_of_plan, working_lab
+from tests.support.planned_project import PERSON, plan_of, runs_of_plan, working_lab
 from tests.support.waiting import wait_until
 
 SCRIPT = '''
@@ -80,11 +80,6 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(planned: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(planned, tmp_path / "project", symlinks=True))
-
-
-def plan_of(project: Path) -> PlanWorkspaceHandle:
-    (folder,) = (project / ".labwright" / "plans").iterdir()
-    return PlanWorkspaceHandle(folder)
 
 
 def rehearse(project: Path, **options: Any) -> tuple[Rehearsal, list[Run]]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -21,11 +20,11 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from labwright.domain.run import MOVES, RunStatus
 from tests.support.live_server import ENDED, LiveServer
+from tests.support.state_machine import live
 from tests.support.waiting import wait_until
 
 ENDLESS = "sleep 7200"  # only a stop ends it
@@ -130,25 +129,11 @@ class Lives(RuleBasedStateMachine):
             assert after in MOVES[before], event
 
 
-def live(examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        Lives,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            derandomize=True,
-            database=None,
-            phases=[Phase.generate],  # each step is a live server: to shrink would take hours
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 def test_any_order_of_verbs_leaves_true_runs() -> None:
-    live(examples=1, steps=20)
+    live(Lives, examples=1, steps=20)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_many_orders_of_verbs_leave_true_runs() -> None:
-    live(examples=30, steps=40)
+    live(Lives, examples=30, steps=40)

@@ -34,8 +34,7 @@ from labwright.sandbox import Containment
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.sweep_extension import Extension
 from labwright.store import sweeps
-from labwright.workspace import PlanWorkspaceHandle
-from tests.support.planned_project import PERSON, approved_plan, execute, runs_of_plan, working_lab
+from tests.support.planned_project import PERSON, approved_plan, execute, plan_of, runs_of_plan, working_lab
 from tests.support.waiting import wait_until
 
 TRAIN = '''
@@ -80,11 +79,6 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(planned: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(planned, tmp_path / "project", symlinks=True))
-
-
-def plan_of(project: Path) -> PlanWorkspaceHandle:
-    (folder,) = (project / ".labwright" / "plans").iterdir()
-    return PlanWorkspaceHandle(folder)
 
 
 def starts(project: Path) -> Counter[str]:

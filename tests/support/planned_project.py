@@ -46,6 +46,12 @@ def approved_plan(project: Path, goal: str) -> PlanWorkspaceHandle:
     return handle
 
 
+def plan_of(project: Path) -> PlanWorkspaceHandle:
+    """The only one it has."""
+    (folder,) = (project / ".labwright" / "plans").iterdir()
+    return PlanWorkspaceHandle(folder)
+
+
 @contextlib.contextmanager
 def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
     """All that carries runs out, without HTTP."""
