@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labwright.domain.errors import Conflict
+
 _HOUR = 3600.0
 
 
@@ -35,6 +37,17 @@ def what_is_used_up(budget: dict[str, Any], ledger: Ledger) -> Short | None:
     spent = replace(ledger, runs=ledger.runs - 1, promised_gpu_seconds=0.0, run_seconds=0.0)
     part = _short_part(budget, spent)
     return (part, _words(part, budget, ledger)) if part else None
+
+
+def refuse_if_short(whose: str, resume: str, flags: dict[str, str], short: Short | None) -> None:
+    """What would pause again at once is not resumed. `resume` is the command that takes `flags`."""
+    if short is None:
+        return
+    part, words = short
+    raise Conflict(
+        f"{whose} cannot go on, its budget does not allow another run: {words}.",
+        hint=f"Raise it: {resume} {flags[part]}, or send `budget` with a larger `{part}`.",
+    )
 
 
 def _short_part(budget: dict[str, Any], ledger: Ledger) -> str | None:

@@ -12,6 +12,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert
+from labwright.domain.budget import refuse_if_short
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, new_id
@@ -137,24 +138,13 @@ def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None 
         if sweep.status is not SweepStatus.PAUSED:
             raise Conflict(f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="There is nothing to resume.")
         funded = sweep.evolve(budget={**sweep.budget, **(budget or {})})
-        _check_budget(lab, funded)
+        short = Supply(lab, funded).cannot_go_on()
+        refuse_if_short(f"Sweep {funded.id}", f"labwright sweep resume {funded.id}", _BUDGET_FLAGS, short)
         failures, _ = outcomes(tx.connection, sweep)
         resumed = change(lab, tx, sweep, started(funded, failures_accepted=failures), actor)
         clear_alerts(tx, sweep_id, actor)
     lab.wake()
     return resumed
-
-
-def _check_budget(lab: Lab, sweep: Sweep) -> None:
-    """One that would pause again at once is not resumed."""
-    short = Supply(lab, sweep).cannot_go_on()
-    if short:
-        part, words = short
-        raise Conflict(
-            f"Sweep {sweep.id} cannot go on, its budget does not allow another run: {words}.",
-            hint=f"Raise it: labwright sweep resume {sweep.id} {_BUDGET_FLAGS[part]}, or send `budget` with a larger "
-            f"`{part}`.",
-        )
 
 
 def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:

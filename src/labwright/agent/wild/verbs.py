@@ -13,6 +13,7 @@ from labwright.agent.wild.spending import Purse, clock_stopped, used
 from labwright.agent.wild.wanted import NewWild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
+from labwright.domain.budget import refuse_if_short
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, WILD, id_of, new_id
@@ -145,23 +146,12 @@ def resume(lab: Lab, wild_id: str, actor: Actor, budget: dict[str, Any] | None =
         _clear_alert(tx, wild, actor)
         going = wild.evolve(budget={**wild.budget, **(budget or {})}, asked=None, running_since=now(), report=None)
         if wild.asked is not None:
-            _check_budget(lab, going)
+            short = Purse(lab, going).allow(1).short
+            refuse_if_short(f"Wild loop {going.id}", f"labwright wild resume {going.id}", _BUDGET_FLAGS, short)
         resumed = change(lab, tx, wild, going.move(WildStatus.RUNNING), actor)
     if sweeps.get(lab.db.reader(), wild.sweep_id).status is SweepStatus.PAUSED:
         sweep_verbs.resume(lab, wild.sweep_id, actor)
     return resumed
-
-
-def _check_budget(lab: Lab, wild: Wild) -> None:
-    """One that would pause again at once is not resumed."""
-    short = Purse(lab, wild).allow(1).short
-    if short:
-        part, words = short
-        raise Conflict(
-            f"Wild loop {wild.id} cannot go on, its budget does not allow another run: {words}.",
-            hint=f"Raise it: labwright wild resume {wild.id} {_BUDGET_FLAGS[part]}, or send `budget` with a larger "
-            f"`{part}`.",
-        )
 
 
 def stop(lab: Lab, wild_id: str, actor: Actor) -> Wild:
