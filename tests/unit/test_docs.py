@@ -178,3 +178,12 @@ def test_the_walks_through_the_code_name_what_is_there() -> None:
         if not any(all(re.search(each, text, re.MULTILINE) for each in defined) for text in texts):
             missing.append(f"{file}: {name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_a_page_for_engineers_names_only_files_that_are_there(page: str) -> None:
+    named = set(re.findall(r"`([\w/.-]+\.(?:py|js))(?::[^`]*)?`", (ROOT / page).read_text()))
+    folders = [ROOT / name for name in ("src", "tests", "scripts", "benchmarks")]
+    there = {str(path) for folder in folders for ending in ("py", "js") for path in folder.rglob(f"*.{ending}")}
+    assert named
+    assert sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there)) == []
