@@ -208,6 +208,15 @@ def test_compare_gives_mean_and_spread_over_seeds(lab: LiveServer) -> None:
     assert all(abs(std - math.sqrt(2)) < 1e-9 for std in group["std"])
 
 
+def test_compare_never_averages_two_commands(lab: LiveServer) -> None:
+    ids = [lab.post("/runs", {"command": f"true --lr {rate}"})["id"] for rate in (0.1, 0.01)]
+    for run_id in ids:
+        lab.call("POST", f"/runs/{run_id}/metrics", {"points": [{"key": "loss", "step": 0, "value": 1.0}]})
+    wait_until(lambda: all("loss" in lab.run(run_id)["summary"] for run_id in ids), "both points")
+    groups = lab.get(f"/metrics/compare?run_ids={','.join(ids)}&key=loss")["groups"]
+    assert [(group["run_ids"], group["n"]) for group in groups] == [([run_id], 1) for run_id in ids]
+
+
 def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(lab: LiveServer) -> None:
     ids = []
     for seed, (start, pace) in enumerate(((1e9, 10.0), (2e9, 20.0))):

@@ -50,6 +50,19 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     expect(page.get_by_role("heading", name="Compare 7 runs")).to_be_visible()
 
 
+def test_two_commands_with_the_same_parameters_are_two_curves(visitor: Visitor, lab: LiveServer) -> None:
+    params = {"lr": 0.1}
+    runs = [lab.submit(f"true --model {model}", name=model, params=params)["id"] for model in ("small", "large")]
+    for run in runs:
+        lab.wait_for_end(run)
+        log_points(lab, run, "loss", [2, 1])
+    page = visitor.sign_in(f"#/compare?runs={','.join(runs)}")
+    page.locator(".chart .u-over").hover()
+    expect(page.locator(".reading-line")).to_contain_text(["small", "large"])
+    colours = page.locator(".legend .swatch").evaluate_all("boxes => boxes.map((box) => box.style.background)")
+    assert len(set(colours)) == 2
+
+
 def test_an_empty_comparison_says_how_to_fill_it(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/compare")
     expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,6 +13,7 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.metric import Points, WholeSeries, as_json, mean_and_spread
 from labwright.domain.run import Run
+from labwright.domain.seeds import same_but_for_seed, without_seed
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import KEYS, epochs_at
 from labwright.store import metrics
@@ -50,7 +50,7 @@ def compare(
         "key": key,
         "x": x,
         "runs": [_compared(runs[run_id], curve, x) for run_id, curve in curves.items()],
-        "groups": [_group(lab, config, [runs[i] for i in ids], key, max_points, x) for config, ids in groups],
+        "groups": [_group(lab, members, key, max_points, x) for members in groups],
     }
 
 
@@ -106,22 +106,14 @@ def _compared(run: Run, curve: Curve, x: str) -> dict[str, Any]:
     }
 
 
-def same_but_for_seed(runs: Iterable[Run]) -> list[tuple[str, list[str]]]:
-    groups: dict[str, list[str]] = {}
-    for run in runs:
-        config = {name: value for name, value in run.params.items() if name != "seed"}
-        groups.setdefault(json.dumps(config, sort_keys=True), []).append(run.id)
-    return list(groups.items())
-
-
-def _group(lab: Lab, config: str, members: list[Run], key: str, max_points: int, x: str) -> dict[str, Any]:
+def _group(lab: Lab, members: list[Run], key: str, max_points: int, x: str) -> dict[str, Any]:
     """Of all their points, not of those that are drawn: these are each run's extremes, and at different places."""
     wholes = [whole for run in members if (whole := _whole(lab, run, key, x))]
     places = max(wholes, key=len).places(max(2, max_points)) if wholes else []
     columns = zip(*(whole.values_at(places) for whole in wholes), strict=True)
     spread = mean_and_spread(columns)
     return {
-        "params": json.loads(config),
+        "params": without_seed(members[0].params),
         "run_ids": [run.id for run in members],
         "n": len(wholes),
         AXES[x]: places,

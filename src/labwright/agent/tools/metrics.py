@@ -9,8 +9,8 @@ from labwright.agent.evidence.sources import goal_of
 from labwright.agent.tools.tool import Deed, Json, Tool, one_of, several, text
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run
+from labwright.domain.seeds import same_but_for_seed
 from labwright.services import runs
-from labwright.services.compare import same_but_for_seed
 from labwright.store import metrics
 
 _KEYS = 30
@@ -51,7 +51,7 @@ def compare(deed: Deed, runs_or_names: list[str], key: str, use: str = "last", g
 
 def _groups(deed: Deed, found: Sequence[Run], key: str, use: str) -> list[Json]:
     """Runs that differ in their seed alone."""
-    same = [members for _, members in same_but_for_seed(found) if len(members) > 1]
+    same = [[run.id for run in members] for members in same_but_for_seed(found) if len(members) > 1]
     return [
         {"run_ids": members, **_with_evidence(deed, "group", run_ids=members, key=key, use=use)}
         for members in same

@@ -85,7 +85,8 @@ function Compared({ runs }) {
 function colorsOf(runs) {
   const groups = new Map();
   return new Map(runs.map((run) => {
-    const group = mean.value ? (run.config_hash ?? run.id) : run.id;
+    const origin = run.sweep_id ?? run.command.replace(/seed[=\s]+\d+/gi, "");
+    const group = mean.value && run.config_hash ? `${run.config_hash} ${origin}` : run.id;
     if (!groups.has(group)) groups.set(group, colorAt(groups.size));
     return [run.id, groups.get(group)];
   }));
