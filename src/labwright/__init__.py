@@ -40,9 +40,37 @@ _FIXED = (
     "summary",
     "watch",
 )
+_NOT_KEPT = (  # of W&B's; taken, so that training goes on
+    "Artifact",
+    "Audio",
+    "Html",
+    "Molecule",
+    "Object3D",
+    "Plotly",
+    "Settings",
+    "Table",
+    "Video",
+    "link_artifact",
+    "link_model",
+    "log_artifact",
+    "log_model",
+    "mark_preempting",
+    "plot",
+    "require",
+    "setup",
+    "teardown",
+    "termerror",
+    "termlog",
+    "termwarn",
+    "unwatch",
+)
 
 
 def __getattr__(name: str) -> object:
+    if name in _NOT_KEPT:
+        from labwright.sdk.not_kept import not_kept
+
+        return not_kept(name)
     if name == "run" or name in _FIXED:
         from labwright import sdk
 

@@ -130,6 +130,45 @@ def test_a_script_written_for_wandb_runs_in_any_interpreter(scripts: Scripts, py
     assert err.count("define_metric()") == 1
 
 
+MORE_OF_WANDB = """
+import labwright as wandb
+wandb.require("core")
+run = wandb.init(project="mnist", group="g", tags=["a"], settings=wandb.Settings(start_method="fork"))
+run.name = "other"
+run.save()
+table = wandb.Table(columns=["x"])
+table.add_data(1)
+curve = wandb.plot.line(table, "x", "y")
+run.log({"loss": 1.0, "table": table, "video": wandb.Video("a.mp4"), "curve": curve}, sync=True)
+model = wandb.Artifact("model", type="model")
+with model.new_file("weights") as file:
+    file.write(b"w")
+run.log_artifact(model).wait()
+assert isinstance(model, wandb.Artifact) and not isinstance(model, wandb.Table)
+print(run.project, run.group, run.tags, run.entity, run.resumed)
+for asked, holder in (("Api", wandb), ("sweep", wandb), ("use_artifact", run)):
+    try:
+        getattr(holder, asked)
+    except AttributeError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_what_wandb_records_besides_stops_no_training_and_is_said(scripts: Scripts, python: str) -> None:
+    out, err = scripts.run(MORE_OF_WANDB, python=python)
+    assert out.splitlines()[0] == "mnist g ('a',)  False"
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["'Api'", "'sweep'", "'use_artifact'"]
+    assert [line["m"] for line in scripts.points()] == [{"loss": 1.0}]
+    (lines,) = scripts.files()
+    refused = {line["refused"]["key"]: line["refused"]["why"] for line in lines if "refused" in line}
+    assert set(refused) == {"table", "video", "curve"}
+    assert refused["table"] == "a Table, of which nothing is kept"
+    for call in ("Settings", "Table", "Video", "plot", "Artifact", "log_artifact"):
+        assert err.count(f"{call}() has no effect") == 1, err
+    assert "run.name = 'other' has no effect" in err
+
+
 @pytest.mark.parametrize("python", interpreters())
 def test_importing_it_is_quick(scripts: Scripts, python: str) -> None:
     code = """

@@ -77,6 +77,7 @@ def init(
     with _session.lock:
         if _session.run is None:
             _session.run = _begin_safely(words, values, mode or "", log_all_ranks)
+            _session.run.describe(words)
         run = _session.run
     if _session.ending is not None and _means_another_run(run, id, resume):
         say_once("this is a new run: one that has ended is final, and id and resume cannot go on with it")
@@ -254,7 +255,7 @@ def alert(title: str, text: str = "", level: Any = "INFO", wait_duration: Any = 
         run.alert(title, text, level, wait_duration)
 
 
-def save(path: Any, *ignored: Any, **also_ignored: Any) -> None:
+def save(path: Any = None, *ignored: Any, **also_ignored: Any) -> None:
     """Name a file, or all that a pattern matches, as a result of the run."""
     run = _run_to_log()
     if run is not None:

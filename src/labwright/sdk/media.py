@@ -7,6 +7,7 @@ import os
 import sys
 
 from labwright.sdk.lines import Refused, fact_line
+from labwright.sdk.not_kept import NotKept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def as_media(value: Any) -> list[Any]:
         return [value]
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, (Image, Histogram)) for item in value):
         return list(value)
+    if isinstance(value, NotKept):
+        raise Refused(f"a {type(value).__name__}, of which nothing is kept")
     if hasattr(value, "savefig"):
         return [Image(value)]
     return []

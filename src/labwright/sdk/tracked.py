@@ -21,6 +21,7 @@ from labwright.sdk.lines import (
 )
 from labwright.sdk.media import as_media
 from labwright.sdk.metrics_file import WAKE_SECONDS, MetricsFile
+from labwright.sdk.not_kept import OF_RUNS, not_kept
 from labwright.sdk.say import say, say_once
 
 TYPE_CHECKING = False
@@ -55,6 +56,9 @@ class Run:
     """
 
     rank = 0
+    project = group = notes = entity = job_type = ""  # as `init` was told; W&B's last two mean nothing here
+    tags: tuple[str, ...] = ()
+    resumed = False
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class Run:
         alerts: MetricsFile | None = None,
     ) -> None:
         self.id = place.run_id
-        self.name = place.name
+        self._name = place.name
         self.dir = place.run_dir
         self.url = place.url
         self.config = Config(self._log_config, place.params)
@@ -79,6 +83,19 @@ class Run:
         self._refused: dict[str, int] = {}  # how often since it was told
         self._alerted: dict[str, float] = {}
 
+    def describe(self, words: dict[str, Any]) -> None:
+        """What `init` was told, for scripts that ask."""
+        self.project, self.group, self.notes = (words[name] or "" for name in ("project", "group", "notes"))
+        self.tags = tuple(words["tags"])
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        say_once(f"run.name = {_shown(value)} has no effect: init(name=…) names a run")
+
     @property
     def step(self) -> int:
         """Where the next `log` without a step goes."""
@@ -86,7 +103,7 @@ class Run:
 
     # -- numbers
 
-    def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+    def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None, sync: Any = None) -> None:  # noqa: ARG002
         """Keep these numbers. As with W&B, a call without a step ends its step; with a step or `commit=False` not."""
         file = self._file
         if file is None:
@@ -232,9 +249,12 @@ class Run:
         elif self.rank:
             say_once(f"alert() of rank {self.rank} is not kept: the script is in no run of Labwright's")
 
-    def save(self, path: Any, *_ignored: Any, **_also_ignored: Any) -> None:
-        """Name a file as a result of this run. It stays where it is; a pattern names all it matches."""
-        if self._file is None:
+    def save(self, path: Any = None, *_ignored: Any, **_also_ignored: Any) -> None:
+        """Name a file as a result of this run. It stays where it is; a pattern names all it matches.
+
+        Without a path it is W&B's old way to send a new name, and does nothing.
+        """
+        if self._file is None or path is None:
             return
         try:
             import glob
@@ -293,6 +313,11 @@ class Run:
         self._tell({"refused": {"key": clean(shown), "why": clean(why[:500])}})
         if len(self._refused) <= _SAID_ALOUD:
             say(f"{shown!r} is not logged: {why[:500]}")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_RUNS:
+            return not_kept(name)
+        raise AttributeError(f"a run of Labwright has no {name!r}")
 
     def __enter__(self) -> Run:
         return self
