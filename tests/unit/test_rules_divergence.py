@@ -178,6 +178,20 @@ SLOW_OR_SHORT: list[tuple[str, str, int, int, Curve]] = [
         1000,
         after(1000, FALLING, lambda s: 1.0 if s % 3 == 2 else 1.05 ** min(s, 900)),
     ),
+    (
+        "language model climbs for 100 steps and stays",
+        "train/loss",
+        5000,
+        3000,
+        noisy(lambda _c, s: decay(10.8, 3.1, 200)(_c, s) + 4.5 * min(1.0, max(0, s - 3000) / 100), 0.02),
+    ),
+    (
+        "a negative likelihood is lost",
+        "nll",
+        STEPS,
+        1500,
+        instead(1500, lambda c, s: decay(100, -800, 300)(c, s) + c.gauss(0, 20), lambda c, _s: c.gauss(50, 5)),
+    ),
     ("a cost", "cost", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
     ("an objective", "train/objective", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
     ("a loss with weight in its name", "loss/weight_decayed", STEPS, 1000, after(1000, FALLING, lambda _: 100.0)),
@@ -229,7 +243,11 @@ def test_there_are_thirty_healthy_and_fifteen_sick_curves() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["val/acc", "lr", "train/reward", "kl_loss", "loss_scale", "loss/scale", "loss_weight", "epoch"]
+    "key",
+    [
+        *("val/acc", "lr", "train/reward", "kl_loss", "regularization_loss", "loss/gradient_penalty"),
+        *("loss_scale", "loss/scale", "loss_weight", "epoch"),
+    ],
 )
 def test_only_what_should_fall_is_judged(key: str) -> None:
     assert alarms(after(1000, FALLING, lambda _: 1000.0), 0, key) == []

@@ -122,21 +122,27 @@ class _Curve:
         return top + self._factor * _scale(max(top - min(old), abs(top)))
 
     def _fallen_from(self) -> float | None:
-        """The level from which half of all progress was lost at once, and not regained since."""
-        levels, start = self._levels.all, self._levels.start
+        """The level from which half of all progress was lost, and not regained since.
+
+        At once; or in a climb of some levels after a longer calm, which sets it apart from a wave.
+        """
+        levels = self._levels.all
         part = max(6, len(levels) // 8)
         if len(levels) < 2 * part + 3:
             return None
-        before, after = levels[-2 * part : -part], levels[-part:]
-        base = median(before)
+        climb = part // 3
+        calms = levels[-2 * part : -part], levels[-4 * part - climb : -part - climb]
+        return next((median(calm) for calm in calms if self._fell(calm, levels[-part:])), None)
+
+    def _fell(self, before: list[float], after: list[float]) -> bool:
+        start, base, half = self._levels.start, median(before), len(after) // 2
         progress = start - base
-        fell = (
-            0 < base < start / 1.5
+        return (
+            progress > abs(start) / 3
             and max(before) < base + 0.2 * progress  # calm until then: no cycle, no swing
             and min(after) > base + 0.5 * progress
-            and median(after[part // 2 :]) > 0.95 * median(after[: part // 2])  # and not on its way down again
+            and median(after[half:]) > median(after[:half]) - 0.05 * progress  # and not on its way down again
         )
-        return base if fell else None
 
 
 def _scale(value: float) -> float:

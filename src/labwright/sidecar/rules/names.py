@@ -9,7 +9,9 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LOSSES = frozenset(
     {"nll", "perplexity", "ppl", "error", "err", "mse", "rmse", "mae", "bpb", "bpc", "wer", "cer", "cost", "objective"}
 )
-_RISE_IN_HEALTH = frozenset({"kl", "kld", "entropy"})
+_RISE_IN_HEALTH = frozenset(
+    {"kl", "kld", "entropy", "penalty", "regularization", "regularisation", "regularizer", "regulariser"}
+)
 _FACTORS = frozenset({"scale", "weight", "coef", "count"})  # of a loss, not a loss: `loss_scale`, `loss/weight`
 _HELD_OUT = frozenset({"val", "valid", "validation", "eval", "test", "dev"})
 _GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
