@@ -17,7 +17,8 @@ def stopped_by_rule(make_server: Callable[..., LiveServer], extra: str) -> None:
     (server.project / "labwright.toml").write_text(RULE + extra)
     server.start()
     run = server.submit(JOB)
-    server.wait_for_status(run["id"], "stopped")
+    stopped = server.wait_for_status(run["id"], "stopped")
+    assert stopped["status_reason"] == "stopped on the alert: loss > 5: 9 at step 1."
     (alert,) = [a for a in server.get(f"/alerts?run_id={run['id']}") if a["rule"] == "too bad"]
     assert (alert["status"], alert["answer"], alert["answered_by"]) == ("resolved", "stop", "system")
 

@@ -100,6 +100,12 @@ def test_an_exit_code_is_told_once() -> None:
     assert message is not None and message.text == "exit code 1"
 
 
+def test_a_reason_that_is_a_sentence_goes_on_with_how_long_it_took() -> None:
+    times = {"started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:05.000Z"}
+    message = message_of(moved(RunStatus.FAILED), run(error="No GPU after 3 tries.", **times), "p")
+    assert message is not None and message.text == "exit code 1, No GPU after 3 tries, after 5.0s"
+
+
 def test_a_finished_run_is_told_with_its_own_results_and_not_with_how_busy_the_machine_was() -> None:
     sampled = {f"system/{name}": {"last": 1.0, "source": "system"} for name in ("cpu_percent", "memory_mb")}
     logged = {f"train/{name}": {"last": 0.25, "source": "sdk"} for name in "abcdef"}

@@ -16,6 +16,8 @@ from labwright.services import sweeps as sweep_verbs
 from labwright.store import alerts, runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 
+_REASON = 200  # characters of an alert in the words on why a run was stopped
+
 
 def raise_for_run(
     lab: Lab,
@@ -49,7 +51,7 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     asked.check_answer(choice)
     _check_may_raise(asked, choice, actor)
     if choice == "rerun" and asked.run_id:
-        _stop_and_rerun(lab, asked.id, asked.run_id, actor)
+        _stop_and_rerun(lab, asked, asked.run_id, actor)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
@@ -59,7 +61,7 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
         with contextlib.suppress(Conflict):  # somebody else has decided meanwhile
             sweep_verbs.carry_out(lab, alert, choice, actor)
     elif choice == "stop" and alert.run_id:
-        _stop(lab, alert.run_id, actor)
+        _stop(lab, alert, alert.run_id, actor)
     return answered
 
 
@@ -69,18 +71,18 @@ def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
         raise Forbidden("Only a person raises a budget.", hint="Ask for it, or answer stop.")
 
 
-def _stop_and_rerun(lab: Lab, alert_id: str, run_id: str, actor: Actor) -> None:
+def _stop_and_rerun(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:
     """Made before anything is stopped, queued after it; one is made at most, whoever answers how often."""
-    once = IdempotencyKey.of(alert_id, "rerun", b"")
+    once = IdempotencyKey.of(alert.id, "rerun", b"")
     again = run_verbs.rerun(lab, run_id, actor, {"auto_start": False}, once)
-    _stop(lab, run_id, actor)
+    _stop(lab, alert, run_id, actor)
     with contextlib.suppress(Conflict):  # whoever answered at the same time was faster
         run_verbs.start(lab, again.id, actor)
 
 
-def _stop(lab: Lab, run_id: str, actor: Actor) -> None:
+def _stop(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:
     with contextlib.suppress(Conflict):  # it has ended by itself
-        run_verbs.stop(lab, run_id, actor)
+        run_verbs.stop(lab, run_id, actor, f"stopped on the alert: {alert.message[:_REASON]}")
 
 
 def page(

@@ -116,7 +116,7 @@ def _why(event: Event, run: Run | None) -> str:
     reason = (run.error if run else None) or event.data.get("reason") or ""
     code = event.data.get("exit_code")
     told = f"exit code {code}" if code else ""
-    words = [told, reason.replace("_", " ") if reason.isidentifier() else reason]
+    words = [told, reason.replace("_", " ") if reason.isidentifier() else reason.rstrip(".")]
     if words[1].lower() == told:
         words = [told]
     if run and run.started_at and run.ended_at:
