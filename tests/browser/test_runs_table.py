@@ -52,6 +52,16 @@ def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sampl
     expect(page.locator(".row:not(.row-group):not(.row-head)")).to_have_count(6)
 
 
+def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor, lab: LiveServer) -> None:
+    commands = ("true --lr 0.1 --seed 1", "true --lr 0.1 --seed 2", "true --lr 0.01 --seed 1")
+    for command in commands:
+        lab.submit(command, name=command, tags=["by-hand"])
+    page = visitor.sign_in("#/runs?tag=by-hand&group=config")
+    expect(page.locator(".row-group")).to_have_count(2)
+    expect(page.locator(".row-group").filter(has_text="--lr 0.1 ")).to_have_count(1)
+    expect(page.locator(".row-group").filter(has_text="--lr 0.01 ")).to_have_count(1)
+
+
 @pytest.mark.parametrize("name", ["by loss", "../a?b#c %2e <script>alert(1)</script>"])
 def test_a_saved_view_is_there_in_another_browser(
     name: str, lab: LiveServer, make_visitor: Callable[..., Visitor], sample: Sample

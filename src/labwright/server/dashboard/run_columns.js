@@ -46,16 +46,19 @@ function comparable(value) {
 export function groupOf(run, by) {
   if (by === "sweep") return run.sweep_id ?? "";
   if (by === "tag") return [...run.tags].sort().join(", ");
-  if (by === "config") return run.config_hash ?? "";
+  if (by === "config") return run.config_hash ?? withoutSeed(run.command);
   return run.status;
 }
 
 export function groupLabel(run, by, sweepNames) {
   if (by === "sweep") return run.sweep_id ? (sweepNames.get(run.sweep_id) ?? run.sweep_id) : "In no sweep";
   if (by === "tag") return run.tags.length ? [...run.tags].sort().join(", ") : "No tag";
-  if (by === "config") return configText(run) || "No parameters";
+  if (by === "config") return configText(run) || withoutSeed(run.command);
   return run.status;
 }
+
+// A command's own seed is none of its configuration.
+export const withoutSeed = (command) => command.replace(/seed[=\s]+\d+/gi, "seed");
 
 export const configText = (run) =>
   Object.entries(run.params).filter(([name]) => name !== "seed")

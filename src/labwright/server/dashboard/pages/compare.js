@@ -13,7 +13,7 @@ import { Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import { sayError } from "../parts/toast.js";
 import { compareAddress, go, route, runAddress, setQuery } from "../router.js";
-import { metricsOf, nameOf, valueOf } from "../run_columns.js";
+import { metricsOf, nameOf, valueOf, withoutSeed } from "../run_columns.js";
 import { recall, remember } from "../storage.js";
 import { knownRun, loadRun, putRun, reloads, watchRun } from "../store.js";
 import { html, signal, useEffect, useMemo, useState } from "../ui.js";
@@ -85,7 +85,7 @@ function Compared({ runs }) {
 function colorsOf(runs) {
   const groups = new Map();
   return new Map(runs.map((run) => {
-    const origin = run.sweep_id ?? run.command.replace(/seed[=\s]+\d+/gi, "");
+    const origin = run.sweep_id ?? withoutSeed(run.command);
     const group = mean.value && run.config_hash ? `${run.config_hash} ${origin}` : run.id;
     if (!groups.has(group)) groups.set(group, colorAt(groups.size));
     return [run.id, groups.get(group)];
