@@ -19,7 +19,7 @@ from labwright.sidecar.rules.gpu_idle import GpuIdle
 from labwright.sidecar.rules.nan_or_inf import NanOrInf
 from labwright.sidecar.rules.plateau import Plateau
 from labwright.sidecar.rules.project import ProjectRule
-from labwright.sidecar.rules.seen import Alarm, Line, Point, PointRule, Tick
+from labwright.sidecar.rules.seen import Alarm, Disk, Line, Point, PointRule, Tick
 from labwright.sidecar.rules.stall import Stall
 from labwright.sidecar.rules.tail import MetricTail
 from labwright.sidecar.rules.traceback import Traceback
@@ -64,7 +64,7 @@ def test_a_plateau_is_told_once_and_an_improving_curve_never() -> None:
 
 
 def tick(quiet: float = 0.0, free: int = 100 * GB) -> Tick:
-    return Tick(0.0, quiet, free, 1000 * GB)
+    return Tick(0.0, quiet, (Disk("/data", free, 1000 * GB),))
 
 
 def test_a_stall_is_told_once_until_there_is_life_again() -> None:
@@ -78,10 +78,18 @@ def test_a_disk_that_fills_up_is_told_once() -> None:
     assert [bool(rule.feed(tick(free=gb * GB))) for gb in free] == [0, 1, 0, 0, 0, 0, 1]
 
 
+def test_each_disk_is_judged_by_its_own_size_and_named() -> None:
+    small, large = Disk("/scratch", GB // 4, 1 * GB), Disk("/home", 4 * GB, 1000 * GB)
+    alarm = DiskNearlyFull().feed(Tick(0.0, 0.0, (small, large)))
+    assert alarm is not None and alarm.message == "Only 4.00 GB are free on the disk of /home."
+    full = DiskNearlyFull().feed(Tick(0.0, 0.0, (Disk("/scratch", 1 << 20, 1 * GB),)))
+    assert full is not None and full.message == "Only 1.0 MB are free on the disk of /scratch."
+
+
 def test_two_percent_of_a_small_disk_are_enough_unless_an_amount_is_set() -> None:
     alarms: list[Alarm] = []
     for builtin in ({}, {"disk_free_gb": 5}, {"disk_free_gb": 0.5}):
-        RuleBook({"builtin": builtin}, {}, alarms.append).see_tick(Tick(1, 0, 1 * GB, 20 * GB))
+        RuleBook({"builtin": builtin}, {}, alarms.append).see_tick(Tick(1, 0, (Disk("/data", 1 * GB, 20 * GB),)))
         assert len(alarms) == (0 if not builtin else 1)
 
 

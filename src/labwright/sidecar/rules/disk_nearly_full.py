@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from labwright.sidecar.rules.seen import Alarm, Tick
+from labwright.sidecar.rules.seen import Alarm, Disk, Tick
 
-_GB = 1 << 30
+_MB, _GB = 1 << 20, 1 << 30
 _FREE_GB = 5.0
 
 
@@ -16,10 +16,19 @@ class DiskNearlyFull:
         self._said = False
 
     def feed(self, tick: Tick) -> Alarm | None:
-        limit = min(_FREE_GB * _GB, tick.disk_total / 50) if self._free_gb is None else self._free_gb * _GB
-        if tick.disk_free > 2 * limit:
+        if all(disk.free > 2 * self._limit(disk) for disk in tick.disks):
             self._said = False
-        if self._said or tick.disk_free > limit:
+        full = [disk for disk in tick.disks if disk.free <= self._limit(disk)]
+        if self._said or not full:
             return None
         self._said = True
-        return Alarm("disk_nearly_full", f"Only {tick.disk_free / _GB:.2f} GB are free on the disk.", "", "critical")
+        fullest = min(full, key=lambda disk: disk.free)
+        words = f"Only {_size(fullest.free)} are free on the disk of {fullest.folder}."
+        return Alarm("disk_nearly_full", words, "", "critical")
+
+    def _limit(self, disk: Disk) -> float:
+        return min(_FREE_GB * _GB, disk.total / 50) if self._free_gb is None else self._free_gb * _GB
+
+
+def _size(count: int) -> str:
+    return f"{count / _GB:.2f} GB" if count >= _GB / 10 else f"{count / _MB:.1f} MB"

@@ -10,7 +10,7 @@ from typing import Any
 from labwright.paths import RunPaths
 from labwright.sidecar.record import RunRecord
 from labwright.sidecar.rules.book import RuleBook
-from labwright.sidecar.rules.seen import Alarm, Tick
+from labwright.sidecar.rules.seen import Alarm, Disk, Tick
 from labwright.sidecar.rules.tail import MetricTail
 from labwright.sidecar.sources.metric_file import is_of_the_run
 
@@ -47,10 +47,8 @@ class RunRules:
 
     def _tick(self) -> Tick:
         now = time.time()
-        disks = [os.statvfs(folder) for folder in (self._paths.dir, self._workdir) if os.path.isdir(folder)]
-        fullest = min(disks, key=lambda disk: disk.f_bavail * disk.f_frsize)
-        size, free = fullest.f_blocks * fullest.f_frsize, fullest.f_bavail * fullest.f_frsize
-        return Tick(now, now - self._last_sign_of_life(), free, size)
+        folders = [folder for folder in (self._paths.dir, self._workdir) if os.path.isdir(folder)]
+        return Tick(now, now - self._last_sign_of_life(), tuple(map(_disk_of, folders)))
 
     def _last_sign_of_life(self) -> float:
         """From the files' own times, so that it survives this process."""
@@ -70,3 +68,8 @@ class RunRules:
             severity=alarm.severity,
             choices=list(alarm.choices),
         )
+
+
+def _disk_of(folder: str) -> Disk:
+    disk = os.statvfs(folder)
+    return Disk(folder, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)

@@ -23,13 +23,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    folder: str  # one that lies on it
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """How things stand every now and then."""
 
     time: float
     quiet_seconds: float  # since the last output or metric
-    disk_free: int
-    disk_total: int
+    disks: tuple[Disk, ...]
 
 
 @dataclass(frozen=True, slots=True)
