@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
@@ -138,19 +139,19 @@ def _table(screen: Screen, lines: list[_Line], runs: dict[str, Json], compared: 
         *(Column(title=name, right=True) for name in (*names, compared["x"])),
         Column(title="differs in", shrinks=True),
     ]
-    differing = _differing([line.params for line in lines])
-    screen.table(columns, [_row(line, runs, differing, over_seeds, compared["x"]) for line in lines])
+    words = _told_apart([line.params for line in lines], [runs[line.run_ids[0]]["command"] for line in lines])
+    rows = [_row(line, runs, over_seeds, compared["x"]) for line in lines]
+    screen.table(columns, [[*row, (differs, "dim")] for row, differs in zip(rows, words, strict=True)])
 
 
-def _row(line: _Line, runs: dict[str, Json], differing: list[str], over_seeds: bool, x: str) -> list[Cell]:
+def _row(line: _Line, runs: dict[str, Json], over_seeds: bool, x: str) -> list[Cell]:
     finite = [y for y in line.ys if math.isfinite(y)]
     who: list[Cell] = [line.run_ids[0], runs[line.run_ids[0]]["name"]]
     if over_seeds:
         who = [f"{counted(len(line.run_ids), 'run')}: {', '.join(line.run_ids)}"]
     numbers = [line.last, *(_of(finite, pick) for pick in (min, max))]
     last = _place(line.xs[-1], x) if line.xs else "–"
-    words = ", ".join(f"{name}={number(line.params.get(name, '–'))}" for name in differing)
-    return [(line.mark, line.style), *who, *numbers, last, (words, "dim")]
+    return [(line.mark, line.style), *who, *numbers, last]
 
 
 def _place(at: float, x: str) -> str:
@@ -161,10 +162,30 @@ def _of(values: list[float], pick: Any) -> str:
     return number(pick(values)) if values else "–"
 
 
-def _differing(configs: list[Json]) -> list[str]:
-    """The parameters that tell the lines apart."""
+def _told_apart(configs: list[Json], commands: list[str]) -> list[str]:
+    """By the parameters that differ; where none does, by what differs in the commands."""
     names = sorted({name for config in configs for name in config})
-    return [name for name in names if any(config.get(name) != configs[0].get(name) for config in configs)]
+    differing = [name for name in names if any(config.get(name) != configs[0].get(name) for config in configs)]
+    if not differing:
+        return _parts_that_differ(commands)
+    return [", ".join(f"{name}={number(config.get(name, '–'))}" for name in differing) for config in configs]
+
+
+def _parts_that_differ(commands: list[str]) -> list[str]:
+    """What is left without the words that all begin and end with; a flag stays with its value."""
+    if len(set(commands)) == 1:
+        return [""] * len(commands)
+    words = [command.split() for command in commands]
+    start = _alike_at_first(words)
+    if start and words[0][start - 1].startswith("-"):
+        start -= 1
+    rests = [each[start:] for each in words]
+    end = _alike_at_first([rest[::-1] for rest in rests])
+    return [" ".join(rest[: len(rest) - end]) for rest in rests]
+
+
+def _alike_at_first(lists: list[list[str]]) -> int:
+    return len(list(takewhile(lambda words: len(set(words)) == 1, zip(*lists, strict=False))))
 
 
 def _all_keys(screen: Screen, runs: list[Json]) -> None:
