@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from labwright.domain.clock import epoch_seconds
 from labwright.gpu.lease import holders
 from labwright.processes import start_time
 from labwright.sim.gpus import SimulatedGpus
 from tests.support.live_server import LiveServer
-from tests.support.sidecars import supervisor_of
+from tests.support.sidecars import monitors_of, supervisor_of
 from tests.support.waiting import wait_until
 
 MakeGpuServer = Callable[..., tuple[LiveServer, SimulatedGpus]]
@@ -108,6 +109,32 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
     (server.project / "go").touch()
     server.wait_for_end(run["id"])
     assert server.output(run["id"]) == "1\n"
+
+
+def test_no_card_waits_for_the_last_numbers_of_a_run_to_be_read(gpu_server: MakeGpuServer) -> None:
+    """Its monitor is made to stand still, as one does that has very much to read."""
+    server, _ = gpu_server(1)
+    first = server.submit(until_file("go"))["id"]
+    heartbeat = server.state / "runs" / first / "heartbeat"
+    wait_until(heartbeat.exists, "the first run to be watched")
+    monitor = wait_until(lambda: monitors_of(server), "its monitor").pop()
+    os.kill(monitor, signal.SIGSTOP)
+    second = server.submit("true")["id"]
+    (server.project / "go").touch()
+
+    def second_ended() -> bool:
+        os.utime(heartbeat)  # it stands still, but not for so long that it would be given up
+        return bool(server.run(second)["status"] == "finished")
+
+    wait_until(second_ended, "the second run to have the card")
+    assert server.run(first)["status"] == "running"
+    os.kill(monitor, signal.SIGCONT)
+    over, after = server.wait_for_end(first), server.run(second)
+    assert over["status"] == "finished"
+    assert over["started_at"] < over["ended_at"] <= after["started_at"]
+    assert over["usage"]["wall_seconds"] == pytest.approx(
+        epoch_seconds(over["ended_at"]) - epoch_seconds(over["started_at"]), abs=0.1
+    )
 
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB"

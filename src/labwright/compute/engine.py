@@ -20,7 +20,7 @@ from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import fail_launch, may_pass, recover
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.compute.scheduler import Candidate, capacity_of, choose, load_holders, load_queues
+from labwright.compute.scheduler import Candidate, Holder, capacity_of, choose, load_holders, load_queues
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
@@ -57,6 +57,7 @@ class Engine:
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab, self._metrics_are_in)
         self._unfinished: set[str] = set()  # ended, with metrics that are still being taken in
+        self._over: set[str] = set()  # their command is gone and their cards given back; the sidecar still reads
         self._slurm = SlurmReports(lab, self._update_at_once)
         self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
@@ -143,6 +144,8 @@ class Engine:
             self._lab.publish_hint(Hint("output", run_id))
         elif topic == "metrics":
             self._metrics.soon(run_id)
+        elif topic == "over":
+            self._over.add(run_id)
         else:
             self._dirty.add(run_id)
 
@@ -227,7 +230,7 @@ class Engine:
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        active = load_holders(reader)
+        active = self._without_over(load_holders(reader), capacity.gpus)
         room = min(capacity.total - sum(not holder.is_waiting for holder in active), _AT_ONCE)
         self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
         if self._is_full:
@@ -238,6 +241,13 @@ class Engine:
         if chosen:
             self._note_turns(queues, chosen)
             self._launch(chosen)
+
+    def _without_over(self, holders: list[Holder], cards: int) -> list[Holder]:
+        """Much that was logged takes long to read, and no card need wait for that: but for one run a card, so that what
+        is to be read does not pile up. Cores wait, since reading is work for them."""
+        self._over &= {holder.run_id for holder in holders}
+        read = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
+        return [holder for holder in holders if holder not in read[:cards]]
 
     def _note_turns(self, queues: Mapping[str, list[Candidate]], chosen: list[str]) -> None:
         groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}

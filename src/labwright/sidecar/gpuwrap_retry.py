@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from labwright.files import passing_refusals
 from labwright.gpu.lease import Lease
 from labwright.gpu.probe import run_detector
 from labwright.sidecar.gpuwrap import foreign_processes, judge_failure
@@ -75,7 +76,7 @@ class ContentionJudge:
 
     def _retry(self, output: str, message: str) -> Outcome:
         self._retries_done += 1
-        with open(output, "ab") as file:
+        with passing_refusals(), open(output, "ab") as file:  # a full disk takes away this line, not the retry
             file.write(f"\n[labwright] {message} Trying again (retry {self._retries_done}).\n".encode())
         self._record.event("waiting", reason=f"retry {self._retries_done} after GPU contention", holders=[])
         return Outcome(retry=True, delay_seconds=self._options.get("retry_delay_seconds", 10.0))

@@ -165,6 +165,8 @@ class Monitor:
         if not self.options["gpu"].get("check_foreign"):
             return
         own = self._tree() | processes_of_run(self.run["id"])  # a new process title may have wiped out the run's id
+        if not own:
+            return  # the job has ended, and whoever is on its cards now may be their next holder
         foreign = foreign_processes(detection, cards, own)
         if bool(foreign) != self._foreign_said:
             self.record.event("foreign_use", processes=[process.pid for process in foreign])

@@ -59,7 +59,7 @@ class Supervisor:
         self._began = 0.0  # the same by a clock that nobody sets
         self._disk_was_full = False
         self._at_start = Start(0.0)
-        self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0}
+        self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0, "wall_seconds": 0.0}
         self._stopping = ""
         self._terminated = False
         self._warned: int | None = None
@@ -90,21 +90,19 @@ class Supervisor:
         while True:
             refusal = self._cards.acquire(self._rest_before_cards) or self._start(environment)
             if refusal:
-                return self._ended(**refusal)
+                return self._ended(time.time(), **refusal)
             self._wait_for_job()
-            self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
-            self._end_leftovers()
-            if self._relay:
-                self._relay.settle(self._sleep_and_reap)
-            self._monitor.close(self._sleep_and_reap)
+            ended_at = self._clear_up()
             facts = self._exit_facts()
             verdict = judge.judge(
                 facts, self._cards.lease, self.paths.output, self._at_start.output_of(self.paths.output)
             )
-            if not verdict.retry or self._stopping:
+            is_over = not verdict.retry or bool(self._stopping)
+            self._give_back_cards(for_good=is_over)
+            self._monitor.close(self._sleep_and_reap)
+            if is_over:
                 self._alert_of_exit({**facts, **verdict.facts})
-                return self._ended(**{**facts, **verdict.facts})
-            self._cards.release()
+                return self._ended(ended_at, **{**facts, **verdict.facts})
             self._pause(verdict.delay_seconds)
 
     def _settle_in(self) -> None:
@@ -132,6 +130,13 @@ class Supervisor:
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
         return dict(TERMINATED) if self._terminated else None
+
+    def _give_back_cards(self, *, for_good: bool) -> None:
+        """The job is gone and judged. Its last numbers may still take long to read; no card waits for that."""
+        if self._cards.lease:
+            self._cards.release()
+            if for_good:
+                self.record.wake_server("over")
 
     # -- the job
 
@@ -245,6 +250,15 @@ class Supervisor:
     def _helpers(self) -> set[int]:
         """Our own children beside the job."""
         return {pid for pid in (self._monitor.pid, self._relay and self._relay.pid) if pid}
+
+    def _clear_up(self) -> float:
+        """Nothing of the job is left, and what it printed is in the file. Answers when it ended."""
+        self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
+        self._end_leftovers()
+        ended_at, self._usage["wall_seconds"] = time.time(), time.monotonic() - self._began
+        if self._relay:
+            self._relay.settle(self._sleep_and_reap)
+        return ended_at
 
     def _end_leftovers(self) -> None:
         """What the command left running ends with it; otherwise it would go on untracked."""
@@ -363,8 +377,7 @@ class Supervisor:
             choices = ["ignore", "rerun"]
             self.record.event("alert", rule="exit", message=facts["error"], severity="critical", choices=choices)
 
-    def _ended(self, **facts: Any) -> dict[str, Any]:
-        usage = dict(self._usage, wall_seconds=time.monotonic() - self._began if self._started else 0.0)
+    def _ended(self, at: float, **facts: Any) -> dict[str, Any]:
         return {
             "exit_code": None,
             "signal": None,
@@ -372,8 +385,8 @@ class Supervisor:
             **facts,
             "attempt": self.run["attempt"],
             "started_at": self._started or None,
-            "ended_at": time.time(),
-            "usage": {name: round(value, 3) for name, value in usage.items()},
+            "ended_at": at,
+            "usage": {name: round(value, 3) for name, value in self._usage.items()},
         }
 
     def _is_as_new(self) -> bool:
