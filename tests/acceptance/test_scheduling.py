@@ -194,6 +194,22 @@ def test_capacity_set_by_hand_counts_at_once(make_server: Callable[..., LiveServ
     open_gate(server, "hand")
 
 
+def test_a_number_set_by_hand_goes_before_the_setting(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="3").start()
+    assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 3
+    server.post("/cluster", {"type": "cpu_only", "max_parallel": 1})
+    first, second = (server.submit(gate(server, "hand"))["id"] for _ in range(2))
+    server.wait_for_status(first, "running")
+    assert server.run(second)["status_reason"] == f"1 run at a time, as set by hand: {first}"
+    server.stop()
+    server.start()
+    assert server.get("/cluster")["cluster"]["parallel_by_hand"] == 1
+    server.post("/cluster", {"type": "cpu_only"})
+    server.wait_for_status(second, "running")
+    assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 3
+    open_gate(server, "hand")
+
+
 def test_a_queued_run_tells_why_it_waits_and_stores_nothing_of_it(two: LiveServer) -> None:
     holders = [two.submit(gate(two, "why"))["id"] for _ in range(2)]
     for holder in holders:

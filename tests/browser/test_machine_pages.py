@@ -33,6 +33,8 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     page.get_by_label("Runs at a time").fill("2")
     page.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".facts")).to_contain_text("set by hand")
+    expect(page.locator(".facts")).to_contain_text("2, by hand")
+    expect(line).to_have_count(0)  # it goes before the setting, so there is room for both
     page.get_by_text("What was looked at").click()
     expect(page.locator(".evidence tr").first).to_be_visible()
 

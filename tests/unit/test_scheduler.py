@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,6 +177,17 @@ def test_capacity_follows_the_kind_of_machine() -> None:
     assert capacity_of(cpu, 9) == Capacity(gpus=0, cpu_runs=9)
     gpu = Cluster(type=ClusterType.LOCAL_GPU, gpu_count=4, cpu_count=8, max_parallel=4)
     assert capacity_of(gpu, 0) == Capacity(gpus=4, cpu_runs=4)
+
+
+@pytest.mark.parametrize("kind", ClusterType)
+def test_a_number_set_by_hand_limits_all_runs_whatever_they_take(kind: ClusterType) -> None:
+    cards = 4 if kind is ClusterType.LOCAL_GPU else 0
+    capacity = capacity_of(Cluster(type=kind, gpu_count=cards, cpu_count=8, parallel_by_hand=2), 6)
+    queued = [candidate("a", gpus=cards and 1), candidate("b", gpus=cards and 1), candidate("c", gpus=0)]
+    assert pick(queued, capacity) == ["a", "b"]
+    assert pick(queued, capacity, active=[("", 0)]) == ["a"]
+    full = Look(holders=[Holder(run_id=f"run-{name}", group="", gpus=0) for name in "xy"], capacity=capacity)
+    assert why_queued("run-a", cards and 1, 0, None, full) == "2 runs at a time, as set by hand: run-x, run-y"
 
 
 def look(*holders: tuple[str, str, int], gpus: int = 0, slots: int = 1, kept_for: str = "") -> Look:

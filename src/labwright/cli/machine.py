@@ -121,7 +121,10 @@ def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
             ("memory", gigabytes(found["memory_total_mb"])),
             ("shared", "yes, other people use this machine" if found["shared_machine"] else "no"),
             ("gpuwrap", advice["gpuwrap"].replace("_", " ")),
-            ("advised", f"{counted(advice['max_parallel'], 'run')} at a time"),  # a setting goes before it
+            (
+                "at a time",
+                counted(advice["max_parallel"], "run") + (", set by hand" if found["parallel_by_hand"] else ""),
+            ),
             ("runs", ", ".join(active) or "none"),
         ]
     )

@@ -74,13 +74,13 @@ class ClusterState:
             try:
                 self._looked_at = time.monotonic()
                 seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current, ())
-                self.current = replace(seen, source=self.current.source, max_parallel=self.current.max_parallel)
+                self.current = replace(seen, source=self.current.source, parallel_by_hand=self.current.parallel_by_hand)
             finally:
                 self._lock.release()
         return self.current
 
     def set_by_hand(
-        self, kind: ClusterType, max_parallel: int | None, shared: bool | None, *, must_answer: bool = True
+        self, kind: ClusterType, parallel: int | None, shared: bool | None, *, must_answer: bool = True
     ) -> Cluster:
         """Detection still tells what there is; a type that this machine cannot be is refused."""
         looks = look(self._lease_dir)
@@ -94,7 +94,7 @@ class ClusterState:
                 source=ClusterSource.MANUAL,
                 shared_machine=is_shared,
                 gpuwrap=advise_gpuwrap(kind, is_shared),
-                max_parallel=max_parallel or seen.max_parallel,
+                parallel_by_hand=parallel,
             )
             return self.current
 

@@ -11,7 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from labwright.domain.clock import epoch_seconds
-from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.cluster import Cluster, ClusterType, advise_parallel
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.statements import RUNS
 
@@ -39,24 +39,30 @@ class Candidate:
 class Capacity:
     gpus: int
     cpu_runs: int
+    runs: int = _NO_LIMIT  # at most so many in all, whatever they take
 
     @property
     def total(self) -> int:
-        return self.gpus + self.cpu_runs
+        return min(self.gpus + self.cpu_runs, self.runs)
+
+    def fitting(self, gpus: int) -> int:
+        """How many runs that take so many cards each go at a time: one in any case, for it may wait."""
+        return max(1, min(self.runs, self.gpus // gpus if gpus else self.cpu_runs))
 
 
 def capacity_of(cluster: Cluster, max_parallel: int) -> Capacity:
-    """One run for each GPU asked for; runs without GPUs by what the cores bear, or by the setting.
+    """One run for each GPU asked for; runs without GPUs by what the cores bear, or by the setting. A number set by hand
+    limits all of them together.
 
     On Slurm as many as there are: what has no room yet waits in its queue, not in ours.
     """
+    by_hand = cluster.parallel_by_hand
+    runs = by_hand or _NO_LIMIT
     if cluster.type is ClusterType.SLURM:
-        return Capacity(gpus=_NO_LIMIT, cpu_runs=_NO_LIMIT)
+        return Capacity(gpus=_NO_LIMIT, cpu_runs=_NO_LIMIT, runs=runs)
+    cpu_runs = by_hand or max_parallel or advise_parallel(ClusterType.CPU_ONLY, 0, cluster.cpu_count)
     gpus = len(cluster.gpus) or cluster.gpu_count
-    return Capacity(
-        gpus=gpus if cluster.type is ClusterType.LOCAL_GPU else 0,
-        cpu_runs=max_parallel or (cluster.max_parallel if not gpus else max(1, cluster.cpu_count // 2)),
-    )
+    return Capacity(gpus=gpus if cluster.type is ClusterType.LOCAL_GPU else 0, cpu_runs=cpu_runs, runs=runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +105,8 @@ def choose(
     while True:
         heads = [queue[0] for queue in waiting.values() if queue]
         heads = [head for head in heads if load[head.group] < limits.get(head.group, _NO_LIMIT)]
-        if not heads or (free_gpus + claimed <= 0 and free_slots <= 0):
+        is_full = len(active) + len(chosen) >= capacity.runs
+        if not heads or is_full or (free_gpus + claimed <= 0 and free_slots <= 0):
             return chosen
         first = _go_first(heads, capacity, now, ageing_seconds) if first is None else first
         head = min(heads, key=lambda c: _place(c, c.run_id in first, load[c.group], had.get(c.group, 0)))
@@ -148,7 +155,7 @@ class Look:
 def why_queued(run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look) -> str:
     """What keeps a queued run from starting, in words. `ahead` is None where more are than were counted."""
     words = [_held_by_sweep(sweep, look.holders)] if sweep else []
-    words.append(_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look))
+    words.append(_over_the_limit(look) or (_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look)))
     if ahead != 0:
         words.append(_ahead_words(ahead, of_sweep=sweep is not None))
     return "; ".join(filter(None, words))
@@ -161,6 +168,13 @@ def _held_by_sweep(sweep: Sweep, holders: Sequence[Holder]) -> str:
         return "its sweep was stopped"
     own = sum(1 for holder in holders if holder.group == sweep.id)
     return f"its sweep runs {sweep.parallel} at a time" if sweep.parallel and own >= sweep.parallel else ""
+
+
+def _over_the_limit(look: Look) -> str:
+    runs = look.capacity.runs
+    if len(look.holders) < runs:
+        return ""
+    return f"{'1 run' if runs == 1 else f'{runs} runs'} at a time, as set by hand: {_names(look.holders)}"
 
 
 def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:

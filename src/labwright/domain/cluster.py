@@ -85,15 +85,27 @@ class Cluster:
     nodes: tuple[Node, ...] = ()
     shared_machine: bool = False
     gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
-    max_parallel: int = 1
+    max_parallel: int = 1  # as advised
+    parallel_by_hand: int | None = None  # at most so many runs at a time, of whatever kind: a person said so
     evidence: tuple[Evidence, ...] = ()
     last_detected_at: str = ""
     gpu_count: int = field(default=0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def at_a_time(self, max_parallel: int) -> int:
+        """So many runs: as set by hand; else, where there are no cards, as the setting has it; else as advised."""
+        setting = max_parallel if self.type is ClusterType.CPU_ONLY else 0
+        return self.parallel_by_hand or setting or self.max_parallel
+
+    def runs_at_work(self, gpus: int) -> int:
+        """Of Slurm, which takes any number: how many that take so many cards each are likely to run side by side."""
+        return max(1, self.parallel_by_hand or self.max_parallel // max(1, gpus))
+
+    def to_dict(self, max_parallel: int) -> dict[str, Any]:
+        """`max_parallel` is the setting of that name."""
         data = asdict(self)
         data["gpus"] = [gpu.to_dict() for gpu in self.gpus]
-        data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": data.pop("max_parallel")}
+        data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": self.at_a_time(max_parallel)}
+        del data["max_parallel"]
         data["evidence"] = [asdict(item) for item in self.evidence]
         data["partitions"] = [asdict(partition) for partition in self.partitions]
         data["nodes"] = [asdict(node) for node in self.nodes]

@@ -107,7 +107,7 @@ def _effort(draft: ExperimentDraft, cluster: Cluster) -> Effort:
     apart = ", and the baseline" if grid.baseline_apart else ""
     return Effort(
         runs=f"{grid.size} ({sizes}{seeds}{apart})",
-        time=f"not known before the first run; up to {max(1, cluster.max_parallel)} at a time",
+        time=f"not known before the first run; up to {cluster.at_a_time(0)} at a time",
         resources=f"{draft.gpus} GPU a run"
         if draft.gpus
         else "CPU"

@@ -44,7 +44,10 @@ def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, A
     before = lab.cluster.current
     if before.source is ClusterSource.MANUAL and actor.scope in (Scope.AGENT, Scope.PLANNER):
         found = lab.cluster.set_by_hand(
-            before.type, before.max_parallel, before.shared_machine, must_answer=before.type is not ClusterType.SLURM
+            before.type,
+            before.parallel_by_hand,
+            before.shared_machine,
+            must_answer=before.type is not ClusterType.SLURM,
         )
     else:
         found = lab.cluster.set_by_hand(preferred, None, None) if preferred else lab.cluster.detect()
@@ -52,10 +55,8 @@ def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, A
     return _view(lab, found)
 
 
-def set_by_hand(
-    lab: Lab, kind: ClusterType, max_parallel: int | None, shared: bool | None, actor: Actor
-) -> dict[str, Any]:
-    found = lab.cluster.set_by_hand(kind, max_parallel, shared)
+def set_by_hand(lab: Lab, kind: ClusterType, parallel: int | None, shared: bool | None, actor: Actor) -> dict[str, Any]:
+    found = lab.cluster.set_by_hand(kind, parallel, shared)
     _store(lab, found, actor)
     return _view(lab, found)
 
@@ -89,7 +90,8 @@ def _remember(lab: Lab, tx: Transaction) -> None:
 def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
     on_slurm = kind == ClusterType.SLURM  # a controller that is down comes back, and its runs wait for it
     try:
-        lab.cluster.set_by_hand(ClusterType(kind), int(parallel), shared == "True", must_answer=not on_slurm)
+        number = int(parallel) if parallel else None
+        lab.cluster.set_by_hand(ClusterType(kind), number, shared == "True", must_answer=not on_slurm)
     except Invalid as error:  # the driver is gone: better to run without than not at all
         log.warning("the cluster set by hand (%s) is not there now: %s", kind, error)
         lab.cluster.detect()
@@ -98,7 +100,7 @@ def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
 def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:
     with lab.db.transaction() as tx:
         if cluster.source is ClusterSource.MANUAL:
-            value = f"{cluster.type},{cluster.max_parallel},{cluster.shared_machine}"
+            value = f"{cluster.type},{cluster.parallel_by_hand or ''},{cluster.shared_machine}"
             tx.execute(REST["set_meta"], key=_BY_HAND, value=value)
         else:
             tx.execute(REST["delete_meta"], key=_BY_HAND)
@@ -109,4 +111,5 @@ def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:
 
 
 def _view(lab: Lab, cluster: Cluster) -> dict[str, Any]:
-    return {"cluster": cluster.to_dict(), "run_summary": runs.count_by_status(lab.db.reader())}
+    shown = cluster.to_dict(lab.settings.max_parallel)
+    return {"cluster": shown, "run_summary": runs.count_by_status(lab.db.reader())}

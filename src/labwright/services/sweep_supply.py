@@ -100,9 +100,7 @@ class Supply:
         cluster = self._lab.cluster.current
         if cluster.type is ClusterType.SLURM:
             return self._slurm_window(cluster)
-        capacity = capacity_of(cluster, self._lab.settings.max_parallel)
-        gpus = self._gpus
-        return max(1, capacity.gpus // gpus if gpus else capacity.cpu_runs)
+        return capacity_of(cluster, self._lab.settings.max_parallel).fitting(self._gpus)
 
     def _is_first_of_its_length(self) -> bool:
         """Nobody knows how many GPU-hours a run takes: one goes ahead and tells, or all of them would overrun the
@@ -113,11 +111,11 @@ class Supply:
     def _slurm_window(self, cluster: Cluster) -> int:
         """Slurm takes any number, but a budget of time is used up by what runs, and who asks for all at once has
         learned nothing from any of them."""
+        at_work = cluster.runs_at_work(self._gpus)
         if self._sweep.method is SweepMethod.ADAPTIVE:
-            learned_from = (self._sweep.max_runs or 0) // _ROUNDS
-            return max(1, min(learned_from, cluster.max_parallel // max(1, self._gpus)))
+            return max(1, min((self._sweep.max_runs or 0) // _ROUNDS, at_work))
         if self._sweep.budget.keys() - {"runs"}:
-            return max(1, cluster.max_parallel // max(1, self._gpus))
+            return at_work
         return self._total
 
     def _queue(self, count: int) -> None:

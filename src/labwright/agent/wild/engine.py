@@ -158,8 +158,7 @@ class Engine:
         if wild.search != RULES:
             return 1
         capacity = capacity_of(self._lab.cluster.current, self._lab.settings.max_parallel)
-        gpus = Purse(self._lab, wild).gpus
-        room = capacity.gpus // gpus if gpus else capacity.cpu_runs
+        room = capacity.fitting(Purse(self._lab, wild).gpus)
         return max(1, min(wild.parallel or room, room, _WIDEST))
 
 

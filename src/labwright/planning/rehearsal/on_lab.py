@@ -128,11 +128,10 @@ class _Stage:
     def _at_a_time(self) -> int:
         cluster, gpus = self._lab.cluster.current, self._ir.experiment.resources.gpus
         if cluster.type is ClusterType.SLURM:  # what waits in its queue is not at work
-            return max(1, min(cluster.max_parallel // max(1, gpus), self._ir.workflow.grid.size))
+            return min(cluster.runs_at_work(gpus), self._ir.workflow.grid.size)
         capacity = capacity_of(cluster, self._lab.settings.max_parallel)
         gpus = gpus or (1 if cluster.type is ClusterType.LOCAL_GPU else 0)
-        room = capacity.gpus // gpus if gpus and capacity.gpus else capacity.cpu_runs
-        return max(1, min(room, self._ir.workflow.grid.size))
+        return max(1, min(capacity.fitting(gpus if capacity.gpus else 0), self._ir.workflow.grid.size))
 
     def _measure(self, configs: list[Config], tried: list[RehearsedRun]) -> tuple[list[tuple[float, float]], str]:
         if not self._shortenings:

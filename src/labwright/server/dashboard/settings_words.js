@@ -15,7 +15,7 @@ export const GROUPS = {
     agent_max_rounds: "Answers of a model in one turn; then it stops and says so",
   },
   limits: {
-    max_parallel: "Runs without GPUs at a time. 0: half the usable cores",
+    max_parallel: "Runs without GPUs at a time. 0: half the usable cores. A number set by hand on the cluster page goes before it",
     ageing_seconds: "After so long a run that wants several GPUs is no longer passed by narrower ones",
     gpu_busy_memory_mb: "A card with more memory in use is not free",
     gpu_busy_utilization: "Nor one that is busier than this, in percent",

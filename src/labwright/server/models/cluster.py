@@ -14,7 +14,9 @@ class DetectIn(In):
 
 class ClusterIn(In):
     type: ClusterType
-    max_parallel: int | None = Field(None, ge=1, le=100_000)
+    max_parallel: int | None = Field(
+        None, ge=1, le=100_000, description="at most so many runs at a time; goes before the setting of that name"
+    )
     shared_machine: bool | None = None
 
 
@@ -90,6 +92,7 @@ class Cluster(BaseModel):
     partitions: list[PartitionOut]
     nodes: list[NodeOut]
     shared_machine: bool
+    parallel_by_hand: int | None = Field(description="at most so many runs at a time; null: nobody set a number")
     recommended: Recommended
     evidence: list[EvidenceOut]
     last_detected_at: str

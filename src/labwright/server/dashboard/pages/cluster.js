@@ -56,7 +56,7 @@ function Facts({ cluster }) {
     ["Cores", cluster.cpu_count],
     ["Memory", bytes(cluster.memory_total_mb * 1024 * 1024)],
     ["GPUs", cluster.gpu_count],
-    ["At a time", recommended.max_parallel],
+    ["At a time", `${recommended.max_parallel}${cluster.parallel_by_hand ? ", by hand" : ""}`],
     ["gpuwrap", recommended.gpuwrap.replaceAll("_", " ")],
     ["Other people here", cluster.shared_machine ? "yes" : "no"],
   ].filter(Boolean);
@@ -88,14 +88,14 @@ function Verbs({ cluster, refresh }) {
 }
 
 function ByHand({ cluster, busy, onSave }) {
-  const [draft, setDraft] = useState({ type: cluster.type, max_parallel: cluster.recommended.max_parallel, shared_machine: cluster.shared_machine });
+  const [draft, setDraft] = useState({ type: cluster.type, max_parallel: cluster.parallel_by_hand, shared_machine: cluster.shared_machine });
   const submit = (event) => {
     event.preventDefault();
     onSave(draft);
   };
   return html`<form class="card by-hand" onSubmit=${submit} aria-label="Set by hand">
     <label class="field">Type<select onChange=${(event) => setDraft({ ...draft, type: event.currentTarget.value })}>${Object.entries(TYPES).map(([name, label]) => html`<option value=${name} selected=${name === draft.type}>${label}</option>`)}</select></label>
-    <label class="field">Runs at a time<input type="number" min="1" max="100000" value=${draft.max_parallel} onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) })} /></label>
+    <label class="field">Runs at a time<input type="number" min="1" max="100000" placeholder=${cluster.parallel_by_hand ? "as advised" : cluster.recommended.max_parallel} value=${draft.max_parallel ?? ""} onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) || null })} /></label>
     <label><input type="checkbox" checked=${draft.shared_machine} onChange=${(event) => setDraft({ ...draft, shared_machine: event.currentTarget.checked })} /> Other people use this machine</label>
     <button class="primary" disabled=${busy}>Set</button></form>`;
 }
