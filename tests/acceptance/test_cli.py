@@ -109,6 +109,15 @@ def test_a_run_that_is_stopped_ends_its_waiter_with_130(lab: LiveServer) -> None
     assert waiter.returncode == 130
 
 
+def test_a_run_that_has_ended_does_not_keep_others_from_being_stopped(lab: LiveServer) -> None:
+    over = lab.wait_for_end(lab.submit("true")["id"])
+    going = lab.wait_for_status(lab.submit("sleep 60")["id"], "running")
+    called = labwright(lab, "stop", over["id"], going["id"])
+    assert lab.run(going["id"])["status"] == "stopped"
+    assert going["id"] in called.stdout and over["id"] not in called.stdout
+    assert called.returncode == 1 and f"{over['id']} has ended already" in called.stderr
+
+
 def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
     waiter = begin(lab, "run", "--wait", "--name", "goes on", "--", "sleep", "60")
     run = running(lab, "goes on")

@@ -15,7 +15,7 @@ from labwright.cli.sweep_ids import sweep_id_of
 from labwright.cli.words import counted, parse_duration
 from labwright.client.follow import TimedOut, is_ended, wait_for_ends
 from labwright.client.lab import LabClient
-from labwright.domain.errors import Conflict
+from labwright.domain.errors import Conflict, LabwrightError
 from labwright.domain.run import RunStatus
 
 Json = dict[str, Any]
@@ -87,13 +87,30 @@ def stop(
 ) -> None:
     """TERM first, KILL after the grace time; waiting and queued runs are stopped too."""
     screen, client = Screen(as_json=as_json), connect(project)
-    stopped = [client.stop_run(run["id"]) for run in _resolved(client, runs)]
+    stopped, refused = _asked_to_stop(client, _resolved(client, runs))
     ending = [run["id"] for run in stopped if not is_ended(run)]
     if ending and not no_wait:
         with screen.working(f"stopping {counted(len(ending), 'run')}"):
             ended = {run["id"]: run for run in wait_for_ends(client, ending, note, changed=reason_teller())}
         stopped = [ended.get(run["id"], run) for run in stopped]
-    _tell(screen, stopped)
+    if stopped:
+        _tell(screen, stopped)
+    if refused:
+        raise refused
+
+
+def _asked_to_stop(client: LabClient, runs: list[Json]) -> tuple[list[Json], LabwrightError | None]:
+    """One that has ended already does not keep the others going; it is told in the end."""
+    asked: list[Json] = []
+    refused: LabwrightError | None = None
+    for run in runs:
+        try:
+            asked.append(client.stop_run(run["id"]))
+        except LabwrightError as error:
+            if error.code != Conflict.code:
+                raise
+            refused = refused or error
+    return asked, refused
 
 
 def reason_teller() -> Callable[[Json], None]:
