@@ -34,6 +34,7 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
 
 _DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
+_SAY_JSON = "Send the header Content-Type: application/json; with curl: -H 'Content-Type: application/json'."
 _WHEN_MOVED = "Go to where it was moved to: labwright down, then labwright up -d. What runs goes on meanwhile."
 
 
@@ -70,6 +71,8 @@ def _known(request: Request, error: Exception) -> JSONResponse:
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    if isinstance(error.body, bytes):  # left as it came, since no header says that it is JSON
+        return answer(errors.Invalid("The body is not said to be JSON.", hint=_SAY_JSON))
     broken = next((fault for fault in error.errors() if fault["type"] == "json_invalid"), None)
     if broken:
         return answer(_no_json(str(error.body), broken))

@@ -137,7 +137,8 @@ def _check_workdir(lab: Lab, text: str | None) -> Path:
         return lab.paths.project
     workdir = lab.paths.project / os.path.expanduser(text)
     if not os.path.isdir(workdir):
-        raise Invalid(f"The workdir {workdir} does not exist.", hint="Make the folder, or leave workdir out.")
+        what = "is not a folder" if os.path.exists(workdir) else "does not exist"
+        raise Invalid(f"The workdir {workdir} {what}.", hint="Make the folder, or leave workdir out.")
     if not os.access(workdir, os.R_OK | os.X_OK):
         raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
     return workdir.resolve()
