@@ -21,6 +21,8 @@ from tests.support.warm import can_be_warm, warm_command
 
 LABWRIGHT = [sys.executable, "-c", "from labwright.cli.main import main; main()"]
 
+LATIN = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+
 
 def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """One call from the project's folder; what it says is text, nobody is at a terminal."""
@@ -116,6 +118,27 @@ def test_a_run_that_has_ended_does_not_keep_others_from_being_stopped(lab: LiveS
     assert lab.run(going["id"])["status"] == "stopped"
     assert going["id"] in called.stdout and over["id"] not in called.stdout
     assert called.returncode == 1 and f"{over['id']} has ended already" in called.stderr
+
+
+def test_a_terminal_that_does_not_speak_utf_8_is_shown_what_it_can_show(lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true", name="größe 模型")["id"])
+    for shown in ("show", "ps"):
+        called = labwright(lab, shown, *([run["id"]] if shown == "show" else ["--all"]), env=LATIN, encoding="latin-1")
+        assert called.returncode == 0 and "größe ??" in called.stdout, called.stderr
+    assert answer(lab, "show", run["id"], "--json", env=LATIN)["name"] == "größe 模型"
+
+
+def test_an_answer_that_cannot_be_written_is_told_in_a_line(lab: LiveServer) -> None:
+    with open("/dev/full", "w") as full:
+        called = subprocess.run(
+            [*LABWRIGHT, "ps", "--all"],
+            env=lab.environment,
+            cwd=lab.project,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (called.returncode, called.stderr) == (1, "error: Standard output: No space left on device.\n")
 
 
 def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:

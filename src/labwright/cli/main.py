@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from labwright.cli.screen import show_error
+from labwright.cli.screen import drop_output, make_streams_patient, show_error
 from labwright.domain.errors import LabwrightError, ServerUnreachable
+from labwright.files import is_refusal
 from labwright.version import __version__
 
 NO_SERVER = 3
@@ -145,12 +146,19 @@ def labwright(
 
 def main() -> None:
     as_json = _wants_json(sys.argv[1:])
+    make_streams_patient()
     try:
         # Standing alone it would tell wrong usage itself, in words only; else it answers the exit code.
         code = typer.main.get_command(app)(prog_name="labwright", standalone_mode=not as_json)
     except LabwrightError as error:
         show_error(error.code, error.message, error.hint, as_json=as_json)
         code = NO_SERVER if isinstance(error, ServerUnreachable) else 1
+    except OSError as error:
+        if not is_refusal(error):
+            raise
+        drop_output()
+        show_error("storage", f"{error.filename or 'Standard output'}: {error.strerror}.", "", as_json=as_json)
+        code = 1
     except typer.Abort:
         code = 1
     except _UsageError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -48,10 +49,10 @@ class Screen:
         self._colours = has_colours(sys.stdout)
 
     def json(self, value: Any) -> None:
-        print(json.dumps(value, indent=2, ensure_ascii=False), flush=True)
+        print(json.dumps(value, indent=2, ensure_ascii=_must_escape()), flush=True)
 
     def json_line(self, value: Any) -> None:
-        print(json.dumps(value, ensure_ascii=False), flush=True)
+        print(json.dumps(value, ensure_ascii=_must_escape()), flush=True)
 
     def say(self, *cells: Cell) -> None:
         """One line."""
@@ -132,6 +133,25 @@ class Screen:
 
         with Console(stderr=True).status(text):
             yield
+
+
+def make_streams_patient() -> None:
+    """A terminal that does not speak UTF-8 shows what it can; where nobody listens there is still a place to write."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it is for the whole process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _must_escape() -> bool:
+    """JSON has a way to write every letter where the terminal has not."""
+    return sys.stdout.encoding.lower() != "utf-8"
+
+
+def drop_output() -> None:
+    """What could not be written would be tried again at the end of the process, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def folded(text: str, room: int) -> list[str]:
