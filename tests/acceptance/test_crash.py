@@ -292,6 +292,13 @@ def test_a_job_that_makes_its_records_unreadable_stops_nobody_else(server: LiveS
     assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 
+def test_runs_begin_also_once_somebody_deleted_the_folders_of_all_others(server: LiveServer) -> None:
+    server.wait_for_end(server.submit("true")["id"])
+    shutil.rmtree(server.state / "runs")
+    run = server.wait_for_end(server.submit("echo here")["id"])
+    assert (run["status"], server.output(run["id"])) == ("finished", "here\n")
+
+
 def test_one_odd_run_folder_stops_nobody_else(server: LiveServer) -> None:
     forger = server.submit(
         'tail -n 1 "$LABWRIGHT_RUN_DIR/events.jsonl" > x; cat x >> "$LABWRIGHT_RUN_DIR/events.jsonl"'

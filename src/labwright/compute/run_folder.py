@@ -35,8 +35,9 @@ _MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to wa
 def make_run_folder(lab: Lab, run: Run) -> None:
     """Raises OSError on a full or read-only disk; calling it again for the same attempt is harmless."""
     paths = lab.paths.run(run.id)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(paths.dir, 0o700)
+    for folder in (os.path.dirname(paths.dir), paths.dir):  # people tidy up; but a state folder that is gone was moved
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     environment = _environment_record(lab, run)
     write_new(paths.env, json.dumps(environment).encode())
