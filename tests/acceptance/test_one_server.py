@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from labwright.client.address import read_server
 from labwright.domain.errors import Conflict, Invalid
+from labwright.paths import ProjectPaths
 from labwright.server.boot import listen, prepare_state, take_lock
 from tests.support.live_server import LiveServer
 from tests.support.storage import try_to_start
+from tests.support.waiting import wait_until
 
 
 def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
@@ -73,3 +77,23 @@ def test_an_address_that_is_none_is_told(host: str, port: int) -> None:
     with pytest.raises(Invalid) as caught:
         listen(host, port, chosen=True)
     assert "--port" in caught.value.hint
+
+
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_a_server_whose_lock_was_deleted_ends_and_leaves_the_next_one_alone(
+    make_server: Callable[..., LiveServer], all_of_it: bool
+) -> None:
+    """By `git clean -fdx`, say: nobody would find it any more, and there would be two."""
+    server = make_server().start()
+    if all_of_it:
+        shutil.rmtree(server.state)
+    else:
+        (server.state / "server.lock").unlink()
+    following = LiveServer(server.project).start()
+    try:
+        assert server.process is not None
+        wait_until(lambda: server.process.poll() is not None, "the first to end")
+        assert following.wait_for_end(following.submit("true")["id"])["status"] == "finished"
+        assert read_server(ProjectPaths(server.project)).process.pid == following.process.pid
+    finally:
+        following.stop()

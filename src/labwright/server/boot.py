@@ -89,14 +89,15 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     lab = open_lab(paths, settings, listener.url)
     lab.node_url = listener.node_url
     try:
-        _run(lab, listener)
+        _run(lab, listener, lock)
     finally:
-        paths.server.unlink(missing_ok=True)
+        if _is_still_ours(lock):
+            paths.server.unlink(missing_ok=True)
         lab.db.close()
         os.close(lock)
 
 
-def _run(lab: Lab, listener: Listener) -> None:
+def _run(lab: Lab, listener: Listener, lock: int) -> None:
     import uvicorn
 
     from labwright.server.app import make_app
@@ -123,7 +124,7 @@ def _run(lab: Lab, listener: Listener) -> None:
         server_header=False,
         proxy_headers=False,
     )
-    _announce(lab, listener.url)
+    _announce(lab, listener.url, lock)
     Server(config).run(sockets=[listener.socket])
 
 
@@ -174,6 +175,11 @@ def take_lock(paths: ProjectPaths) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, json.dumps(identity(os.getpid()).to_dict()).encode(), 0)  # for who misses server.json
     return fd
+
+
+def _is_still_ours(lock: int) -> bool:
+    """Once its file is deleted, as by `git clean` with the whole state folder, another server can take the project."""
+    return os.fstat(lock).st_nlink > 0
 
 
 def server_is_up(paths: ProjectPaths) -> bool:
@@ -313,7 +319,7 @@ def _has_history(paths: ProjectPaths) -> bool:
     )
 
 
-def _announce(lab: Lab, url: str) -> None:
+def _announce(lab: Lab, url: str, lock: int) -> None:
     with lab.db.transaction() as tx:
         tx.emit(Event(type=EventType.SERVER_STARTED, actor=str(SYSTEM), time=now(), data={"url": url}))
     own = identity(os.getpid())
@@ -325,6 +331,12 @@ def _announce(lab: Lab, url: str) -> None:
     def beat() -> None:
         while True:
             time.sleep(_HEARTBEAT_SECONDS)
+            if not _is_still_ours(lock):
+                log.error(
+                    "%s was deleted, so another server may start here: this one ends. Runs go on.", lab.paths.lock
+                )
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
             try:
                 write()
             except OSError as error:  # a full disk; the next beat may find room
