@@ -15,6 +15,8 @@ from typing import Any
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
 from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
+from labwright.agent.evidence.ordering import COMPARES, agrees
+from labwright.agent.evidence.subjects import Subjects
 
 
 class Fault(StrEnum):
@@ -58,26 +60,21 @@ _LONGEST_NAME = 200  # of a setting
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n+")
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
-_COMPARES = re.compile(
-    r"\b(?:better|worse|higher|lower|faster|slower|larger|smaller)\b[^.]*\bthan\b|\b(?:best|worst|winner|beats?|outperforms?)\b",
-    re.IGNORECASE,
-)
 # What is proposed or handed back claims nothing of what is; what is said of a run or a metric does.
 _PROPOSES = re.compile(
     r"\b(?:try|trying|suggest|propose|recommend|let me|let's|i will|i'll|shall i|would you like|plan to"
     r"|start(?:ing)? with)\b",
     re.IGNORECASE,
 )
+_CLAIMS = re.compile(r"\b(?:reach(?:ed|es)|achiev(?:ed|es)|attained|scored|obtained|yielded)\b", re.IGNORECASE)
 _ECHOES = re.compile(r"\b(?:you (?:asked|said|wanted|mentioned|gave)|as you)\b", re.IGNORECASE)
-_BEST = re.compile(r"\b(?:best|winner|leads|ranks first)\b", re.IGNORECASE)
-_WORST = re.compile(r"\b(?:worst|ranks last)\b", re.IGNORECASE)
-_AHEAD = re.compile(r"\b(?:better than|beats?|outperforms?|ahead of)\b", re.IGNORECASE)
-_BEHIND = re.compile(r"\b(?:worse than|behind)\b", re.IGNORECASE)
 
 
 def check(text: str, known: Known) -> list[Mark]:
     """The first so many: beyond them nobody reads on."""
-    of_sentences = (mark for start, words in _sentences(text) for mark in _Sentence(words, start, known).marks())
+    subjects = Subjects(known.evidence.values())
+    sentences = (_Sentence(words, start, known, subjects) for start, words in _sentences(text))
+    of_sentences = (mark for sentence in sentences for mark in sentence.marks())
     marks = islice(chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences), _MOST_MARKS)
     return sorted(marks, key=lambda mark: mark.start)
 
@@ -118,10 +115,11 @@ def _mark(start: int, text: str, fault: Fault, detail: str) -> Mark:
 class _Sentence:
     """One sentence: its numbers, the citations that each of them leans on, and what it is about."""
 
-    def __init__(self, text: str, offset: int, known: Known) -> None:
+    def __init__(self, text: str, offset: int, known: Known, subjects: Subjects) -> None:
         self._text = text
         self._offset = offset
         self._known = known
+        self._subjects = subjects
         self._cites = [(m.start(), m.end(), re.findall(r"E\d+", m[1])) for m in CITATION.finditer(text)]
         self._code = [(m.start(), m.end(), m.group(0)) for m in _CODE.finditer(text)]
 
@@ -184,7 +182,8 @@ class _Sentence:
 
     def _is_about_another(self, clause: str, one: Evidence) -> str:
         """Why it cannot be about what the clause names; empty if it can."""
-        named = {found for found in ID.findall(clause) if found.startswith(("run-", "sweep-"))}
+        sweeps = {found for found in ID.findall(clause) if found.startswith("sweep-")}
+        named = sweeps.union(*self._subjects.of(clause))
         if named and one.seen.about and not named & set(one.seen.about):
             return f"{one.id} is about {one.seen.about[0]}, not {', '.join(sorted(named))}"
         spoken = self._keys_spoken(clause)
@@ -204,7 +203,7 @@ class _Sentence:
             return False
         if _ECHOES.search(self._text):
             return any(found.value == written.value for text in self._known.said for found in numbers(text))
-        return _PROPOSES.search(self._text) is not None
+        return _PROPOSES.search(self._text) is not None and not _CLAIMS.search(self._text)
 
     def _keys_spoken(self, words: str) -> set[str]:
         """Metrics by name, of those that there is evidence of."""
@@ -221,33 +220,18 @@ class _Sentence:
         return any(words in text for text in (*self._known.quotes, *texts))
 
     def _of_comparison(self) -> Iterator[Mark]:
-        found = _COMPARES.search(self._text)
+        found = COMPARES.search(self._text)
         names = {name for _, _, names in self._cites for name in names}
         cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
-        ids = [m.group(0) for m in ID.finditer(self._text) if m.group(0).startswith("run-")]
-        if not found or not (ids or cited):
+        if not found or not (cited or self._subjects.of(self._text)):
             return
         rankings = [one for one in cited if one.compares]
         if not rankings:
             detail = "nothing that compares is cited for it; compare first"
             yield self._mark(found.start(), found.group(0), Fault.NO_COMPARISON, detail)
-        elif not any(self._agrees(one.seen.order, ids) for one in rankings):
+        elif not any(agrees(self._text, self._subjects, one.seen) for one in rankings):
             order = " > ".join(rankings[0].seen.order[:5])
             yield self._mark(found.start(), found.group(0), Fault.WRONG_ORDER, f"{rankings[0].id} says {order}")
-
-    def _agrees(self, order: tuple[str, ...], ids: list[str]) -> bool:
-        placed = [order.index(run_id) for run_id in ids if run_id in order]
-        if len(placed) >= 2 and _AHEAD.search(self._text):
-            return placed[0] < placed[1]
-        if len(placed) >= 2 and _BEHIND.search(self._text):
-            return placed[0] > placed[1]
-        if len(ids) == 1 and len(order) == 1 and _BEST.search(self._text):
-            return placed == [0]
-        if len(placed) == 1 and len(order) > 1 and _BEST.search(self._text):
-            return placed[0] == 0
-        if len(placed) == 1 and len(order) > 1 and _WORST.search(self._text):
-            return placed[0] == len(order) - 1
-        return True
 
 
 def _shown(seen: Seen) -> str:

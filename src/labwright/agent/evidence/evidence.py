@@ -15,6 +15,7 @@ class Seen:
     about: tuple[str, ...] = ()  # ids and names of what it is about
     key: str = ""  # the metric, where it is one
     order: tuple[str, ...] = ()  # ids, best first, where it ranks
+    goal: str = ""  # min or max: which way `order` goes
     settled: bool = True  # nothing that has ended changes any more
 
 

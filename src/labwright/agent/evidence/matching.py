@@ -14,7 +14,7 @@ _EITHER_SIGN = ("difference", "percent", "lead")
 _SAYS_WHICH = {
     "last": re.compile(r"\b(?:final|last|latest|ended? (?:at|with))\b", re.IGNORECASE),
     "min": re.compile(r"\b(?:minimum|lowest|min)\b", re.IGNORECASE),
-    "max": re.compile(r"\b(?:maximum|highest|peak|max)\b", re.IGNORECASE),
+    "max": re.compile(r"\b(?:maximum|highest|peak(?:s|ed)?|max)\b", re.IGNORECASE),
     "mean": re.compile(r"\b(?:mean|average|averaged|avg)\b", re.IGNORECASE),
     "std": re.compile(r"\b(?:std|standard deviation)\b", re.IGNORECASE),
 }

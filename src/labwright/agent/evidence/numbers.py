@@ -35,10 +35,11 @@ _NAMES = re.compile(
     r"|(?<![\w-])[\w-]+\.(?:py|sh|ya?ml|json|jsonl|toml|txt|md|csv|log|pt|ckpt|ipynb|cfg)\b"
     r"|(?<![\w-])(?=[\w-]*[A-Za-z_])[\w-]*\d[\w-]*\b"
 )
-_PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT})?", re.IGNORECASE)
+_PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT}|/\d+)?", re.IGNORECASE)
 _STRUCTURE = re.compile(
     r"^[^\S\n]*(?:[-*][^\S\n]+)?(?:#+[^\S\n]*)?\(?\d+[.)](?=\s|$)|^[^\S\n]*#+[^\S\n]+\d+\b"
-    r"|\b(?:step|option|section|part|phase|question|example|figure|table|item|line|stage|point|choice|version|python|cuda"
+    r"|(?<!\bat )(?<!\bafter )(?<!\buntil )(?<!\bby )\bstep\s+\d+\b"
+    r"|\b(?:option|section|part|phase|question|example|figure|table|item|line|stage|point|choice|version|python|cuda"
     r"|torch|pytorch|v)\s+\d+(?:\.\d+)*|\b\d+(?:st|nd|rd|th)\b",
     re.IGNORECASE | re.MULTILINE,
 )

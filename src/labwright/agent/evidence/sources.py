@@ -72,7 +72,7 @@ def _difference(lab: Lab, first: Sequence[str], second: Sequence[str], key: str,
     first_leads = _GOALS[goal] * a <= _GOALS[goal] * b
     order = (*first, *second) if first_leads else (*second, *first)
     settled = one.settled and other.settled
-    return Seen(values=values, about=(*one.about, *other.about), key=key, order=order, settled=settled)
+    return Seen(values=values, about=(*one.about, *other.about), key=key, order=order, goal=goal, settled=settled)
 
 
 def _ranking(lab: Lab, run_ids: Sequence[str], key: str, use: str, goal: str) -> Seen:
@@ -83,7 +83,9 @@ def _ranking(lab: Lab, run_ids: Sequence[str], key: str, use: str, goal: str) ->
     facts = {**places, "lead": abs(values[order[0]] - values[order[1]])} if len(order) > 1 else places
     names = tuple(name for run in found for name in _names(run))
     settled = all(run.is_terminal for run in found)
-    return Seen(values=_numbers({**facts, "runs": len(order)}), about=names, key=key, order=order, settled=settled)
+    return Seen(
+        values=_numbers({**facts, "runs": len(order)}), about=names, key=key, order=order, goal=goal, settled=settled
+    )
 
 
 def _sweep(lab: Lab, sweep_id: str) -> Seen:
@@ -116,6 +118,7 @@ def _configuration(lab: Lab, sweep_id: str, config_hash: str, key: str, goal: st
         about=(sweep_id, *chosen["run_ids"]),
         key=key,
         order=tuple(configuration["run_ids"][0] for configuration in ranked),
+        goal=goal,
         settled=sweeps.get(lab.db.reader(), sweep_id).status in ENDED,
     )
 

@@ -1,0 +1,53 @@
+"""Which runs some words speak of: by id, or by a name that evidence has shown.
+
+A name of letters alone, such as `baseline`, may be an ordinary word: it counts in quotes or behind "run".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+
+from labwright.agent.evidence.evidence import Evidence
+from labwright.agent.evidence.numbers import ID
+
+Subject = frozenset[str]  # ids of runs; several where they share a name
+_RUN = "run-"
+
+
+class Subjects:
+    def __init__(self, evidence: Iterable[Evidence]) -> None:
+        self._ids = _ids_by_name(evidence)
+        longest_first = sorted(self._ids, key=len, reverse=True)
+        self._named = re.compile("|".join(map(_spoken, longest_first))) if longest_first else None
+
+    def of(self, words: str) -> list[Subject]:
+        """In the order of the words. `run-… (baseline)` is one."""
+        by_id = [(m.start(), frozenset({m[0]})) for m in ID.finditer(words) if m[0].startswith(_RUN)]
+        by_name = [(m.start(), self._ids[m[m.lastindex or 0]]) for m in self._names_in(words)]
+        found: list[Subject] = []
+        for _, subject in sorted(by_id + by_name, key=lambda one: one[0]):
+            if found and found[-1] & subject:
+                found[-1] &= subject
+            else:
+                found.append(subject)
+        return found
+
+    def _names_in(self, words: str) -> Iterable[re.Match[str]]:
+        return self._named.finditer(words) if self._named else ()
+
+
+def _ids_by_name(evidence: Iterable[Evidence]) -> dict[str, Subject]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in evidence:
+        for run_id, name in pairwise(one.seen.about):
+            if ID.fullmatch(run_id) and run_id.startswith(_RUN) and name and not ID.fullmatch(name):
+                found[name].add(run_id)
+    return {name: frozenset(ids) for name, ids in found.items()}
+
+
+def _spoken(name: str) -> str:
+    word = f"({re.escape(name)})(?![\\w=-]|\\.\\d)"
+    return rf"(?:[`\"'“*]|\b[Rr]uns?\s){word}" if name.isalpha() else rf"(?<![\w=.-]){word}"
