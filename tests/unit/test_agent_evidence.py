@@ -41,6 +41,7 @@ class Bench:
                 self.mint("E7", "group", run_ids=[self.a.id, self.b.id], **compared),
                 self.mint("E8", "log", run_id=self.log.id),
                 self.mint("E9", "run", run_id=self.b.id),
+                self.mint("E10", "best", key="accuracy", goal="max"),
             )
         }
 
@@ -102,10 +103,13 @@ LIES = {
     "the end sold as the peak": ("It peaked at 0.9312 [E1].", "mismatch"),
     "a share from nowhere": ("9/10 runs finished.", "no_source"),
     "a result inside of a proposal": ("I recommend the larger one, it reached 0.97.", "no_source"),
+    "the best of all that is not": ("Of all 2 runs `second` is the best [E10].", "wrong_order"),
+    "more runs than there are": ("`first` is the best of 7 runs [E10].", "mismatch"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
 HONEST = [
+    "Of all 2 runs `first` is the best, with 0.9312 [E10].",
     "`first` reached 0.9312 [E1], `second` 0.9061 [E2]; `second` has a lower accuracy than `first` [E5].",
     "The best is {a} `first` [E5], ahead of `second`, and the ranking is {a}, {b} [E5].",
     "First the one, second the other: 0.9312 [E1] and 0.9061 [E2]. At step 2 the loss was 0.4321 [E3].",

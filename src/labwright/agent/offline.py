@@ -11,7 +11,8 @@ from typing import Any
 
 from labwright.agent.history import WOKEN
 from labwright.agent.offline_planning import NEEDS_INPUT, planned, still_missing
-from labwright.agent.offline_rules import ABOUT, PLANNING_RULES, RULES, Reply, Results, woken
+from labwright.agent.offline_replies import ABOUT, Json, Reply, Results, woken
+from labwright.agent.offline_rules import PLANNING_RULES, RULES, plain
 from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage
@@ -63,9 +64,9 @@ def _reply(said: str, results: Results, before: Results | None) -> Reply:
         return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
     if said.startswith(WOKEN):
         return woken(json.loads(said.removeprefix(WOKEN)), results)
-    sentence = said.splitlines()[0].strip() if said.strip() else ""
+    sentence = plain(said.splitlines()[0]) if said.strip() else ""
     for pattern, rule in RULES if before is None else PLANNING_RULES:
-        if match := pattern.fullmatch(sentence.rstrip("?!. ") if not sentence.lower().startswith("run ") else sentence):
+        if match := pattern.fullmatch(sentence):
             return rule(match, results)
     if before is None:
         return ABOUT
@@ -76,9 +77,18 @@ def _results(since: Sequence[Message]) -> Results:
     return [_loaded(message.text) for message in since if message.role == "tool"]
 
 
-def _loaded(text: str) -> dict[str, Any]:
+def _loaded(text: str) -> Json:
     try:
         found = json.loads(text)
     except ValueError:
         return {"refused": "the answer of a tool was too long to be read.", "hint": "Ask for less."}
-    return found if isinstance(found, dict) else {}
+    return _entries(found) if isinstance(found, dict) else {}
+
+
+def _entries(value: Any) -> Any:
+    """Lists without the words that stand for the entries that a long one has lost."""
+    if isinstance(value, dict):
+        return {name: _entries(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_entries(one) for one in value if isinstance(one, dict)] or value
+    return value

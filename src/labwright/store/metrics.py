@@ -24,6 +24,7 @@ from labwright.domain.metric import (
     unpack_steps,
     unpack_times,
 )
+from labwright.domain.run import REHEARSAL
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
 
@@ -170,6 +171,22 @@ def _merge_small(tx: Transaction, series_id: int) -> None:
 
 def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
     return [_series(row) for row in connection.execute(METRICS["series_of_run"], {"run_id": run_id})]
+
+
+def last_of_finished(connection: sqlite3.Connection, key: str) -> dict[str, float]:
+    """By run, of those that finished and have it as a number; of several series the one that is preferred.
+
+    Not of archived runs and rehearsals, whose numbers are nobody's results.
+    """
+    rows = connection.execute(METRICS["last_of_finished"], {"key": key, "rehearsal": REHEARSAL}).fetchall()
+    rows.sort(key=lambda row: preference(row[1], row[2]), reverse=True)
+    newest = {row[0]: float(row[3]) for row in rows}
+    return {run_id: value for run_id, value in newest.items() if math.isfinite(value)}
+
+
+def own_keys(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """What commands report, without what the monitor samples."""
+    return [row[0] for row in connection.execute(METRICS["own_keys"], {"limit": limit})]
 
 
 def read(connection: sqlite3.Connection, series: Series, max_points: int, *, with_times: bool = True) -> Points:

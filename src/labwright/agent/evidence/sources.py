@@ -19,6 +19,7 @@ from labwright.store import runs as stored_runs
 
 LOOK_FOR_LESS = ("loss", "error", "err", "perplexity", "ppl", "rmse", "mse", "mae", "wer", "cer", "nll", "latency")
 _GOALS = {"min": 1, "max": -1}
+_PLACES = 10
 
 
 def look(lab: Lab, kind: str, source: Mapping[str, Any]) -> Seen:
@@ -86,6 +87,15 @@ def _ranking(lab: Lab, run_ids: Sequence[str], key: str, use: str, goal: str) ->
     return Seen(
         values=_numbers({**facts, "runs": len(order)}), about=names, key=key, order=order, goal=goal, settled=settled
     )
+
+
+def _best(lab: Lab, key: str, goal: str) -> Seen:
+    """Of all runs that finished, by their last value."""
+    values = metrics.last_of_finished(lab.db.reader(), key)
+    order = tuple(sorted(values, key=lambda run_id: _GOALS[goal] * values[run_id])[:_PLACES])
+    places = {f"place_{place}": values[run_id] for place, run_id in enumerate(order, 1)}
+    names = tuple(name for run_id in order for name in _names(runs.get(lab, run_id)))
+    return Seen(values={**places, "runs": len(values)}, about=names, key=key, order=order, goal=goal, settled=False)
 
 
 def _sweep(lab: Lab, sweep_id: str) -> Seen:
@@ -169,6 +179,7 @@ _KINDS: dict[str, Callable[..., Seen]] = {
     "group": _group,
     "difference": _difference,
     "ranking": _ranking,
+    "best": _best,
     "sweep": _sweep,
     "configuration": _configuration,
     "runs": _runs,

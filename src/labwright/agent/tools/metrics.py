@@ -7,7 +7,8 @@ from typing import Any
 
 from labwright.agent.evidence.sources import goal_of
 from labwright.agent.tools.tool import Deed, Json, Tool, one_of, several, text
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.metric import listed
 from labwright.domain.run import Run
 from labwright.domain.seeds import same_but_for_seed
 from labwright.services import runs
@@ -49,6 +50,27 @@ def compare(deed: Deed, runs_or_names: list[str], key: str, use: str = "last", g
     }
 
 
+def best_runs(deed: Deed, key: str | None = None, goal: str | None = None) -> Json:
+    """Of all that finished, however many there are."""
+    known = metrics.own_keys(deed.lab.db.reader(), _KEYS)
+    if key is None:
+        return {"metrics": known}
+    found = _with_evidence(deed, "best", key=key, goal=goal or goal_of(key))
+    if not found["order"]:
+        raise NotFound(f"No finished run has the metric {key!r}.", hint=f"There are: {listed(known) or 'none'}.")
+    best = [runs.get(deed.lab, run_id) for run_id in found["order"]]
+    return {
+        "key": key,
+        "goal": goal or goal_of(key),
+        "evidence": found["evidence"],
+        "runs_with_it": found["runs"],
+        "best": [
+            {"run_id": run.id, "name": run.name, "params": run.params, "last": found[f"place_{place}"]}
+            for place, run in enumerate(best, 1)
+        ],
+    }
+
+
 def _groups(deed: Deed, found: Sequence[Run], key: str, use: str) -> list[Json]:
     """Runs that differ in their seed alone."""
     same = [[run.id for run in members] for members in same_but_for_seed(found) if len(members) > 1]
@@ -74,9 +96,10 @@ def _with_evidence(deed: Deed, kind: str, **source: Any) -> Json:
     name = deed.cite(kind, **source)
     seen = next(one.seen for one in (*deed.minted, *deed.known.values()) if one.id == name)
     shown: Json = {"evidence": name, **seen.values}
-    return {**shown, "order": list(seen.order)} if kind == "ranking" else shown
+    return {**shown, "order": list(seen.order)} if kind in ("ranking", "best") else shown
 
 
+_GOAL = one_of("what is better; by default guessed from the name", "min", "max")
 _USE = one_of("which value of each run counts", "last", "min", "max", "mean")
 TOOLS = (
     Tool(
@@ -97,8 +120,17 @@ TOOLS = (
             "runs_or_names": several("two or more"),
             "key": text("the metric"),
             "use": _USE,
-            "goal": one_of("what is better; by default guessed from the name", "min", "max"),
+            "goal": _GOAL,
         },
         needs=("runs_or_names", "key"),
+    ),
+    Tool(
+        name="best_runs",
+        description=(
+            "The best of all finished runs by the last value of a metric, with evidence for their order. Without a "
+            "key: which metrics there are."
+        ),
+        do=best_runs,
+        takes={"key": text("the metric"), "goal": _GOAL},
     ),
 )

@@ -33,6 +33,14 @@ WHERE run_id = :run_id ORDER BY key, attempt DESC, source;
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id AND source = :source AND attempt = :attempt;
 
+-- name: last_of_finished
+SELECT run_id, source, attempt, last FROM series JOIN runs ON runs.id = run_id
+WHERE key = :key AND status = 'finished' AND NOT archived AND last IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM json_each(record, '$.tags') WHERE value = :rehearsal);
+
+-- name: own_keys
+SELECT DISTINCT key FROM series WHERE source != 'system' ORDER BY key LIMIT :limit;
+
 -- name: count_own_series
 SELECT count(*) FROM series WHERE run_id = :run_id AND source != 'system';
 

@@ -1,0 +1,111 @@
+"""Without a model: ordinary questions are understood, and no answer says more than its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.agent.offline import RulesChat
+from labwright.compute.lab import Lab
+from labwright.domain.run import REHEARSAL, RunStatus
+from labwright.domain.session import PieceKind, SessionStatus
+from tests.support.chatting import Talk, talking
+from tests.support.lab import ended_run, lab_in, make_run, move
+
+USAGE = {"wall_seconds": 210.4}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_in(tmp_path_factory.mktemp("offline") / "project") as lab:
+        (lab.paths.project / "train.py").write_text("print('training')\n")
+        ended_run(lab, "good", series={"accuracy": [0.5, 0.9312], "loss": [2.0, 0.25]}, usage=USAGE)
+        ended_run(lab, "poor", series={"accuracy": [0.4, 0.7061], "loss": [3.0, 0.5]})
+        ended_run(lab, "as good", series={"f2": [0.5]})
+        ended_run(lab, "just as good", series={"f2": [0.5]})
+        ended_run(lab, "tried out", series={"accuracy": [0.99]}, tags=(REHEARSAL,))
+        ended_run(lab, "bad", status=RunStatus.FAILED, output="ValueError: lr must be above 0\n")
+        move(lab, make_run(lab, "slow one"), RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING)
+        yield lab
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rules(lab: Lab) -> Iterator[None]:
+    with talking(lab, RulesChat()):
+        yield
+
+
+ASKED = {
+    "Hi, is anything running?": "`slow one`: running",
+    "what's running right now?": "`slow one`: running",
+    "how many runs failed?": "1 failed, 0 lost",
+    "Which runs have failed?": "`bad`",
+    "what failed?": "`bad`",
+    "show me the failed runs": "`bad`",
+    "list my runs": "`poor`: finished",
+    "can you show me the run good please": "It took 210.4 s",
+    "how is slow one doing?": "is running",
+    "why did the bad run fail?": "ValueError: lr must be above 0",
+    "what went wrong with bad?": "ValueError: lr must be above 0",
+    "what's the accuracy of good?": "accuracy: last 0.9312",
+    "show me the loss of the good run": "loss: last 0.25",
+    "what is the f1 of good": "It has: `accuracy`, `loss`",
+    "how good is poor?": "accuracy: last 0.7061",
+    "how long did good take?": "It took 210.4 s",
+    "when will slow one be done?": "I cannot tell",
+    "which run is the best?": "By which metric?",
+    "What is the best run by accuracy?": "`good`: last accuracy 0.9312",
+    "best run by f1": "There are: accuracy, f2, loss",
+    "best run by f2": "is one of several with 0.5",
+    "which run has the lowest loss?": "Best by loss (lower is better)",
+    "which run has the highest loss": "Best by loss (higher is better)",
+    "compare good and poor": "Best by loss (lower is better)",
+    "do we have a gpu?": "0 GPUs",
+    "show me the code": "`train.py`",
+    "show me train.py": "print('training')",
+    "what does train.py do?": "I cannot explain code",
+    "try learning rates 0.1, 0.2 and 0.4": "labwright plan new 'try learning rates 0.1, 0.2 and 0.4'",
+    "what should I try next?": "I cannot advise",
+    "thank you very much!": "You are welcome.",
+    "tell me a story": "I am a set of rules",
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_an_ordinary_question_is_understood_and_answered_with_evidence(lab: Lab, question: str) -> None:
+    talk = Talk(lab)
+    talk.say(question)
+    answer = talk.last(PieceKind.MESSAGE)
+    assert ASKED[question] in answer["text"]
+    assert answer["marks"] == []
+
+
+def test_a_list_that_lost_its_end_is_told_as_far_as_it_goes(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
+        for number in range(20):
+            make_run(lab, f"long {number}", command=f"echo {'x' * 3000}")
+        talk = Talk(lab)
+        talk.say("runs")
+        assert "`long 19`: ready" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_a_command_is_started_as_it_was_written(lab: Lab) -> None:
+    talk = Talk(lab)
+    talk.say("Please start python train.py --note 'for me please'")
+    assert "is queued" in talk.last(PieceKind.MESSAGE)["text"]
+    (call,) = talk.pieces(PieceKind.MESSAGE)[0].data["calls"]
+    assert call["arguments"] == {"command": "python train.py --note 'for me please'"}
+
+
+def test_deleting_is_asked_for_first(lab: Lab) -> None:
+    talk = Talk(lab)
+    talk.say("delete bad")
+    assert talk.session.status is SessionStatus.ASKING
+
+
+def test_what_names_no_run_is_told_so(lab: Lab) -> None:
+    talk = Talk(lab)
+    talk.say("what is overfitting?")
+    assert "There is no run overfitting." in talk.last(PieceKind.MESSAGE)["text"]
