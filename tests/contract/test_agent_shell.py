@@ -179,6 +179,13 @@ def test_neither_state_nor_tokens_are_there(lab: Lab, server: LiveServer, monkey
     assert looked.output.startswith("headers\n")
 
 
+def test_the_address_of_a_channel_is_no_variable_of_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM_CHANNEL", "https://hooks.example.org/T0/B1/who-has-this-may-post")
+    monkeypatch.setattr(lab, "private_variables", frozenset({"TEAM_CHANNEL"}))
+    told = run(lab, "env")
+    assert "PATH=" in told.output and "who-has-this" not in told.output
+
+
 def test_another_project_of_the_same_user_is_closed_while_its_server_runs(lab: Lab, server: LiveServer) -> None:
     """Shown with the other project inside of this one, where nothing but its own mask hides it."""
     outer = replace(lab, paths=type(lab.paths)(server.project.parent))

@@ -46,7 +46,7 @@ class Lab:
     skill_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of a skill
     settings_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of `labwright.toml`
     fault: str = ""  # why the engine cannot work at the moment
-    private_variables: frozenset[str] = frozenset()  # names of what no run is to have: addresses of notifications
+    private_variables: frozenset[str] = frozenset()  # what no run and no shell is to have: addresses of notifications
     wake: Callable[[], None] = lambda: None  # the engine, once it runs
     run_was_queued: Callable[[], None] = lambda: None  # likewise
     metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise

@@ -80,7 +80,8 @@ def execute(
     header = keep_header(lab.paths.headers, f"shell-{actor.name}", token)
     kept = Kept(_HEAD, _TAIL)
     settings = SettingsFile(lab.paths.config)
-    environment = shell_environment(os.environ, lab.paths.project, lab.url, header)
+    public = {name: os.environ[name] for name in os.environ.keys() - lab.private_variables}
+    environment = shell_environment(public, lab.paths.project, lab.url, header)
     ended = run_child(
         machine_command(
             ["nice", "-n", "5", "bash", "-c", command], view_of(lab, header, os.environ, writes=writes), limits
