@@ -105,3 +105,17 @@ def test_where_the_cheap_model_fails_rules_sum_up_and_the_turn_goes_on(lab: Lab)
     assert talk.last(PieceKind.END)["why"] == "done"
     assert len(model.asked) == 3  # it is not asked to sum up each time
     assert missing(all_told(model.asked[-1])) == []
+
+
+def test_what_a_person_said_outlives_a_summary_that_forgot_it(tmp_path: Path) -> None:
+    said = "Never touch the test split; we keep lr 0.1."
+    model = Answers(lambda request: ["Little."] if request.tier is Tier.CHEAP else [WORDS * 10])
+    with lab_in(tmp_path / "small", agent_history_chars=10_000) as lab, talking(lab, model):
+        talk = Talk(lab)
+        talk.say(said)
+        for number in range(6):
+            talk.say(f"And number {number}?")
+    assert len(talk.pieces(PieceKind.SUMMARY)) > 1
+    assert said in all_told(model.asked[-1])
+    later = [request for request in model.asked if request.tier is Tier.CHEAP][1:]
+    assert all(request.messages[0].text.startswith("Little.\n") for request in later)

@@ -45,12 +45,13 @@ async def compacted(pieces: Sequence[Piece], most: int, model: ChatModel) -> New
 
 
 def _older(pieces: Sequence[Piece], through: int, most: int) -> str:
-    """The newest of it, where it is longer than a model may be told."""
+    """What was summed up before, and the newest of the rest where it is longer than a model may be told."""
     before = last_summary(pieces)
     turns = {number: own for number, own in by_turn(pieces).items() if before.through < number <= through}
     told = [message for number in sorted(turns) for message in told_of_turn(turns[number])]
     lines = [f"{message.role}: {_shortened(message)}" for message in told]
-    return "\n".join([before.text, *lines])[-most:]
+    rest = "\n".join(lines)[-most:]
+    return f"{before.text}\n{rest}" if before.text else rest
 
 
 def _shortened(message: Message) -> str:

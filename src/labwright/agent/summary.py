@@ -1,7 +1,7 @@
 """Older turns in few words: what a model made of them, or rules; and in any case every decision and id, by rules.
 
 What a model forgets when it sums up is therefore not lost: what was done, allowed and denied, and with which ids, is
-taken from the log each time.
+taken from the log each time; and so is what the person said ("never use the test set"), as far as there is room.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def last_summary(pieces: Sequence[Piece]) -> Summary:
 
 
 def summed_up(turns: Turns, summary: Summary, most: int) -> str:
-    """Newest last. Where it is too much, the oldest turns keep their decisions and ids alone."""
+    """Newest last. Where it is too much, the oldest turns keep less, and at last their decisions and ids alone."""
     numbers = sorted(turns)
     lines = {number: gist(turns[number]) for number in numbers}
     if summary.text:
-        lines |= {number: _kept(turns[number], _GIST) for number in numbers if number <= summary.through}
-    for length in (_GIST, _SHORT_GIST):
+        lines |= {number: _kept(turns[number], _GIST, _GIST) for number in numbers if number <= summary.through}
+    for length, of_the_person in ((_GIST, _SHORT_GIST), (_SHORT_GIST, 0)):
         for number in numbers:
             if sum(map(len, lines.values())) <= most:
                 break
-            lines[number] = _kept(turns[number], length)
+            lines[number] = _kept(turns[number], length, of_the_person)
     told = [f"{OURS} Earlier in this conversation, shortened:", summary.text, *lines.values()]
     return "\n".join(line for line in told if line)
 
 
 def gist(turn: Sequence[Piece]) -> str:
-    said = " / ".join(_clip(p.data["text"]) for p in turn if p.kind is PieceKind.USER)
+    said = _said(turn, _GIST)
     answers = [p.data["text"] for p in turn if p.kind is PieceKind.MESSAGE and p.data["text"]]
     lines = [
         f"- asked: {said}" if said else "- woken by an event",
@@ -68,9 +68,14 @@ def gist(turn: Sequence[Piece]) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _kept(turn: Sequence[Piece], length: int) -> str:
-    """What is never left out."""
-    kept = [*_decisions(turn, length), _ids(turn)]
+def _said(turn: Sequence[Piece], length: int) -> str:
+    return " / ".join(_clip(piece.data["text"], length) for piece in turn if piece.kind is PieceKind.USER)
+
+
+def _kept(turn: Sequence[Piece], length: int, of_the_person: int) -> str:
+    """Decisions and ids are never left out."""
+    said = f"asked: {_said(turn, of_the_person)}" if of_the_person and _said(turn, of_the_person) else ""
+    kept = [said, *_decisions(turn, length), _ids(turn)]
     return f"- {'; '.join(line for line in kept if line)}" if any(kept) else ""
 
 
