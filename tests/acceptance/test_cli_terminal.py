@@ -10,41 +10,68 @@ import struct
 import subprocess
 import termios
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from tests.acceptance.test_cli import LABWRIGHT, answer, begin
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
+from tests.support.model_server import Turn, model_server
 from tests.support.waiting import wait_until
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def at_terminal(
-    server: LiveServer, *arguments: str, columns: int = 80, typed: str = "", env: dict[str, str] | None = None
-) -> str:
-    """What appears on a terminal of that width."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {name: value for name, value in server.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
-    process = ended_with_the_test(
-        subprocess.Popen(
-            [*LABWRIGHT, *arguments],
-            cwd=server.project,
-            env={**environment, "TERM": "xterm-256color", **(env or {})},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
+class Terminal:
+    """A command at a terminal of that width."""
+
+    def __init__(
+        self, server: LiveServer, *arguments: str, columns: int = 80, env: dict[str, str] | None = None
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = {name: value for name, value in server.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
+        self._process = ended_with_the_test(
+            subprocess.Popen(
+                [*LABWRIGHT, *arguments],
+                cwd=server.project,
+                env={**environment, "TERM": "xterm-256color", **(env or {})},
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+                start_new_session=True,
+            )
         )
-    )
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    shown = b"".join(iter(lambda: _read(ours), b""))
-    os.close(ours)
-    process.wait(timeout=60)
-    return shown.decode().replace("\r\n", "\n")
+        os.close(theirs)
+        self._unread = b""
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def until(self, words: str) -> str:
+        """What appears up to these words."""
+        wanted, shown = words.encode(), self._unread
+        while wanted not in shown:
+            more = _read(self._ours)
+            assert more, f"it ended without {words!r}: {shown.decode()}"
+            shown += more
+        before, _, self._unread = shown.partition(wanted)
+        return before.decode().replace("\r\n", "\n")
+
+    def rest(self) -> str:
+        shown = self._unread + b"".join(iter(lambda: _read(self._ours), b""))
+        os.close(self._ours)
+        self._process.wait(timeout=60)
+        return shown.decode().replace("\r\n", "\n")
+
+
+def at_terminal(server: LiveServer, *arguments: str, typed: str = "", **more: Any) -> str:
+    """All that appears."""
+    terminal = Terminal(server, *arguments, **more)
+    terminal.type(typed)
+    return terminal.rest()
 
 
 def _read(descriptor: int) -> bytes:
@@ -140,3 +167,24 @@ def test_each_attached_terminal_shows_its_run_and_types_into_no_other(make_serve
         tmux("kill-server")
         for socket in sockets:
             subprocess.run(["tmux", "-L", socket, "kill-server"], capture_output=True, check=False)
+
+
+def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
+    make_server: Callable[..., LiveServer],
+) -> None:
+    with model_server("openai", Turn(text=("Half ", "an answer"), hang_after=2), Turn(text=("Whole.",))) as provider:
+        address = {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "sk-test"}
+        server = make_server(LABWRIGHT_MODEL="openai:fake", **address).start()
+        terminal = Terminal(server, "chat")
+        terminal.until("› ")
+        terminal.type("tell me mote\x1b[D\x1b[D\x1b[3~r\n")  # back two, one away, another in
+        terminal.until("Half ")
+        terminal.type("\x03")
+        terminal.until("Stopped.")
+        terminal.until("› ")
+        terminal.type("\x1b[A\n")  # the line before
+        terminal.until("Whole.")
+        terminal.until("› ")
+        terminal.type("\x04")
+        assert "Go on with: labwright chat --session" in terminal.rest()
+        assert [asked.body["messages"][-1]["content"] for asked in provider.asked] == ["tell me more"] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ from labwright.domain.session import Mode
 
 Json = dict[str, Any]
 UNANSWERED = 4
+INTERRUPTED = 130
+_PROMPT = "› "
 
 
 def chat(
@@ -57,17 +60,12 @@ class _Talk:
 
     def converse(self) -> None:
         """What happened since the last line is shown before the next."""
-        while True:
-            if sys.stdin.isatty():
-                print("› ", end="", file=sys.stderr, flush=True)
-            line = sys.stdin.readline()
-            if not line:
-                note("")
-                self.say_how_to_go_on()
-                return
+        while (line := _next_line()) is not None:
             self._show_what_came()
             if line.strip():
                 self.say(line.strip())
+        note("")
+        self.say_how_to_go_on()
 
     def _show_what_came(self) -> None:
         if self._session:
@@ -84,6 +82,7 @@ class _Talk:
                 self._show(follow_session(self._client, self._last["session_id"], self._last["seq"], note, following))
         except KeyboardInterrupt:
             self._stop()
+            self._code = INTERRUPTED
         return self._code
 
     def say_how_to_go_on(self) -> None:
@@ -116,9 +115,22 @@ class _Talk:
         return self._last.get("kind") == "end" and self._last["data"]["why"] == "waiting"
 
     def _stop(self) -> None:
+        """The turn alone: whoever talks line by line goes on with the next."""
         if self._session:
             try:
                 self._client.stop_session(self._session)
             except Conflict:
                 note("It had ended already.")
-        raise typer.Exit(130)
+        self._show_what_came()
+
+
+def _next_line() -> str | None:
+    """None at the end. At a terminal the line can be edited, and earlier ones come back with the arrow keys."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return sys.stdin.readline() or None
+    with contextlib.suppress(ImportError):  # some Pythons are built without it
+        import readline  # noqa: F401 - `input` uses it once it is there
+    try:
+        return input(_PROMPT)
+    except (EOFError, KeyboardInterrupt):
+        return None
