@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -225,6 +226,18 @@ def test_agents_write_viewers_read_and_only_a_person_deletes(lab: LiveServer) ->
     assert lab.call("DELETE", path).status == 204
     assert lab.call("GET", path).status == 404
     assert not (lab.state / "plans" / made.json["id"]).exists()
+
+
+def test_an_agent_neither_archives_nor_stops_a_plan_of_somebody_else(lab: LiveServer) -> None:
+    agent, other = mint(lab.token, Scope.AGENT, "a", 60.0), mint(lab.token, Scope.AGENT, "chat-0123456789", 60.0)
+    theirs = lab.post("/plans", BODY)["id"]
+    for verb, token in itertools.product(("archive", "stop"), (agent, other)):
+        refused = lab.call("POST", f"/plans/{theirs}/{verb}", token=token)
+        assert refused.status == 403 and "was begun by person" in refused.json["error"]["message"]
+    assert lab.get(f"/plans/{theirs}")["status"] == "draft"
+    own = lab.call("POST", "/plans", BODY, token=agent).json["id"]
+    assert lab.call("POST", f"/plans/{own}/archive", token=other).status == 403
+    assert lab.call("POST", f"/plans/{own}/archive", token=agent).json["status"] == "archived"
 
 
 # -- as the seeds have it

@@ -29,6 +29,12 @@ def check_plan(lab: Lab, plan_id: str, actor: Actor) -> None:
     _check(actor, plan.id, plan.compiling_by or plan.executed_by or plan.created_by)
 
 
+def check_archiving(lab: Lab, plan_id: str, actor: Actor) -> None:
+    """An archived plan stays as it is for good, so here it is the writer who counts."""
+    plan = plans.get(lab.db.reader(), plan_id)
+    _check(actor, plan.id, plan.created_by)
+
+
 def check_wild(lab: Lab, wild_id: str, actor: Actor) -> None:
     loop = wild.get(lab.db.reader(), wild_id)
     _check(actor, loop.id, loop.created_by)
