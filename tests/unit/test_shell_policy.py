@@ -36,6 +36,10 @@ PROJECT = {
     ),
     "justfile": "train:\n    python train.py\n",
     "README.md": "Run python train.py\n",
+    "notes.md": "To run it: `python train.py`, or system('bash run.sh').\n",
+    "go.pl": "exec 'python', 'work.py';\n",
+    "go.js": "require('child_process').execSync('python train.py')\n",
+    "count.js": "console.log([1, 2].length)\n",
     "results.json": "{}",
 }
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 Findings = Iterator["Finding"]
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_QUOTED = re.compile(r"""(["'`])((?:(?!\1).)+)\1""", re.DOTALL)
+_QUOTED = re.compile(
+    r"""(?:(["'`])|\bq[qwx]?\s*[({\[<|/!])((?:(?(1)(?!\1).|[^)}\]>|/!]))+)""", re.DOTALL
+)  # q{…}: Perl's
+_OTHER_SCRIPT = re.compile(r"\.(?:R|jl|lua|pl|rb|m?js|php|tcl)$")
+_GIT_ALIAS = re.compile(r"(?:^| )alias\.[\w-]+[= ]!(.+)", re.DOTALL)
 _SHEBANG = re.compile(r"#!.*?\b(python[\d.]*|(?:ba|da|z|k)?sh)\b")
 _STARTS = re.compile(r"\b(system|exec|spawn|popen|qx|%x|run|execSync|spawnSync|`)")
 _CRON_TIMES = re.compile(r"^\s*(?:[\d*/,-]+\s+){5}|^\s*@\w+\s+", re.MULTILINE)
@@ -230,8 +234,18 @@ def _parallel(reader: Reader, words: list[str], given: str | None) -> Findings:
 
 
 def _find(reader: Reader, words: list[str], _given: str | None) -> Findings:
+    yield from _on_each_file(reader, words, ("-exec", "-execdir", "-ok", "-okdir"))
+
+
+def _fd(reader: Reader, words: list[str], _given: str | None) -> Findings:
+    """Where its command has no place for a file, it comes last."""
+    words = words if any("{}" in word for word in words) else [*words, "{}"]
+    yield from _on_each_file(reader, words, ("-x", "-X", "--exec", "--exec-batch"))
+
+
+def _on_each_file(reader: Reader, words: list[str], starts: tuple[str, ...]) -> Findings:
     for at, word in enumerate(words):
-        if word in ("-exec", "-execdir", "-ok", "-okdir"):
+        if word in starts:
             rest = words[at + 1 :]
             end = next((place for place, one in enumerate(rest) if one in (";", "+")), len(rest))
             yield from reader.run([one.replace("{}", UNKNOWN) for one in rest[:end]])
@@ -240,17 +254,20 @@ def _find(reader: Reader, words: list[str], _given: str | None) -> Findings:
 def _git(reader: Reader, words: list[str], _given: str | None) -> Findings:
     if words[1:3] == ["bisect", "run"]:
         yield from reader.run(words[3:])
+    elif alias := _GIT_ALIAS.search(" ".join(words[1:])):
+        yield from reader.read(alias[1])
 
 
 def _interpreter(reader: Reader, words: list[str]) -> Findings:
-    """Of other languages only what they hand to a shell."""
-    text = " ".join(words[1:])
+    """Of other languages only what they hand to a shell, also in a script."""
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    in_script = reader.text_of(script) if _OTHER_SCRIPT.search(script) else None
+    text = "\n".join([*words[1:], in_script or ""])
     if _STARTS.search(text):
         for _, said in _QUOTED.findall(text):
             yield from reader.read(said)
-    for word in words[1:2]:
-        if names_a_run(word) and re.search(r"\.(R|jl|lua|pl|rb|js)$", word):
-            yield reader.finding(f"{word} runs an experiment, by its name", words)
+    if names_a_run(script) and _OTHER_SCRIPT.search(script):
+        yield reader.finding(f"{script} runs an experiment, by its name", words)
 
 
 def _later(reader: Reader, words: list[str], given: str | None) -> Findings:
@@ -301,7 +318,8 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     **dict.fromkeys(("cd", "pushd"), _cd),
     "xargs": _xargs,
     **dict.fromkeys(("parallel", "sem"), _parallel),
-    **dict.fromkeys(("find", "fd"), _find),
+    "find": _find,
+    "fd": _fd,
     **dict.fromkeys(("make", "gmake", "just"), tasks.make),
     **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), tasks.by_name),
     "git": _git,

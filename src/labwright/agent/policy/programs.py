@@ -20,6 +20,14 @@ SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
 WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "chronic", "unbuffer", "entr"), Wrapper()),
     **dict.fromkeys(("coproc", "busybox", "toybox", "dbus-run-session", "catchsegv", "proot", "fakeroot"), Wrapper()),
+    **dict.fromkeys(("linux32", "linux64", "npx", "spawn"), Wrapper()),
+    **dict.fromkeys(
+        ("ld.so", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"),
+        Wrapper(word_set("--library-path --preload --argv0 --inhibit-rpath --audit")),
+    ),
+    "setarch": Wrapper(words=1),
+    "chpst": Wrapper(word_set("-u -U -e -d -n -l -L -m -o -p -f -c -b -/")),
+    "daemonize": Wrapper(word_set("-c -e -o -p -l -u -E")),
     **dict.fromkeys(("sudo", "doas"), Wrapper(word_set("-u -g -C -h -p -D --user --group"))),
     "exec": Wrapper(word_set("-a")),
     "nice": Wrapper(word_set("-n --adjustment")),
@@ -89,6 +97,7 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
     "jupyter": ("execute", "run"),
     "kaggle": ("kernels",),
     "modal": ("run",),
+    "pm2": ("start",),
     "sky": ("launch", "exec", "jobs"),
 }
 LAUNCHER_MODULES = word_set(
@@ -106,7 +115,22 @@ HARMLESS_MODULES = word_set(
     "doctest this pydoc uv labwright tox nox pre_commit base64 gzip sqlite3 tabnanny pyclbr pip_audit cmd"
 )
 INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
-LATER = frozenset({"at", "batch", "tmux", "screen", "byobu", "zellij", "crontab", "script", "expect", "su", "runuser"})
+LATER = frozenset(
+    {
+        "at",
+        "batch",
+        "tmux",
+        "screen",
+        "byobu",
+        "zellij",
+        "crontab",
+        "script",
+        "expect",
+        "su",
+        "runuser",
+        "start-stop-daemon",
+    }
+)
 ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "--helpfull", "-help"})
 
 
