@@ -49,6 +49,37 @@ def test_values_of_flags_are_no_criterion(goal: str) -> None:
     assert read_criterion(goal) is None
 
 
+@pytest.mark.parametrize(
+    ("goal", "criterion", "budget"),
+    [
+        ("reach val_acc 0.9 by tuning lr with at most 6 runs", "val_acc at least 0.9", {"runs": 6}),
+        ("reach a val_acc of 90% in under 20 runs", "val_acc at least 90 %", {"runs": 20}),
+        ("reach val_acc 0.9 in less than 2 hours", "val_acc at least 0.9", {"wall_seconds": 7200.0}),
+        ("tune lr over 0.1, 0.2, 0.4 and reach val_acc 0.9", "val_acc at least 0.9", {}),
+        ("maximize val_acc with at most 12 runs", "val_acc as high as it goes", {"runs": 12}),
+    ],
+)
+def test_a_budget_or_a_value_of_a_flag_is_not_taken_for_the_criterion(
+    scan: ProjectScan, goal: str, criterion: str, budget: dict[str, float]
+) -> None:
+    found = understand(NewWild(goal=goal), scan)
+    assert found.criterion["text"].startswith(criterion)
+    assert found.budget == budget
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "reach val_acc 0.9 with lr below 0.1",
+        "keep the learning rate above 0.2 and reach val_acc 0.9",
+        "val_acc 0.9, lr > 1",
+    ],
+)
+def test_a_range_with_one_end_is_asked_about_and_not_ignored(scan: ProjectScan, goal: str) -> None:
+    with pytest.raises(Invalid, match="one end of a range"):
+        understand(NewWild(goal=goal), scan)
+
+
 HOSTILE = ("x" * 20_000, "reach " * 4000, "a b " * 5000, "x > 1" * 4000, f"reach a {'1' * 19_000}")
 
 

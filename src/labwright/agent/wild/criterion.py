@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from labwright.domain.sweep_results import Configuration
+from labwright.planning.goals.limits import COUNTED
 from labwright.planning.goals.words import number_of
 from labwright.planning.results.words import amount, spread
 
 _NUMBER = r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?(?: ?%)?)(?!\.?\w)"
+_COUNTS = rf"(?! ?(?:{'|'.join(sorted(COUNTED))})\b)"  # `at most 20 runs` is a budget
 _WORD = r"[A-Za-z][\w./-]{0,60}"  # bounded, as is what is read: a goal is anybody's text
-_NAME = rf"(?<![\w./-])(?P<name>{_WORD}(?: (?!of\b|to\b|is\b|at\b|be\b|by\b|with\b){_WORD})?)"
+_LITTLE = r"(?!(?:of|to|is|at|be|by|with|in|using|use|and|or|for|from|on|within|a|an|the)\b)"
+_NAME = rf"(?<![\w./-])(?P<name>{_LITTLE}{_WORD}(?: {_LITTLE}{_WORD})?)"
 _UP = r">=|≥|>|at least|above|over|exceeds?|more than|higher than|better than"
 _DOWN = r"<=|≤|<|at most|below|under|less than|lower than"
 _REACH = r"\b(?:reach(?:es)?|hit|achieve|attain|get|bring)\b"
 _BETWEEN = r"(?: (?:is|be|of|to|reaches|must be|should be|down to|up to)){0,3}"
 _RULES = (
-    re.compile(rf"{_NAME}{_BETWEEN} ?(?:(?P<up>{_UP})|(?P<down>{_DOWN})) ?{_NUMBER}", re.IGNORECASE),
-    re.compile(rf"{_REACH}(?: (?:a|an|the|at least|some)){{0,3}} {_NAME}{_BETWEEN} ?=? ?{_NUMBER}", re.IGNORECASE),
+    re.compile(rf"{_NAME}{_BETWEEN} ?(?:(?P<up>{_UP})|(?P<down>{_DOWN})) ?{_NUMBER}{_COUNTS}", re.IGNORECASE),
+    re.compile(
+        rf"{_REACH}(?: (?:a|an|the|at least|some)){{0,3}} {_NAME}{_BETWEEN} ?=? ?{_NUMBER}{_COUNTS}", re.IGNORECASE
+    ),
     re.compile(rf"{_REACH}(?: (?:a|an|at least|at most|about)){{0,3}} {_NUMBER} (?:of |in )?{_NAME}", re.IGNORECASE),
 )
 _LONGEST = 4000
@@ -38,24 +44,37 @@ class Wanted:
     rest: str
 
 
-def read_criterion(goal: str) -> Wanted | None:
-    for rule in _RULES:
-        match = rule.search(goal, 0, _LONGEST)
-        if match is None:
-            continue
-        text = match["number"].replace(" ", "")
-        number = number_of(text)
-        if number is None or not math.isfinite(number):
-            continue
-        found = match.groupdict()
-        return Wanted(
-            threshold=float(number),
-            percent=text.endswith("%"),
-            way="max" if found.get("up") else "min" if found.get("down") else "",
-            words=match.group().strip(),
-            rest=f"{goal[: match.start()]}{match['name']} {goal[match.end() :]}".strip(),
-        )
-    return None
+def read_criterion(goal: str, flags: Collection[str] = ()) -> Wanted | None:
+    """`flags`: ways to name a flag. A limit on one of these ("lr below 0.1") says nothing of a result."""
+    matches = (match for rule in _RULES for match in rule.finditer(goal, 0, _LONGEST))
+    return next((found for match in matches if (found := _wanted(goal, match, flags))), None)
+
+
+def _wanted(goal: str, match: re.Match[str], flags: Collection[str]) -> Wanted | None:
+    text = match["number"].replace(" ", "")
+    number = number_of(text)
+    if number is None or not math.isfinite(number) or _names_one_of(flags, match["name"]):
+        return None
+    found = match.groupdict()
+    return Wanted(
+        threshold=float(number),
+        percent=text.endswith("%"),
+        way="max" if found.get("up") else "min" if found.get("down") else "",
+        words=match.group().strip(),
+        rest=f"{goal[: match.start()]}{match['name']} {goal[match.end() :]}".strip(),
+    )
+
+
+def one_sided(goal: str, flags: Collection[str]) -> str:
+    """`lr below 0.1`: a range of which only one end is named. `lr over 0.1, 0.2` lists values."""
+    matches = _RULES[0].finditer(goal, 0, _LONGEST)
+    limits = (found for found in matches if _names_one_of(flags, found["name"]) and (found["up"] or "") != "over")
+    return next((found.group().strip() for found in limits), "")
+
+
+def _names_one_of(flags: Collection[str], name: str) -> bool:
+    words = name.lower().split()
+    return any(" ".join(words[at:]) in flags for at in range(len(words)))
 
 
 def criterion_of(wanted: Wanted | None, metric: dict[str, Any]) -> dict[str, Any]:

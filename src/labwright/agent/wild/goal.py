@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labwright.agent.wild.criterion import criterion_of, read_criterion
+from labwright.agent.wild.criterion import criterion_of, one_sided, read_criterion
 from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
@@ -14,6 +14,7 @@ from labwright.domain.errors import Invalid
 from labwright.domain.space import parse_space
 from labwright.planning.goals import GoalReading, Question, Variation, read_goal
 from labwright.planning.goals.reading import ONLY_ONE
+from labwright.planning.goals.synonyms import phrases_of
 from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.planning.scan.metric_direction import MAXIMIZE
 
@@ -43,7 +44,9 @@ class Understood:
 
 def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     """Raises Invalid with the first question that only a person can answer."""
-    aim = read_criterion(wanted.goal)
+    flags = _flag_names(scan)
+    _check_ranges(wanted.goal, flags, "goal")
+    aim = read_criterion(wanted.goal, flags)
     reading = read_goal(_with_script(aim.rest if aim else wanted.goal, wanted.script), scan)
     if aim is None and not _aims(reading, wanted):
         raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
@@ -75,6 +78,22 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
         parallel=wanted.parallel or reading.budget.parallel,
         notes=_notes(reading, experiment),
     )
+
+
+def _flag_names(scan: ProjectScan) -> set[str]:
+    """Every way to name a flag that is no metric's name, too."""
+    flags = {" ".join(phrase.words).lower() for entry in scan.entry_points for phrase in phrases_of(entry)}
+    return flags - {metric.name.lower() for entry in scan.entry_points for metric in entry.metrics}
+
+
+def _check_ranges(words: str, flags: set[str], field: str) -> None:
+    """A limit that is not kept would be worse than one that is asked about."""
+    if limit := one_sided(words, flags):
+        raise Invalid(
+            f"“{limit}” names one end of a range.",
+            hint="Name both ends, as in: lr between 0.01 and 0.1; or the values to try: lr 0.05.",
+            field=(field,),
+        )
 
 
 def _with_script(goal: str, script: str | None) -> str:
@@ -142,6 +161,7 @@ def _check_numbers(reading: GoalReading) -> None:
 
 def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What rules take from a person's words on the way: ranges to search from now on, and values to try next."""
+    _check_ranges(text, _flag_names(scan), "text")
     reading = replace(read_goal(_with_script(text, script), scan), script=script)
     _check_numbers(reading)
     entry = scan.entry_point(script)

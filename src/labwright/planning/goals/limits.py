@@ -17,6 +17,7 @@ _AT_MOST = {
     "most", "max", "maximum", "than", "to", "within", "budget", "limit", "under", "exceed", "in", "of", "only", "is",
     "about", "total", "below", "less", "up", "using",
 }  # fmt: skip
+COUNTED = frozenset({*_RUNS, *_REPEATS, *_SECONDS, "epochs", "epoch", "steps", "gpu", "gpus", "gpu-hours", "at a time"})
 _SEED = Flag(name="seed", option="--seed", type="int")
 _MOST_SEEDS = 100
 
