@@ -57,6 +57,11 @@ def test_values_of_flags_are_no_criterion(goal: str) -> None:
         ("reach val_acc 0.9 in less than 2 hours", "val_acc at least 0.9", {"wall_seconds": 7200.0}),
         ("tune lr over 0.1, 0.2, 0.4 and reach val_acc 0.9", "val_acc at least 0.9", {}),
         ("maximize val_acc with at most 12 runs", "val_acc as high as it goes", {"runs": 12}),
+        ("improve val_acc, 3 seeds", "val_acc as high as it goes", {}),
+        ("improve val_acc from 0.8 to 0.9", "val_acc at least 0.9", {}),
+        ("val_acc = 0.9, lr = 0.1 or 0.2", "val_acc at least 0.9", {}),
+        ("val acc should be 90 percent or better", "val_acc at least 90 %", {}),
+        ("beat 0.9 val_acc", "val_acc at least 0.9", {}),
     ],
 )
 def test_a_budget_or_a_value_of_a_flag_is_not_taken_for_the_criterion(

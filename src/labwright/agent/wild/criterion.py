@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from labwright.domain.sweep_results import Configuration
-from labwright.planning.goals.limits import COUNTED
+from labwright.planning.goals.limits import COUNTED, SECONDS
 from labwright.planning.goals.words import number_of
 from labwright.planning.results.words import amount, spread
 
-_NUMBER = r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?(?: ?%)?)(?!\.?\w)"
-_COUNTS = rf"(?! ?(?:{'|'.join(sorted(COUNTED))})\b)"  # `at most 20 runs` is a budget
+_NUMBER = r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?(?: ?%| per ?cent)?)(?!\.?\w)"
+_COUNTS = re.compile(rf" ?(?:{'|'.join(sorted(COUNTED))})\b", re.IGNORECASE)  # `at most 20 runs` is a budget
+_TIME = re.compile(rf" ?(?:{'|'.join(sorted(SECONDS))})\b", re.IGNORECASE)  # so is `in under 2 hours`
 _WORD = r"[A-Za-z][\w./-]{0,60}"  # bounded, as is what is read: a goal is anybody's text
-_LITTLE = r"(?!(?:of|to|is|at|be|by|with|in|using|use|and|or|for|from|on|within|a|an|the)\b)"
+_LITTLE = r"(?!(?:of|to|is|at|be|by|with|in|using|use|and|or|for|from|on|within|a|an|the|should|must)\b)"
 _NAME = rf"(?<![\w./-])(?P<name>{_LITTLE}{_WORD}(?: {_LITTLE}{_WORD})?)"
 _UP = r">=|≥|>|at least|above|over|exceeds?|more than|higher than|better than"
 _DOWN = r"<=|≤|<|at most|below|under|less than|lower than"
-_REACH = r"\b(?:reach(?:es)?|hit|achieve|attain|get|bring)\b"
-_BETWEEN = r"(?: (?:is|be|of|to|reaches|must be|should be|down to|up to)){0,3}"
+_REACH = (
+    r"\b(?:reach(?:es)?|hit|achieve|attain|get|bring|beat|push|raise|increase|improve|reduce|lower|decrease"
+    r"|minimi[sz]e|maximi[sz]e)\b"
+)
+_BETWEEN = r"(?: from [-+\d.]{1,20}%?)?(?: (?:is|be|of|to|reaches|must be|should be|down to|up to)){0,3}"
 _RULES = (
-    re.compile(rf"{_NAME}{_BETWEEN} ?(?:(?P<up>{_UP})|(?P<down>{_DOWN})) ?{_NUMBER}{_COUNTS}", re.IGNORECASE),
-    re.compile(
-        rf"{_REACH}(?: (?:a|an|the|at least|some)){{0,3}} {_NAME}{_BETWEEN} ?=? ?{_NUMBER}{_COUNTS}", re.IGNORECASE
-    ),
+    re.compile(rf"{_NAME}{_BETWEEN} ?(?:(?P<up>{_UP})|(?P<down>{_DOWN})) ?{_NUMBER}", re.IGNORECASE),
+    re.compile(rf"{_REACH}(?: (?:a|an|the|at least|some)){{0,3}} {_NAME}{_BETWEEN} ?=? ?{_NUMBER}", re.IGNORECASE),
     re.compile(rf"{_REACH}(?: (?:a|an|at least|at most|about)){{0,3}} {_NUMBER} (?:of |in )?{_NAME}", re.IGNORECASE),
 )
+_OF_A_METRIC = re.compile(rf"{_NAME}{_BETWEEN} ?[=:]? ?{_NUMBER}", re.IGNORECASE)  # `val_acc = 0.9`; not `lr = 0.9`
 _LONGEST = 4000
 _LEAST = 2  # runs: one may be luck
 
@@ -44,16 +47,25 @@ class Wanted:
     rest: str
 
 
-def read_criterion(goal: str, flags: Collection[str] = ()) -> Wanted | None:
-    """`flags`: ways to name a flag. A limit on one of these ("lr below 0.1") says nothing of a result."""
-    matches = (match for rule in _RULES for match in rule.finditer(goal, 0, _LONGEST))
-    return next((found for match in matches if (found := _wanted(goal, match, flags))), None)
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What flags and metrics of a project may be called in a goal."""
+
+    flags: frozenset[str] = frozenset()
+    metrics: frozenset[str] = frozenset()
 
 
-def _wanted(goal: str, match: re.Match[str], flags: Collection[str]) -> Wanted | None:
-    text = match["number"].replace(" ", "")
+def read_criterion(goal: str, names: Names = Names()) -> Wanted | None:
+    """A limit on a flag ("lr below 0.1") or on runs and hours says nothing of a result."""
+    told = (match for rule in _RULES for match in rule.finditer(goal, 0, _LONGEST))
+    plain = (match for match in _OF_A_METRIC.finditer(goal, 0, _LONGEST) if _is_one_of(names.metrics, match["name"]))
+    return next((found for match in chain(told, plain) if (found := _wanted(goal, match, names))), None)
+
+
+def _wanted(goal: str, match: re.Match[str], names: Names) -> Wanted | None:
+    text = re.sub(" ?(?:%| per ?cent)$", "%", match["number"], flags=re.IGNORECASE)
     number = number_of(text)
-    if number is None or not math.isfinite(number) or _names_one_of(flags, match["name"]):
+    if number is None or not math.isfinite(number) or _limits_something_else(goal, match, names):
         return None
     found = match.groupdict()
     return Wanted(
@@ -65,16 +77,23 @@ def _wanted(goal: str, match: re.Match[str], flags: Collection[str]) -> Wanted |
     )
 
 
-def one_sided(goal: str, flags: Collection[str]) -> str:
+def _limits_something_else(goal: str, match: re.Match[str], names: Names) -> bool:
+    if _is_one_of(names.flags, match["name"]) or _COUNTS.match(goal, match.end("number")):
+        return True
+    return bool(_TIME.match(goal, match.end("number"))) and not _is_one_of(names.metrics, match["name"])
+
+
+def one_sided(goal: str, names: Names) -> str:
     """`lr below 0.1`: a range of which only one end is named. `lr over 0.1, 0.2` lists values."""
     matches = _RULES[0].finditer(goal, 0, _LONGEST)
-    limits = (found for found in matches if _names_one_of(flags, found["name"]) and (found["up"] or "") != "over")
+    limits = (found for found in matches if _is_one_of(names.flags, found["name"]) and (found["up"] or "") != "over")
     return next((found.group().strip() for found in limits), "")
 
 
-def _names_one_of(flags: Collection[str], name: str) -> bool:
+def _is_one_of(known: frozenset[str], name: str) -> bool:
+    """`the final val_acc` is `val_acc`."""
     words = name.lower().split()
-    return any(" ".join(words[at:]) in flags for at in range(len(words)))
+    return any(" ".join(words[at:]) in known for at in range(len(words)))
 
 
 def criterion_of(wanted: Wanted | None, metric: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labwright.agent.wild.criterion import criterion_of, one_sided, read_criterion
+from labwright.agent.wild.criterion import Names, criterion_of, one_sided, read_criterion
 from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
@@ -44,9 +44,9 @@ class Understood:
 
 def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     """Raises Invalid with the first question that only a person can answer."""
-    flags = _flag_names(scan)
-    _check_ranges(wanted.goal, flags, "goal")
-    aim = read_criterion(wanted.goal, flags)
+    names = _names_in(scan)
+    _check_ranges(wanted.goal, names, "goal")
+    aim = read_criterion(wanted.goal, names)
     reading = read_goal(_with_script(aim.rest if aim else wanted.goal, wanted.script), scan)
     if aim is None and not _aims(reading, wanted):
         raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
@@ -80,15 +80,16 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     )
 
 
-def _flag_names(scan: ProjectScan) -> set[str]:
-    """Every way to name a flag that is no metric's name, too."""
+def _names_in(scan: ProjectScan) -> Names:
+    metrics = {metric.name.lower() for entry in scan.entry_points for metric in entry.metrics}
+    metrics |= {name.replace("_", " ") for name in metrics}
     flags = {" ".join(phrase.words).lower() for entry in scan.entry_points for phrase in phrases_of(entry)}
-    return flags - {metric.name.lower() for entry in scan.entry_points for metric in entry.metrics}
+    return Names(flags=frozenset(flags - metrics), metrics=frozenset(metrics))
 
 
-def _check_ranges(words: str, flags: set[str], field: str) -> None:
+def _check_ranges(words: str, names: Names, field: str) -> None:
     """A limit that is not kept would be worse than one that is asked about."""
-    if limit := one_sided(words, flags):
+    if limit := one_sided(words, names):
         raise Invalid(
             f"“{limit}” names one end of a range.",
             hint="Name both ends, as in: lr between 0.01 and 0.1; or the values to try: lr 0.05.",
@@ -161,7 +162,7 @@ def _check_numbers(reading: GoalReading) -> None:
 
 def steered(text: str, scan: ProjectScan, script: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What rules take from a person's words on the way: ranges to search from now on, and values to try next."""
-    _check_ranges(text, _flag_names(scan), "text")
+    _check_ranges(text, _names_in(scan), "text")
     reading = replace(read_goal(_with_script(text, script), scan), script=script)
     _check_numbers(reading)
     entry = scan.entry_point(script)

@@ -9,7 +9,7 @@ from labwright.planning.scan import Flag
 
 _RUNS = {"runs", "run", "trials", "trial", "experiments", "configurations", "configs", "jobs", "models"}
 _REPEATS = {"seeds", "seed", "repeats", "repetitions", "replicates", "times"}
-_SECONDS = {
+SECONDS = {
     "s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
     "h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
 }  # fmt: skip
@@ -17,7 +17,7 @@ _AT_MOST = {
     "most", "max", "maximum", "than", "to", "within", "budget", "limit", "under", "exceed", "in", "of", "only", "is",
     "about", "total", "below", "less", "up", "using",
 }  # fmt: skip
-COUNTED = frozenset({*_RUNS, *_REPEATS, *_SECONDS, "epochs", "epoch", "steps", "gpu", "gpus", "gpu-hours", "at a time"})
+COUNTED = frozenset({*_RUNS, *_REPEATS, "epochs", "epoch", "steps", "gpu", "gpus", "gpu-hours", "at a time"})
 _SEED = Flag(name="seed", option="--seed", type="int")
 _MOST_SEEDS = 100
 
@@ -93,14 +93,14 @@ def _back(words: Words, index: int) -> int:
 def _duration(words: Words) -> float | None:
     for index in range(len(words.tokens)):
         number, unit = words.number(index), words.at(index + 1)
-        if number is None or number <= 0 or unit not in _SECONDS or not words.is_free(index):
+        if number is None or number <= 0 or unit not in SECONDS or not words.is_free(index):
             continue
-        begin, total = _back(words, index), number * _SECONDS[unit]
+        begin, total = _back(words, index), number * SECONDS[unit]
         end = index + 2
         more = words.number(end + (words.at(end) == "and"))
-        if more and words.at(end + (words.at(end) == "and") + 1) in _SECONDS:  # 1 hour and 30 minutes
+        if more and words.at(end + (words.at(end) == "and") + 1) in SECONDS:  # 1 hour and 30 minutes
             end += words.at(end) == "and"
-            total += more * _SECONDS[words.at(end + 1)]
+            total += more * SECONDS[words.at(end + 1)]
             end += 2
         words.take(begin, end)
         return float(total)
