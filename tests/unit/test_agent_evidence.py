@@ -54,6 +54,7 @@ class Bench:
             look_again=lambda one: look(self.lab, one.kind, one.source),
             exists=lambda name: name in {self.a.id, self.b.id, self.log.id},
             settings={"lr": frozenset({0.003})},
+            done=frozenset({3}),
             said=("Use 3 seeds; I heard it reached 0.99.",),
             quotes=("python train.py --lr 0.003",),
         )
@@ -105,10 +106,12 @@ LIES = {
     "a result inside of a proposal": ("I recommend the larger one, it reached 0.97.", "no_source"),
     "the best of all that is not": ("Of all 2 runs `second` is the best [E10].", "wrong_order"),
     "more runs than there are": ("`first` is the best of 7 runs [E10].", "mismatch"),
+    "more than was done": ("I started 4 runs.", "no_source"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
 HONEST = [
+    "I started 3 runs: {a}, {b}. I've also launched 3 of them again.",
     "Of all 2 runs `first` is the best, with 0.9312 [E10].",
     "`first` reached 0.9312 [E1], `second` 0.9061 [E2]; `second` has a lower accuracy than `first` [E5].",
     "The best is {a} `first` [E5], ahead of `second`, and the ranking is {a}, {b} [E5].",

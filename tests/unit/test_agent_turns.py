@@ -447,3 +447,13 @@ def test_planning_cannot_write_and_says_so_on_every_turn(lab: Lab) -> None:
         talk.say("Now do it", Mode.AGENT)
     assert "You are planning" not in model.asked[2].system
     assert lab.db.reader().execute("SELECT count(*) FROM runs").fetchone()[0] == 1
+
+
+def test_what_the_conversation_did_itself_needs_no_other_evidence(lab: Lab) -> None:
+    calls = [call("start_run", command=f"echo {number}") for number in range(2)]
+    with talking(lab, script(calls, ["I started 2 runs."], ["I started 3 runs."])):
+        talk = Talk(lab)
+        talk.say("Start two")
+        assert talk.last(PieceKind.MESSAGE)["marks"] == []
+        talk.say("How many?")
+        assert [mark["text"] for mark in talk.last(PieceKind.MESSAGE)["marks"]] == ["3"]

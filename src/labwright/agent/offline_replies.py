@@ -285,6 +285,8 @@ def stop(match: re.Match[str], results: Results) -> Reply:
 def rerun(match: re.Match[str], results: Results) -> Reply:
     if not results:
         return [Ask("rerun", {"run": _run(match)})]
+    if match["tell"]:
+        return [Ask("wait_for", {"run_ids": [results[0]["id"]], "note": "tell the user how it ended"})]
     return f"Started {_named(results[0])} as a rerun of {results[0]['rerun_of']}."
 
 

@@ -70,7 +70,7 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"how long (?:did|does|has|will) {_REF} (?:take|took|taken|run|running|been running)", replies.duration),
         (rf"when (?:will|is|does|did) {_REF} (?:be )?(?:{_DONE}|finish|end|ready)", replies.duration),
         (rf"(?:stop|kill|cancel) {_REF}", replies.stop),
-        (rf"(?:rerun|repeat|run again) {_REF}", replies.rerun),
+        (rf"(?:rerun|repeat|run again) {_REF}(?P<tell>{_AND_TELL})?", replies.rerun),
         (rf"(?:delete|remove) {_REF}", replies.delete),
         (
             rf"(?:(?:list|show|which|what|how many)(?: the)? )?(?:gpus?|cores|cpus?|cluster|machine|hardware){_HAVE}",

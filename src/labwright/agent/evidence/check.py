@@ -51,6 +51,7 @@ class Known:
     exists: Callable[[str], bool]  # whether an id names something
     settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and values that were chosen
     said: tuple[str, ...] = ()  # by the person
+    done: frozenset[int] = frozenset()  # how often something was done, in a turn or in all
     quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
 
 
@@ -67,6 +68,11 @@ _PROPOSES = re.compile(
     re.IGNORECASE,
 )
 _CLAIMS = re.compile(r"\b(?:reach(?:ed|es)|achiev(?:ed|es)|attained|scored|obtained|yielded)\b", re.IGNORECASE)
+_I_DID = re.compile(
+    r"\bI(?:['’]ve| have)? (?:(?:also|just|now) )?(?:started|launched|queued|submitted|created|stopped|saved)"
+    r" (?:(?:all|the|these|another) )?$",
+    re.IGNORECASE,
+)
 _ECHOES = re.compile(r"\b(?:you (?:asked|said|wanted|mentioned|gave)|as you)\b", re.IGNORECASE)
 
 
@@ -136,7 +142,9 @@ class _Sentence:
         return _mark(self._offset + start, text, fault, detail)
 
     def _of_number(self, written: Written) -> Mark | None:
-        if self._is_setting(written) or self._is_in_quoted_code(written) or self._claims_nothing(written):
+        if self._is_setting(written) or self._is_in_quoted_code(written) or self._is_own_doing(written):
+            return None
+        if self._claims_nothing(written):
             return None
         names, clause = self._leans_on(written)
         cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
@@ -197,6 +205,10 @@ class _Sentence:
         found = _SETTING.search(before.replace("`", ""))
         chosen = self._known.settings.get(found[1].lower()) if found else None
         return chosen is not None and written.value in chosen
+
+    def _is_own_doing(self, written: Written) -> bool:
+        """`I started 3 runs`: the log of the conversation is the evidence."""
+        return written.value in self._known.done and _I_DID.search(self._text[: written.start]) is not None
 
     def _claims_nothing(self, written: Written) -> bool:
         if self._cites or ID.search(self._text) or self._keys_spoken(self._text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +16,7 @@ from labwright.domain.failure import params_of
 from labwright.domain.session import Piece, PieceKind
 from labwright.store import alerts, approvals, memories, plans, runs, sessions, sweeps
 
+_NOT_STARTED = '"started": false'  # what a tool answers where something like it failed before
 _STORES = {
     "run": runs.get_json,
     "sweep": sweeps.get,
@@ -41,9 +42,19 @@ def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any
         exists=lambda found: _exists(lab, found),
         settings=_settings(calls, results),
         said=tuple(piece.data["text"] for piece in pieces if piece.kind is PieceKind.USER),
+        done=_done(pieces),
         quotes=(*(json.dumps(arguments, ensure_ascii=False) for arguments in calls), *results),
     )
     return check(text, known)
+
+
+def _done(pieces: Sequence[Piece]) -> frozenset[int]:
+    """How many calls of each tool that writes have done something, in each turn and in all."""
+    calls = [piece for piece in pieces if piece.kind is PieceKind.RESULT and piece.data.get("writes")]
+    calls = [piece for piece in calls if _NOT_STARTED not in piece.data["text"]]
+    in_turns = Counter((piece.turn, piece.data["name"]) for piece in calls)
+    in_all = Counter(piece.data["name"] for piece in calls)
+    return frozenset({*in_turns.values(), *in_all.values()})
 
 
 def _look_again(lab: Lab, one: Evidence) -> Seen | None:
