@@ -457,3 +457,13 @@ def test_what_the_conversation_did_itself_needs_no_other_evidence(lab: Lab) -> N
         assert talk.last(PieceKind.MESSAGE)["marks"] == []
         talk.say("How many?")
         assert [mark["text"] for mark in talk.last(PieceKind.MESSAGE)["marks"]] == ["3"]
+
+
+def test_a_run_that_no_tool_showed_is_known_by_its_name_all_the_same(lab: Lab) -> None:
+    ended_run(lab, "good", series={"accuracy": [0.9]})
+    ended_run(lab, "never looked at")
+    words = "`good` reached 0.9 [E1]; `never looked at` reached 0.9 [E1] too, and so did `nobody` 0.9 [E1]."
+    with talking(lab, script([call("show_metrics", run="good")], [words])):
+        talk = Talk(lab)
+        talk.say("How good?")
+    assert [mark["fault"] for mark in talk.last(PieceKind.MESSAGE)["marks"]] == ["other_subject"]

@@ -167,6 +167,14 @@ def lost_or_newest(connection: sqlite3.Connection, limit: int) -> list[str]:
     return [str(row[0]) for row in connection.execute(RUNS["lost_or_newest"], {"limit": limit})]
 
 
+def ids_by_name(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, set[str]]:
+    """Of those that are names of runs."""
+    found: dict[str, set[str]] = {}
+    for name, run_id in connection.execute(RUNS["ids_by_name"], {"names": json.dumps([*names])}):
+        found.setdefault(name, set()).add(run_id)
+    return found
+
+
 def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
     counts: dict[str, int] = {status.value: 0 for status in RunStatus}
     counts.update(dict(connection.execute(RUNS["count_by_status"])))

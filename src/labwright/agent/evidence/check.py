@@ -16,7 +16,7 @@ from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
 from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
 from labwright.agent.evidence.ordering import COMPARES, agrees
-from labwright.agent.evidence.subjects import Subjects
+from labwright.agent.evidence.subjects import Named, Subjects
 
 
 class Fault(StrEnum):
@@ -49,6 +49,7 @@ class Known:
     evidence: Mapping[str, Evidence]
     look_again: Callable[[Evidence], Seen | None]  # none: the source is gone
     exists: Callable[[str], bool]  # whether an id names something
+    named: Named = lambda _names: {}
     settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and values that were chosen
     said: tuple[str, ...] = ()  # by the person
     done: frozenset[int] = frozenset()  # how often something was done, in a turn or in all
@@ -78,7 +79,7 @@ _ECHOES = re.compile(r"\b(?:you (?:asked|said|wanted|mentioned|gave)|as you)\b",
 
 def check(text: str, known: Known) -> list[Mark]:
     """The first so many: beyond them nobody reads on."""
-    subjects = Subjects(known.evidence.values())
+    subjects = Subjects(text, known.evidence.values(), known.named)
     sentences = (_Sentence(words, start, known, subjects) for start, words in _sentences(text))
     of_sentences = (mark for sentence in sentences for mark in sentence.marks())
     marks = islice(chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences), _MOST_MARKS)

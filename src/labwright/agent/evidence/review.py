@@ -40,6 +40,7 @@ def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any
         evidence=evidence,
         look_again=lambda one: _look_again(lab, one),
         exists=lambda found: _exists(lab, found),
+        named=lambda names: runs.ids_by_name(lab.db.reader(), names),
         settings=_settings(calls, results),
         said=tuple(piece.data["text"] for piece in pieces if piece.kind is PieceKind.USER),
         done=_done(pieces),

@@ -1,4 +1,4 @@
-"""Which runs some words speak of: by id, or by a name that evidence has shown.
+"""Which runs some words speak of: by id, or by name.
 
 A name of letters alone, such as `baseline`, may be an ordinary word: it counts in quotes or behind "run".
 """
@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice, pairwise
 
 from labwright.agent.evidence.evidence import Evidence
 from labwright.agent.evidence.numbers import ID
 
+Named = Callable[[Iterable[str]], Mapping[str, Iterable[str]]]  # of these names, those of runs, with the runs' ids
 Subject = frozenset[str]  # ids of runs; several where they share a name
 _RUN = "run-"
+_SHOWN_AS_NAME = re.compile(r"`([^`\n]{1,200})`|\b[Rr]uns?\s[\"'“*]{0,2}([\w.=-]{1,100})")
+_MOST_NAMES = 500
 
 
 class Subjects:
-    def __init__(self, evidence: Iterable[Evidence]) -> None:
+    def __init__(self, text: str, evidence: Iterable[Evidence], named: Named) -> None:
         self._ids = _ids_by_name(evidence)
+        shown = (m[1] or m[2] for m in islice(_SHOWN_AS_NAME.finditer(text), _MOST_NAMES))
+        if others := {*shown} - self._ids.keys():
+            self._ids |= {name: frozenset(ids) for name, ids in named(others).items()}
         longest_first = sorted(self._ids, key=len, reverse=True)
         self._named = re.compile("|".join(map(_spoken, longest_first))) if longest_first else None
 

@@ -16,6 +16,9 @@ DELETE FROM runs WHERE id = :id;
 -- name: find_by_prefix
 SELECT id FROM runs WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' LIMIT 2;
 
+-- name: ids_by_name
+SELECT name, id FROM runs WHERE name IN (SELECT value FROM json_each(:names));
+
 -- name: find_by_name
 SELECT id FROM runs WHERE name = :name ORDER BY seq DESC LIMIT 1;
 
