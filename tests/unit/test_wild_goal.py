@@ -85,6 +85,11 @@ def test_a_range_with_one_end_is_asked_about_and_not_ignored(scan: ProjectScan, 
         understand(NewWild(goal=goal), scan)
 
 
+def test_of_two_criteria_none_is_left_out_unasked(scan: ProjectScan) -> None:
+    with pytest.raises(Invalid, match="two criteria"):
+        understand(NewWild(goal="val_acc above 0.9 and val_acc at most 0.99"), scan)
+
+
 HOSTILE = ("x" * 20_000, "reach " * 4000, "a b " * 5000, "x > 1" * 4000, f"reach a {'1' * 19_000}")
 
 

@@ -43,6 +43,7 @@ class Wanted:
     threshold: float
     percent: bool
     way: str  # max, min; empty where the metric's own direction decides
+    name: str
     words: str
     rest: str
 
@@ -54,11 +55,17 @@ class Names:
     flags: frozenset[str] = frozenset()
     metrics: frozenset[str] = frozenset()
 
+    def is_flag(self, name: str) -> bool:
+        return _is_one_of(self.flags, name)
+
+    def is_metric(self, name: str) -> bool:
+        return _is_one_of(self.metrics, name)
+
 
 def read_criterion(goal: str, names: Names = Names()) -> Wanted | None:
     """A limit on a flag ("lr below 0.1") or on runs and hours says nothing of a result."""
     told = (match for rule in _RULES for match in rule.finditer(goal, 0, _LONGEST))
-    plain = (match for match in _OF_A_METRIC.finditer(goal, 0, _LONGEST) if _is_one_of(names.metrics, match["name"]))
+    plain = (match for match in _OF_A_METRIC.finditer(goal, 0, _LONGEST) if names.is_metric(match["name"]))
     return next((found for match in chain(told, plain) if (found := _wanted(goal, match, names))), None)
 
 
@@ -72,21 +79,22 @@ def _wanted(goal: str, match: re.Match[str], names: Names) -> Wanted | None:
         threshold=float(number),
         percent=text.endswith("%"),
         way="max" if found.get("up") else "min" if found.get("down") else "",
+        name=match["name"],
         words=match.group().strip(),
         rest=f"{goal[: match.start()]}{match['name']} {goal[match.end() :]}".strip(),
     )
 
 
 def _limits_something_else(goal: str, match: re.Match[str], names: Names) -> bool:
-    if _is_one_of(names.flags, match["name"]) or _COUNTS.match(goal, match.end("number")):
+    if names.is_flag(match["name"]) or _COUNTS.match(goal, match.end("number")):
         return True
-    return bool(_TIME.match(goal, match.end("number"))) and not _is_one_of(names.metrics, match["name"])
+    return bool(_TIME.match(goal, match.end("number"))) and not names.is_metric(match["name"])
 
 
 def one_sided(goal: str, names: Names) -> str:
     """`lr below 0.1`: a range of which only one end is named. `lr over 0.1, 0.2` lists values."""
     matches = _RULES[0].finditer(goal, 0, _LONGEST)
-    limits = (found for found in matches if _is_one_of(names.flags, found["name"]) and (found["up"] or "") != "over")
+    limits = (found for found in matches if names.is_flag(found["name"]) and (found["up"] or "") != "over")
     return next((found.group().strip() for found in limits), "")
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labwright.agent.wild.criterion import Names, criterion_of, one_sided, read_criterion
+from labwright.agent.wild.criterion import Names, Wanted, criterion_of, one_sided, read_criterion
 from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
@@ -46,7 +46,7 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     """Raises Invalid with the first question that only a person can answer."""
     names = _names_in(scan)
     _check_ranges(wanted.goal, names, "goal")
-    aim = read_criterion(wanted.goal, names)
+    aim = _criterion(wanted.goal, names)
     reading = read_goal(_with_script(aim.rest if aim else wanted.goal, wanted.script), scan)
     if aim is None and not _aims(reading, wanted):
         raise Invalid(_NO_AIM, hint=_EXAMPLE, field=("goal",))
@@ -95,6 +95,19 @@ def _check_ranges(words: str, names: Names, field: str) -> None:
             hint="Name both ends, as in: lr between 0.01 and 0.1; or the values to try: lr 0.05.",
             field=(field,),
         )
+
+
+def _criterion(goal: str, names: Names) -> Wanted | None:
+    """Of two, one alone would be held against the runs, and the goal be called met."""
+    aim = read_criterion(goal, names)
+    also = read_criterion(aim.rest, names) if aim else None
+    if aim and also and names.is_metric(also.name):
+        raise Invalid(
+            f"The goal names two criteria, “{aim.words}” and “{also.words}”; a loop follows one.",
+            hint="Leave one of them out.",
+            field=("goal",),
+        )
+    return aim
 
 
 def _with_script(goal: str, script: str | None) -> str:
