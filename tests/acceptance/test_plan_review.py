@@ -161,6 +161,7 @@ def test_a_saved_document_is_compiled_as_it_is(lab: LiveServer) -> None:
 def test_what_is_not_clear_is_asked_and_answers_are_read_with_what_was_asked(lab: LiveServer) -> None:
     plan = at_rest(lab, ask(lab, "find the best degree, max_steps 20"))
     assert plan["planning"]["status"] == "needs_input" and plan["raw_markdown"] == ""
+    assert plan["asks"] == "answers"
     questions = plan["planning"]["questions"]
     assert 1 <= len(questions) <= 3 and questions[0]["subject"] == "degree"
     early = lab.call("POST", f"/plans/{plan['id']}/approve", {"digest": "0" * 64})
@@ -169,6 +170,7 @@ def test_what_is_not_clear_is_asked_and_answers_are_read_with_what_was_asked(lab
     lab.call("POST", f"/plans/{plan['id']}/compile", {"answers": answers})
     plan = at_rest(lab, plan["id"])
     assert plan["planning"]["status"] == "waiting_for_review", plan["planning"]["questions"]
+    assert plan["asks"] == "review"
     assert "| degree | 1, 3 |" in plan["raw_markdown"]
 
 
@@ -180,7 +182,7 @@ def test_a_rejection_with_a_node_does_it_again_with_the_reason(lab: LiveServer) 
     assert "× 2 seeds" in plan["raw_markdown"] and plan["planning"]["validated"]
     assert plan["planning"]["feedback"] == {"DraftImplementationPlan": "use 2 seeds"}
     rejected = lab.post(f"/plans/{plan_id}/review", {"approved": False, "reason": "not now"})
-    assert (rejected["planning"]["status"], rejected["compiling_by"]) == ("rejected", "")
+    assert (rejected["planning"]["status"], rejected["compiling_by"], rejected["asks"]) == ("rejected", "", "")
     for body in ({"approved": False}, {"approved": False, "reason": "x", "node": "Nowhere"}, {"approved": True}):
         assert lab.call("POST", f"/plans/{plan_id}/review", body).status == 422
 

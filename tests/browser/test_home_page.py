@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Route, expect
 
+from labwright.sim.slurm import SimulatedSlurm
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
 from tests.support.live_server import LiveServer
@@ -33,6 +34,17 @@ def test_no_count_is_shown_before_it_is_known(visitor: Visitor, sample: Sample) 
         route.continue_()
     page.unroute("**/cluster")
     expect(page.locator(".tally")).to_contain_text("running")
+
+
+def test_what_slurm_has_not_begun_yet_waits(
+    slurm: SimulatedSlurm, make_slurm_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_slurm_server(slurm).start()
+    server.submit("true", name="in its queue", slurm={"extra": ["--begin=now+1hour"]})
+    page = make_visitor(server).sign_in("#/")
+    line = page.get_by_label("Waiting", exact=True).get_by_role("listitem").filter(has_text="in its queue")
+    expect(line.locator(".run-line-why")).to_contain_text("Slurm: pending")
+    expect(page.locator(".tally")).to_contain_text("0 running · 1 waiting")
 
 
 def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveServer) -> None:

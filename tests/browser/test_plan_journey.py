@@ -83,11 +83,17 @@ def test_a_question_is_answered_and_a_change_asked_for(
     page.get_by_role("button", name="Make a plan").click()
     asked = page.get_by_label("Questions")
     expect(asked).to_be_visible(timeout=SLOW)
+    visitor.open("#/")
+    needs = page.get_by_label("Needs you")
+    expect(page.locator(".tally")).to_contain_text("1 question for you")
+    needs.get_by_role("link", name="Answer").click()
     asked.get_by_role("textbox").first.fill("degree 1 and 3, max_steps 20")
     for field in asked.get_by_role("textbox").all()[1:]:
         field.fill("lowest test_mse")
     asked.get_by_role("button", name="Answer").click()
     expect(page.get_by_role("button", name="Ask for a change")).to_be_visible(timeout=SLOW)
+    visitor.open("#/")
+    needs.get_by_role("link", name="Review plan").click()
     changes = page.get_by_label("Changes", exact=True)
     expect(changes).to_contain_text("This is the first compilation")
     (plan,) = planner.get("/plans")
@@ -102,3 +108,21 @@ def test_a_question_is_answered_and_a_change_asked_for(
     page.get_by_label("What should be different?").fill("The baseline is missing.")
     page.get_by_role("button", name="Reject plan").click()
     expect(page.locator(".toasts")).to_contain_text("Rejected")
+    visitor.open("#/")
+    expect(page.get_by_label("Plans", exact=True)).to_contain_text("draft")
+    expect(needs).to_have_count(0)
+
+
+def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    planner.environment["LABWRIGHT_MAX_PARALLEL"] = "1"
+    planner.restart()
+    in_front = planner.submit("sleep 300", name="in front")["id"]
+    planner.wait_for_status(in_front, "running")
+    page = make_visitor(planner).sign_in("#/plans")
+    page.get_by_label("Goal").fill(QUICK)
+    page.get_by_role("button", name="Make a plan").click()
+    waiting = page.get_by_label("Its runs").get_by_role("listitem").first
+    expect(waiting).to_contain_text("rehearsal", timeout=SLOW)
+    expect(waiting.locator(".run-line-why")).to_contain_text("in use")
+    planner.call("POST", f"/runs/{in_front}/stop")
+    expect(page.get_by_role("button", name="Approve this plan")).to_be_visible(timeout=SLOW)

@@ -74,6 +74,7 @@ class Plan:
     status_reason: str = ""
     session_id: str | None = None
     compiling_by: str = ""  # for whom it is compiled or checked just now; kept, so that a restart goes on with it
+    asks: str = ""  # what it wants of a person: answers, or a review
     stopped_by: str = ""  # who wants that no more; until whoever is at work on it has left off, both stand
     executed_by: str = ""  # who had it executed
     executions: int = 0  # how often; what is left of a stopped one does not end the next
@@ -101,15 +102,15 @@ class Plan:
     def compiling(self, by: str, *, at: str) -> Plan:
         self.check_editable()
         self.check_free()
-        return replace(self, compiling_by=by, updated_at=at)
+        return replace(self, compiling_by=by, asks="", updated_at=at)
 
     def not_compiled(self, by: str, *, at: str) -> Plan:
         """Asked for; done once nobody is at work on it."""
         return replace(self, stopped_by=self.stopped_by or by, updated_at=at)
 
-    def compiled(self, *, ready: bool, why: str, at: str) -> Plan:
+    def compiled(self, *, ready: bool, why: str, asks: str = "", at: str) -> Plan:
         """Approved where the final check found nothing; and not any more where it did."""
-        done = replace(self, compiling_by="", stopped_by="", updated_at=at)
+        done = replace(self, compiling_by="", stopped_by="", asks=asks, updated_at=at)
         wanted = PlanStatus.APPROVED if ready else PlanStatus.DRAFT
         return done if done.status is wanted else done.move(wanted, at=at, reason=why)
 

@@ -29,6 +29,7 @@ from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
 _LONGEST_TITLE = 200
+_ASKS = {"needs_input": "answers", "waiting_for_review": "review"}  # of a person, by where planning stands
 
 
 def compile_plan(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> None:
@@ -55,7 +56,7 @@ def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
         why = f"without a review, as {state.approval.by} wanted it"
 
     def compiled(plan: Plan) -> Plan:
-        return plan.compiled(ready=state.ready_for_run, why=why, at=now())
+        return plan.compiled(ready=state.ready_for_run, why=why, asks=_ASKS.get(state.status, ""), at=now())
 
     plans.change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
 

@@ -15,7 +15,7 @@ from labwright.store.database import Transaction
 from labwright.store.paging import page_before
 from labwright.store.statements import PLANS
 
-_FACTS = ("status_reason", "session_id", "compiling_by")  # what may change beside the text and the status
+_FACTS = ("status_reason", "session_id", "compiling_by", "asks")  # what may change beside the text and the status
 
 
 def insert(tx: Transaction, plan: Plan, first: PlanVersion, actor: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Invalid
@@ -78,7 +80,7 @@ def reject(lab: Lab, plan_id: str, reason: str, node: str | None, actor: Actor) 
         request = request_of(plan, handle)
         if node is None:
             change_state(handle, status="rejected", node="HumanReview", error=reason, **VOID)
-            return view(lab, plans.change(lab, plan_id, lambda plan: unapproved(plan, reason), actor))
+            return view(lab, plans.change(lab, plan_id, lambda plan: replace(unapproved(plan, reason), asks=""), actor))
         pipeline.reject(handle, reason, node)
         write_request(handle, request.model_copy(update={"auto_approve": ""}))
         return begin(lab, plan_id, actor)

@@ -95,7 +95,7 @@ export async function answerAlert(alert, choice) {
 
 const TERMINAL = new Set(["finished", "failed", "stopped", "lost"]);
 export const isTerminal = (run) => TERMINAL.has(run.status);
-const WAITING = new Set(["queued", "waiting"]);
+const WAITING = new Set(["queued", "launching", "waiting"]); // what Slurm has not begun yet is launching
 const waits = (id) => WAITING.has(runs.get(id)?.value.status);
 
 function take(event) {

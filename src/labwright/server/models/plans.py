@@ -98,6 +98,7 @@ class PlanSummary(BaseModel):
     created_by: str
     updated_at: str
     compiling_by: str
+    asks: str = Field(description="what it wants of a person: answers, review, or nothing")
     executed_by: str
 
     @classmethod

@@ -8,40 +8,42 @@ import { Gpus } from "../parts/gpus.js";
 import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
 import { NewButton } from "../parts/new_work.js";
+import { PlanAsks, PlanLine, waitsForSomebody } from "../parts/plan_line.js";
 import { RunLines } from "../parts/run_line.js";
-import { StatusWord } from "../parts/status.js";
 import { SweepLine } from "../parts/sweep_line.js";
-import { Ago } from "../parts/time.js";
-import { chatAddress, planAddress } from "../router.js";
+import { chatAddress } from "../router.js";
 import { isPerson } from "../session.js";
 import { pendingAlerts } from "../store.js";
 import { html } from "../ui.js";
 import { counts, useTitle } from "../window_title.js";
 
 const AT_MOST = 8;
+const OPEN_PLANS = 100; // those that ask are among them
+const FEW = 5;
 const runs = { wakes: wakesOn("run.status", "run.created", "run.deleted") };
 
 export default function HomePage() {
   useTitle("Home");
-  const active = useFetched("runs", { status: "running,launching", limit: AT_MOST }, runs);
-  const waiting = useFetched("runs", { status: "queued,waiting", limit: AT_MOST, sort: "-priority" }, runs);
+  const active = useFetched("runs", { status: "running", limit: AT_MOST }, runs);
+  const waiting = useFetched("runs", { status: "queued,launching,waiting", limit: AT_MOST, sort: "-priority" }, runs);
   const broken = useFetched("runs", { status: "failed,lost", limit: 5, sort: "-ended_at" }, runs);
   const sweeps = useFetched("sweeps", { limit: 50 }, { wakes: wakesOn("sweep.", "run.status") });
-  const plans = useFetched("plans", { status: "draft,approved,executing", limit: 5 }, { wakes: wakesOn("plan.") });
+  const plans = useFetched("plans", { status: "draft,approved,executing", limit: OPEN_PLANS }, { wakes: wakesOn("plan.") });
   const cluster = useFetched("cluster", {}, { wakes: wakesOn("cluster.", "run.status"), every: 5000 });
   const approvals = useFetched(isPerson() && "approvals", { status: "pending", limit: 20 }, { wakes: wakesOn("approval.", "session.deleted") });
   const asked = approvals.data ?? [];
+  const unclear = (plans.data ?? []).filter(waitsForSomebody);
   if (active.problem && !active.data) return html`<${Problem} error=${active.problem} retry=${active.refresh} />`;
   if (!active.data || !waiting.data || !broken.data || !sweeps.data) return html`<div class="loading" aria-busy="true"></div>`;
 
-  const going = sweeps.data.filter(({ status }) => status === "running" || status === "paused").slice(0, 5);
+  const going = sweeps.data.filter(({ status }) => status === "running" || status === "paused").slice(0, FEW);
   const isNew = counts.value && !Object.values(counts.value).some(Boolean) && !sweeps.data.length && !plans.data?.length;
   return html`<div class="page home-page">
-    <header class="page-head"><h1>Home</h1><${Tally} questions=${pendingAlerts.value.length + asked.length} /></header>
+    <header class="page-head"><h1>Home</h1><${Tally} questions=${pendingAlerts.value.length + asked.length + unclear.length} /></header>
     <${GoalBox} />
     ${isNew ? html`<${FirstSteps} />` : html`<div class="home-grid">
       <div class="home-main">
-        <${NeedsYou} approvals=${asked} />
+        <${NeedsYou} approvals=${asked} plans=${unclear} />
         <${Panel} title="Running" href="#/runs?show=active" empty="Nothing runs.">${lines(active.data)}</${Panel}>
         <${Panel} title="Waiting" href="#/cluster" empty="Nothing waits.">${lines(waiting.data, true)}</${Panel}>
         <${Panel} title="Broken last" href="#/runs?show=failed" empty="Nothing is broken.">${lines(broken.data, true)}</${Panel}>
@@ -51,7 +53,7 @@ export default function HomePage() {
         <${Panel} title="Sweeps" href="#/sweeps" empty="No sweep is going.">
           ${going.length > 0 && html`<ul class="lines">${going.map((sweep) => html`<${SweepLine} key=${sweep.id} sweep=${sweep} />`)}</ul>`}</${Panel}>
         <${Panel} title="Plans" href="#/plans" empty="No plan is open.">
-          ${plans.data?.length > 0 && html`<ul class="lines">${plans.data.map((plan) => html`<${PlanLine} key=${plan.id} plan=${plan} />`)}</ul>`}</${Panel}>
+          ${plans.data?.length > 0 && html`<ul class="lines">${plans.data.slice(0, FEW).map((plan) => html`<${PlanLine} key=${plan.id} plan=${plan} />`)}</ul>`}</${Panel}>
       </div>
     </div>`}
   </div>`;
@@ -62,7 +64,7 @@ const lines = (found, reasons = false) => found.length > 0 && html`<${RunLines} 
 function Tally({ questions }) {
   if (!counts.value) return null; // no number is better than one that is not known
   const { running = 0, launching = 0, queued = 0, waiting = 0 } = counts.value;
-  return html`<p class="tally muted"><strong class="num">${running + launching}</strong> running · <strong class="num">${queued + waiting}</strong> waiting ·
+  return html`<p class="tally muted"><strong class="num">${running}</strong> running · <strong class="num">${queued + launching + waiting}</strong> waiting ·
     ${" "}<strong class="num">${questions}</strong> ${questions === 1 ? "question" : "questions"} for you</p>`;
 }
 
@@ -71,12 +73,13 @@ const Panel = ({ title, href, empty, children }) => html`<section class="panel" 
   ${children || html`<p class="muted">${empty}</p>`}
 </section>`;
 
-function NeedsYou({ approvals }) {
+function NeedsYou({ approvals, plans }) {
   const open = pendingAlerts.value;
-  if (!open.length && !approvals.length) return null;
+  if (!open.length && !approvals.length && !plans.length) return null;
   return html`<section class="panel alerts" aria-label="Needs you">
     <header class="section-head"><h2><a href="#/alerts">Needs you</a></h2></header>
     ${approvals.map((approval) => html`<div class="stack" key=${approval.id}><${Approval} approval=${approval} /><p class="small"><a href=${chatAddress(approval.session_id)}>The conversation that asks</a></p></div>`)}
+    ${plans.slice(0, FEW).map((plan) => html`<${PlanAsks} key=${plan.id} plan=${plan} />`)}
     ${open.slice(0, 3).map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
     ${open.length > 3 && html`<p><a href="#/alerts">${open.length - 3} more</a></p>`}
   </section>`;
@@ -92,9 +95,6 @@ function Machine({ cluster: found }) {
     ${cluster.gpus.length > 0 && html`<${Gpus} gpus=${cluster.gpus} />`}
   </section>`;
 }
-
-const PlanLine = ({ plan }) => html`<li class="run-line"><${StatusWord} status=${plan.status} reason=${plan.status_reason} />
-  <a href=${planAddress(plan.id)} title=${plan.goal}>${plan.title}</a><span class="muted run-line-time"><${Ago} time=${plan.updated_at} /></span></li>`;
 
 const FirstSteps = () => html`<${Message} icon="flask-conical" title="Nothing here yet">
   <p class="muted">Start a run in this project's folder. It shows up here at once.</p>

@@ -4,9 +4,8 @@ import { useFetched, wakesOn } from "../fetched.js";
 import { useListKeys } from "../keyboard.js";
 import { GoalBox } from "../parts/goal_box.js";
 import { Message, Problem } from "../parts/message.js";
-import { StatusWord } from "../parts/status.js";
-import { Ago } from "../parts/time.js";
-import { planAddress, route, setQuery } from "../router.js";
+import { PlanLine } from "../parts/plan_line.js";
+import { route, setQuery } from "../router.js";
 import { html, useRef } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
@@ -24,10 +23,8 @@ export default function PlansPage() {
       <div class="chips" role="group" aria-label="Show plans by status">${Object.entries(SHOWN).map(([name, label]) => html`<button class="chip" key=${name} aria-pressed=${String(name === status)} onClick=${() => setQuery({ show: name })}>${label}</button>`)}</div></header>
     <${GoalBox} />
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
-    ${data?.length > 0 && html`<ul class="lines" ref=${box}>${data.map((plan) => html`<li class="run-line" key=${plan.id}>
-      <${StatusWord} status=${plan.status} reason=${plan.status_reason} /><a href=${planAddress(plan.id)} title=${plan.title}>${plan.title}</a>
-      ${plan.compiling_by && html`<span class="status status-running">being planned</span>`}
-      <span class="muted run-line-why" title=${plan.goal}>${plan.goal}</span><span class="muted num">v${plan.version}</span><span class="muted run-line-time"><${Ago} time=${plan.updated_at} /></span></li>`)}</ul>`}
+    ${data?.length > 0 && html`<ul class="lines" ref=${box}>${data.map((plan) => html`<${PlanLine} key=${plan.id} plan=${plan}>
+      <span class="muted run-line-why" title=${plan.goal}>${plan.goal}</span><span class="muted num">v${plan.version}</span></${PlanLine}>`)}</ul>`}
     ${data && !data.length && html`<${Message} icon="workflow" title=${status ? "None here" : "No plans yet"}>
       <p class="muted">A plan says what is to be tried, how it is judged and what it costs. Type a goal above, or keep a document of your own:</p>
       <pre class="teach">labwright plan save plan.md</pre></${Message}>`}

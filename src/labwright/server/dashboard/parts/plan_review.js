@@ -29,7 +29,8 @@ export function PlanReview({ plan, workspace, refresh }) {
       ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
         <${PlanChanges} plan=${plan} digest=${workspace.data.digest} /><${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
     </div>
-    <div class="stack">${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} /><${PlanWork} plan=${plan} />`}
+    <div class="stack">${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}
+      ${(plan.compiling_by || planning.steps.length > 0) && html`<${PlanWork} plan=${plan} />`}
       <${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} /></div>
   </div>`;
 }

@@ -1,4 +1,4 @@
-// What an executed plan is at: its sweeps and how far they are, and steps that have not ended, with the reason if one waits.
+// What a plan is at while it is rehearsed or executed: its sweeps and how far they are, and steps that have not ended, with the reason if one waits.
 
 import { useFetched, wakesOn } from "../fetched.js";
 import { html } from "../ui.js";
