@@ -117,7 +117,7 @@ def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer
     run = lab.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow-one")
     page = visitor.sign_in("#/chat")
     said(page, "tell me when slow-one is done")
-    expect(page.locator(".notice-line")).to_contain_text(f"It waits for {run['id']}")
+    expect(page.locator(".notice-line")).to_contain_text("It waits for slow-one")
     expect(page.get_by_role("button", name="Stop waiting")).to_be_visible()
     gate.touch()
     expect(page.locator(".answer").last).to_contain_text(f"{run['id']} finished")

@@ -72,6 +72,8 @@ def test_how_busy_cards_were_is_there_for_who_comes_later_also_after_a_restart(
     assert first in server.get("/cluster/history?hours=1&max_points=3000")["gpus"][0]["times"], (
         "what was seen before is gone"
     )
+    server.submit("sleep 300", name="on a card", gpus=1)
+    expect(page.get_by_label("GPUs", exact=True).get_by_role("link", name="on a card")).to_be_visible()
     page.get_by_role("button", name="12 hours").click()
     expect(page.get_by_role("button", name="12 hours")).to_have_attribute("aria-pressed", "true")
     visitor.picture("cluster-gpus")

@@ -1,11 +1,12 @@
 // Something a person should know, with its choices as buttons.
 
-import { runAddress, sweepAddress, wildAddress } from "../router.js";
+import { sweepAddress, wildAddress } from "../router.js";
 import { mayWrite } from "../session.js";
-import { answerAlert, knownRun, loadRun } from "../store.js";
-import { html, useEffect, useState } from "../ui.js";
+import { answerAlert } from "../store.js";
+import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
+import { RunLink } from "./run_link.js";
 import { Ago } from "./time.js";
 import { say, sayError } from "./toast.js";
 
@@ -32,14 +33,6 @@ function About({ alert }) {
   if (alert.run_id) return html`<${RunLink} id=${alert.run_id} />`;
   if (alert.wild_id) return html`<a href=${wildAddress(alert.wild_id)}>${alert.wild_id}</a>`;
   return html`<a href=${sweepAddress(alert.sweep_id)}>${alert.sweep_id}</a>`;
-}
-
-function RunLink({ id }) {
-  const [, draw] = useState(0);
-  useEffect(() => {
-    if (!knownRun(id)) loadRun(id).then(() => draw(1), () => {}); // a deleted run keeps its id as name
-  }, [id]);
-  return html`<a href=${runAddress(id)}>${knownRun(id)?.value.name ?? id}</a>`;
 }
 
 function Choices({ alert, onAnswered }) {

@@ -7,6 +7,7 @@ import { Approval } from "./chat_approval.js";
 import { Call } from "./chat_call.js";
 import { Icon } from "./icon.js";
 import { Markdown } from "./markdown.js";
+import { RunLink } from "./run_link.js";
 import { Ago } from "./time.js";
 
 const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress };
@@ -73,6 +74,6 @@ function End({ end }) {
 
 function waitedFor(wait) {
   if (wait.sweep_id) return html`<a href=${sweepAddress(wait.sweep_id)}>${wait.sweep_id}</a>`;
-  return wait.run_ids.map((id, at) => html`${at > 0 && (wait.any_of_them ? " or " : " and ")}<a key=${id} href=${runAddress(id)}>${id}</a>`);
+  return wait.run_ids.map((id, at) => html`${at > 0 && (wait.any_of_them ? " or " : " and ")}<${RunLink} key=${id} id=${id} />`);
 }
 

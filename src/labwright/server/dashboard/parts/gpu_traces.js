@@ -5,6 +5,7 @@ import { cardMemory, duration } from "../format.js";
 import { recall, remember } from "../storage.js";
 import { html, useMemo, useState } from "../ui.js";
 import { Problem } from "./message.js";
+import { RunLink } from "./run_link.js";
 
 const SPANS = { 1: "1 hour", 3: "3 hours", 12: "12 hours" };
 const [WIDTH, HEIGHT, POINTS] = [600, 64, 240];
@@ -39,7 +40,7 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
   };
   const noted = duration(trace.times.at(-1) - trace.times[0]);
   return html`<figure class="gpu-trace"><figcaption><strong>GPU ${gpu.index}</strong>
-      <span class="num muted">${pointed === null ? "" : `${clock.format(trace.times[at] * 1000)} · `}${Math.round(trace.utilization[at])} % busy, ${cardMemory(trace.memory_used_mb[at])}${trace.run_ids[at] && ` · ${trace.run_ids[at]}`}</span></figcaption>
+      <span class="num muted">${pointed === null ? "" : `${clock.format(trace.times[at] * 1000)} · `}${Math.round(trace.utilization[at])} % busy, ${cardMemory(trace.memory_used_mb[at])}${trace.run_ids[at] && html` · <${RunLink} id=${trace.run_ids[at]} />`}</span></figcaption>
     <svg class="trace" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="GPU ${gpu.index}: busy, memory and holder over ${noted}" onPointerMove=${point} onPointerLeave=${() => onPoint(null)}>
       ${drawn.held.map(({ x, width, run }) => html`<rect key=${x} class="trace-held" x=${x} width=${width} y=${HEIGHT - 4} height="4"><title>${run}</title></rect>`)}
       <path d=${drawn.memory} class="trace-memory" /><path d=${drawn.busy} class="trace-busy" />

@@ -1,9 +1,9 @@
 // The cards of this machine: who holds each, how full and how busy it is.
 
 import { cardMemory } from "../format.js";
-import { runAddress } from "../router.js";
 import { html } from "../ui.js";
 import { Meter } from "./meter.js";
+import { RunLink } from "./run_link.js";
 
 export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
   (gpu) => html`<li key=${gpu.uuid} class="gpu">
@@ -17,7 +17,7 @@ export const Gpus = ({ gpus }) => html`<ul class="gpus">${gpus.map(
 
 function Holder({ gpu }) {
   const { lease, processes } = gpu;
-  if (lease?.run_id) return html`<div>held by <a href=${runAddress(lease.run_id)}>${lease.run_id}</a> <span class="muted">${lease.user}</span></div>`;
+  if (lease?.run_id) return html`<div class="gpu-holder">held by <${RunLink} id=${lease.run_id} /> <span class="muted">${lease.user}</span></div>`;
   if (lease) return html`<div>held by ${lease.user || "someone"}</div>`; // it may say nothing of itself, and holds the card all the same
   if (processes.length) {
     const names = processes.map(({ user, name, pid }) => `${user || "somebody"}: ${name || pid}`).join(", ");
