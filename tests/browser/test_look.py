@@ -21,6 +21,14 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"color_scheme": "light", **PHONE},
     "phone-dark": {"color_scheme": "dark", **PHONE},
 }
+# Between the figures beside each axis, one above the other.
+GAPS = """
+svg => [...svg.querySelectorAll("g")].flatMap((axis) => {
+    const places = [...axis.querySelectorAll(".tick")].map((word) => Number(word.getAttribute("y")));
+    places.sort((a, b) => a - b);
+    return places.slice(1).map((place, at) => place - places[at]);
+})
+"""
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -51,9 +59,45 @@ def test_the_phone_has_every_place_behind_more(
     visitor = make_visitor(lab, **LOOKS["phone"])
     page = visitor.sign_in("#/")
     page.get_by_role("button", name="More").click()
+    places = page.locator(".bar > :visible")
+    assert len({round(box["width"]) for one in places.all() if (box := one.bounding_box())}) == 1, "not side by side"
+    for word in places.locator("span:not(.count)").all():
+        assert word.evaluate("one => one.getClientRects().length") == 1, f"{word.inner_text()} is broken in two"
     page.get_by_role("link", name="Cluster").click()
     expect(page.get_by_role("heading", name="Cluster")).to_be_visible()
     expect(page.get_by_role("link", name="Settings")).to_have_count(0)
+    page.get_by_role("button", name="More").click()
+    visitor.open(f"#/runs/{sample.running}")
+    expect(page.get_by_role("link", name="Settings")).to_have_count(0)
+
+
+def test_runs_are_ticked_by_a_finger(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    page = make_visitor(lab, **LOOKS["phone"]).sign_in(f"#/runs?sweep={sample.sweep}")
+    ticks = page.locator(".row:not(.row-head)").get_by_role("checkbox")
+    for tick in (ticks.nth(0), ticks.nth(1)):
+        tick.tap()
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("button", name="Compare").tap()
+    expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+
+
+def test_nothing_is_cut_off_or_pushed_into_a_second_line(
+    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = make_visitor(lab, viewport={"width": 1440, "height": 900})
+    page = visitor.sign_in("#/runs")
+    tops = [
+        page.get_by_role(role, name=name).bounding_box()["y"]  # type: ignore[index]
+        for role, name in (("searchbox", "Filter runs"), ("button", "New run"))
+    ]
+    assert abs(tops[0] - tops[1]) < 10
+    visitor.open(f"#/runs/{sample.running}")
+    page.get_by_role("button", name="More").click()
+    for item in page.locator(".menu-item").all():
+        assert item.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, item.inner_text()
+    visitor.open(f"#/sweeps/{sample.sweep}")
+    figure = page.locator("svg.parallel")
+    expect(figure).to_be_visible()
+    assert min(figure.evaluate(GAPS)) >= 12, "two figures stand on one another"
 
 
 def test_a_phone_shows_the_metric_and_the_open_tab(

@@ -83,8 +83,8 @@ function Verbs({ cluster, refresh }) {
   return html`<div class="verbs" role="group" aria-label="What to do with the cluster">
     <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Looked again.")}><${Icon} name="rotate-cw" size="14" />Detect</button>
     ${isPerson() && html`<button aria-expanded=${String(byHand)} onClick=${() => setByHand(!byHand)}><${Icon} name="pencil" size="14" />Set by hand</button>`}
-    ${byHand && html`<${ByHand} cluster=${cluster} busy=${busy} onSave=${(body) => act("cluster", body, "Set, until the next detect.")} />`}
-  </div>`;
+  </div>
+  ${byHand && html`<${ByHand} cluster=${cluster} busy=${busy} onSave=${(body) => act("cluster", body, "Set, until the next detect.")} />`}`;
 }
 
 function ByHand({ cluster, busy, onSave }) {

@@ -76,7 +76,7 @@ function Header({ run }) {
     ${(run.deleted || reason) && html`<p class="run-reason run-reason-${run.status}">${run.deleted ? "This run was deleted." : reason}</p>`}
     <dl class="facts">
       <${Fact} name="Id"><${Copy} text=${run.id} label="Copy the id" /></${Fact}>
-      <${Fact} name="Duration"><${Duration} run=${run} /></${Fact}>
+      ${run.started_at && html`<${Fact} name="Duration"><${Duration} run=${run} /></${Fact}>`}
       <${Fact} name="Created"><${Ago} time=${run.created_at} /> by ${run.created_by}</${Fact}>
       ${run.ended_at && html`<${Fact} name="Ended"><${Ago} time=${run.ended_at} /></${Fact}>`}
       ${run.exit_code !== null && html`<${Fact} name="Exit"><span class="num">${run.exit_code}</span></${Fact}>`}

@@ -36,7 +36,7 @@ export default function SkillsPage() {
     go(skillAddress(made.id));
   };
   return html`<div class="page list-page"><header class="page-head"><h1>Skills</h1>
-      ${isPerson() && !isNew && html`<button onClick=${() => setNew(true)}><${Icon} name="plus" size="14" />New skill</button>`}</header>
+      ${isPerson() && !isNew && html`<div class="verbs"><button onClick=${() => setNew(true)}><${Icon} name="plus" size="14" />New skill</button></div>`}</header>
     ${isNew && html`<div class="page-body"><${SkillEditor} id="draft" text=${TEMPLATE} before="" onSave=${save} onCancel=${() => setNew(false)} /></div>`}
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
     ${data && !isNew && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>

@@ -50,8 +50,8 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
   }, [selected]);
   const all = group.ids.every((id) => ticked.value.has(id));
   return html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
-    <span role="cell"><input type="checkbox" aria-label="Select the group ${group.label}" checked=${all} onChange=${() => tick(group.ids, !all)} /></span>
-    <span role="cell"><${StatusBar} progress=${progress} /></span>
+    <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select the group ${group.label}" checked=${all} onChange=${() => tick(group.ids, !all)} /></span>
+    <span role="cell" class="cell-status"><${StatusBar} progress=${progress} /></span>
     <span role="cell" class="cell-name"><button class="bare group-toggle" aria-expanded=${String(!isClosed)} onClick=${() => list.toggleGroup(group.key)}>
       <${Icon} name=${isClosed ? "chevron-right" : "chevron-down"} size="14" /><span title=${group.label}>${group.label}</span></button>
       <span class="muted num">${group.ids.length}</span></span>

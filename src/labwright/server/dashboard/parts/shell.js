@@ -5,7 +5,7 @@ import { ON_A_PHONE, PLACES } from "../places.js";
 import { project, signOut } from "../session.js";
 import { connection } from "../shared_stream.js";
 import { pendingAlerts, tryConnecting } from "../store.js";
-import { html, useLayoutEffect, useRef, useState } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 import { Confirm } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { NewWork } from "./new_work.js";
@@ -16,16 +16,17 @@ export function Shell({ page, id, children }) {
   const main = useRef(null);
   useLayoutEffect(() => main.current.scrollTo(0, 0), [page, id]);
   return html`<div class="shell">
-    <${Bar} page=${page} />
+    <${Bar} page=${page} id=${id} />
     <div class="stage"><${Banner} /><main ref=${main} tabindex="-1">${children}</main></div>
     <${Toasts} /><${Confirm} /><${NewWork} /><${Palette} />
   </div>`;
 }
 
-function Bar({ page }) {
+function Bar({ page, id }) {
   const [more, setMore] = useState(false);
-  useKeys({ ...(more && { Escape: () => setMore(false) }) });
   const close = () => setMore(false);
+  useEffect(close, [page, id]);
+  useKeys({ ...(more && { Escape: close }) });
   return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Places">
     <a class="brand" href="#/" title="Labwright"><${Icon} name="flask-conical" size="18" /><span class="brand-words">Labwright${project.value && html`<span class="brand-project" title="The project's folder: ${project.value}">${project.value}</span>`}</span></a>
     <button class="bar-find" onClick=${() => openPalette()}><${Icon} name="search" size="14" /><span>Find or do…</span><kbd>⌘K</kbd></button>

@@ -7,6 +7,7 @@ import { Plot } from "./plot.js";
 
 const LINES = 300;
 const CELLS = 30;
+const LINE_HEIGHT = 13; // of a word beside an axis
 const READABLE = 0.46; // how strong a cell's colour may be under its number
 
 export function SweepPictures({ sweep, results }) {
@@ -68,8 +69,15 @@ function Parallel({ done, names, metric }) {
       ${drawn.map((one) => html`<path key=${one.config_hash} d=${pathOf(one)} class="parallel-line ${over === one ? "parallel-over" : ""}" style=${{ stroke: shade(good(one.mean)) }} onPointerEnter=${() => setOver(one)} onPointerLeave=${() => setOver(null)} />`)}
       ${axes.map((axis, at) => html`<g key=${at}><line class="axis-line" x1=${across(at)} x2=${across(at)} y1=${top} y2=${bottom} />
         <text class="axis-name" x=${across(at)} y="16" text-anchor="middle">${axis.name}</text>
-        ${axis.ticks.map((value) => html`<text class="tick tick-halo" x=${across(at) + (at === axes.length - 1 ? -6 : 6)} y=${up(axis, value) + 4} text-anchor=${at === axes.length - 1 ? "end" : "start"}>${typeof value === "number" ? number(value) : text(value)}</text>`)}</g>`)}
+        ${apart(axis.ticks, (value) => up(axis, value)).map((value) => html`<text class="tick tick-halo" x=${across(at) + (at === axes.length - 1 ? -6 : 6)} y=${up(axis, value) + 4} text-anchor=${at === axes.length - 1 ? "end" : "start"}>${typeof value === "number" ? number(value) : text(value)}</text>`)}</g>`)}
     </svg></div></figure>`;
+}
+
+// Those whose words would stand on one another are left out, the ends last.
+function apart(ticks, place) {
+  const kept = [];
+  for (const value of [ticks.at(0), ticks.at(-1), ...ticks]) if (kept.every((other) => Math.abs(place(other) - place(value)) >= LINE_HEIGHT)) kept.push(value);
+  return kept;
 }
 
 // Numbers by size (by their logarithm where they span decades), everything else in the order it came.
