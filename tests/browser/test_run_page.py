@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
 from tests.support.live_server import LiveServer
 
 
@@ -38,6 +39,18 @@ def test_output_and_charts_grow_live(visitor: Visitor, lab: LiveServer) -> None:
     assert chart.locator("canvas").evaluate("canvas => canvas.toDataURL()") != before
     lab.post(f"/runs/{run['id']}/stop")
     expect(page.get_by_role("banner").or_(page.locator(".run-head"))).to_contain_text("stopped")
+
+
+def test_escape_makes_a_large_chart_small_again_before_it_leaves(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in("#/runs")
+    visitor.open(f"#/runs/{sample.running}")
+    page.get_by_role("button", name="Larger").first.click()
+    expect(page.locator(".chart-big")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator(".chart-big")).to_have_count(0)
+    expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
 def test_an_output_that_gc_removed_is_told_as_removed(visitor: Visitor, lab: LiveServer) -> None:
@@ -136,7 +149,7 @@ def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab
         log_points(lab, run["id"], key, values)
     log_points(lab, run["id"], "far", [1, 2], first=2**53 - 2)
     page = visitor.sign_in(f"#/runs/{run['id']}")
-    for control in (None, page.get_by_label("Log axis"), page.get_by_role("button", name="time")):
+    for control in (None, page.get_by_label("Log y"), page.get_by_role("button", name="time")):
         if control:
             control.click()
         expect(page.locator(".chart canvas")).to_have_count(len(edge) + 1)

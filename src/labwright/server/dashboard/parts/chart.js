@@ -3,6 +3,7 @@
 import { getBlob, runPath } from "../api.js";
 import { saveBlob } from "../downloads.js";
 import { number } from "../format.js";
+import { useKeys } from "../keyboard.js";
 import { askAddress } from "../router.js";
 import { columnsOf } from "../series.js";
 import { knownRun } from "../store.js";
@@ -17,6 +18,7 @@ import { sayError } from "./toast.js";
 
 export function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
   const plot = useRef(null);
+  useKeys({ ...(isBig && { Escape: onBig }) });
   const [hover, setHover] = useState(null);
   const data = useMemo(() => columnsOf(series, look), [series, look]);
   const isEmpty = data.columns[1].every((value) => value === null);

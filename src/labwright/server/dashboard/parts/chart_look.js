@@ -25,7 +25,7 @@ export function ChartControls({ zoom, children }) {
     <label>Smoothing <input type="range" min="0" max="0.99" step="0.01" value=${smoothing}
       onInput=${(event) => setLook({ smoothing: Number(event.currentTarget.value) })} />
       <output class="num">${smoothing.toFixed(2)}</output></label>
-    ${tickbox("log", log, "Log axis")}
+    ${tickbox("log", log, "Log y")}
     ${tickbox("logX", logX, "Log x")}
     <div class="segments" role="group" aria-label="Horizontal axis">${["step", "time", "epoch"].map(
       (name) => html`<button key=${name} aria-pressed=${String(name === by)} onClick=${() => setLook({ by: name })}>${name}</button>`,

@@ -3,6 +3,7 @@
 import { get, isAborted } from "../api.js";
 import { columnsOfRuns } from "../compare_series.js";
 import { number } from "../format.js";
+import { useKeys } from "../keyboard.js";
 import { onHint, resync } from "../store.js";
 import { throttle } from "../throttle.js";
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
@@ -20,6 +21,7 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
   const plot = useRef(null);
   const [hover, setHover] = useState(null);
   const [isBig, setBig] = useState(false);
+  useKeys({ ...(isBig && { Escape: () => setBig(false) }) });
   const isSeen = useSeen(box);
   const { by } = look.value;
   const having = runs.filter((run) => run.summary[metric]).map(({ id }) => id);

@@ -53,7 +53,7 @@ export default function Terminal({ run }) {
     };
   }, [run.id, tries]);
   return html`<section class="stack" aria-label="Terminal">
-    <p class="muted">What you type goes to the run, line by line; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
+    <p class="muted">${run.tty ? "Every key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
     ${state && html`<p class="hint-line">${state} ${state !== "Connecting…" && html`<button onClick=${() => (setState("Connecting…"), setTries(tries + 1))}>Connect again</button>`}</p>`}
     <div class="terminal" ref=${box}></div></section>`;
 }
