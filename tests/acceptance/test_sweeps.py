@@ -128,10 +128,10 @@ def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=command, parameters={"a": [1, 2, 3]}, seeds=2)
     done = sweep_when(lab, made["id"], "completed")
     assert (done["progress"]["finished"], done["progress"]["failed"]) == (4, 2)
-    assert done["status_reason"] == "2 failed"
+    assert (done["status_reason"], done["to_retry"]) == ("2 failed", 2)
     (lab.project / "mended").touch()
     retried = lab.post(f"/sweeps/{made['id']}/retry-failed")
-    assert (retried["added"], retried["status"]) == (2, "running")
+    assert (retried["added"], retried["status"], retried["to_retry"]) == (2, "running", 0)
     done = sweep_when(lab, made["id"], "completed")
     assert (done["progress"]["total"], done["progress"]["finished"], done["status_reason"]) == (8, 6, "")
     rows = lab.get(f"/sweeps/{made['id']}/results")["configurations"]

@@ -28,7 +28,9 @@ def view(lab: Lab, sweep: Sweep) -> dict[str, Any]:
     connection = lab.db.reader()
     counts = sweeps.count_by_status(connection, sweep.id)
     best = sweep.best if sweep.best_at == counts[RunStatus.FINISHED] else best_of(connection, sweep)
-    return {**sweep.to_dict(), "progress": _progress(counts), "best": best}
+    broken = counts.get(RunStatus.FAILED, 0) + counts.get(RunStatus.LOST, 0)
+    to_retry = sweeps.count_to_retry(connection, sweep.id) if broken else 0
+    return {**sweep.to_dict(), "progress": _progress(counts), "best": best, "to_retry": to_retry}
 
 
 def _progress(counts: dict[str, int]) -> dict[str, int]:

@@ -115,6 +115,12 @@ def failed_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
     return [run for run in found if run.id not in retried]
 
 
+def count_to_retry(connection: sqlite3.Connection, sweep_id: str) -> int:
+    """Of those that `failed_runs` finds."""
+    count: int = connection.execute(SWEEPS["count_to_retry"], {"sweep_id": sweep_id}).fetchone()[0]
+    return count
+
+
 def parents_of_any(connection: sqlite3.Connection) -> set[str]:
     """Runs that others wait for."""
     return {row[0] for row in connection.execute(SWEEPS["parents"])}

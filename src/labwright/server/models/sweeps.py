@@ -100,6 +100,7 @@ class SweepOut(BaseModel):
     sampling_seed: int
     best: dict[str, Any] | None
     progress: dict[str, int]
+    to_retry: int | None = Field(None, description="runs that retry-failed would do again; null in a list")
     warnings: list[str]
     created_at: str
     created_by: str

@@ -46,6 +46,10 @@ ORDER BY seq;
 -- name: records_of_failed
 SELECT record FROM runs WHERE sweep_id = :sweep_id AND status IN ('failed', 'lost') ORDER BY seq;
 
+-- name: count_to_retry
+SELECT count(*) FROM runs WHERE sweep_id = :sweep_id AND status IN ('failed', 'lost') AND id NOT IN
+(SELECT record ->> 'parent_run_id' FROM runs WHERE sweep_id = :sweep_id AND record ->> 'parent_run_id' IS NOT NULL);
+
 -- name: retried
 SELECT record ->> 'parent_run_id' FROM runs WHERE sweep_id = :sweep_id AND record ->> 'parent_run_id' IS NOT NULL;
 

@@ -29,15 +29,14 @@ export function SweepVerbs({ sweep, refresh }) {
     if (await ask({ title: `Stop “${sweep.name}”?`, text, verb: "Stop sweep" })) act("stop", () => "Stopping the sweep.");
   };
   if (!mayWrite()) return null;
-  const { status, progress } = sweep;
+  const { status, to_retry: broken } = sweep;
   const isOpen = status === "running" || status === "paused";
-  const broken = (progress.failed ?? 0) + (progress.lost ?? 0);
   const button = (verb, icon, label, words, kind = "") => html`<button class=${kind} disabled=${busy} onClick=${() => act(verb, words)}><${Icon} name=${icon} size="14" />${label}</button>`;
   return html`<div class="verbs" role="group" aria-label="What to do with this sweep">
     ${status === "draft" && button("start", "play", "Start", () => "Started.", "primary")}
     ${status === "running" && button("pause", "pause", "Pause", () => "Nothing new begins; what runs goes on.")}
     ${status === "paused" && button("resume", "play", "Resume", () => "It goes on.", "primary")}
-    ${broken > 0 && button("retry-failed", "rotate-cw", `Retry ${broken} failed`, ({ added }) => `${added} new runs.`)}
+    ${broken > 0 && status !== "stopped" && button("retry-failed", "rotate-cw", `Retry ${broken} failed`, ({ added }) => `${added} new runs.`)}
     ${sweep.method !== "wild" && status !== "stopped" && html`<button disabled=${busy} onClick=${() => setExtending(true)}><${Icon} name="plus" size="14" />Extend…</button>`}
     ${(isOpen || status === "draft") && html`<button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop sweep</button>`}
     ${extending && html`<${Extend} sweep=${sweep} busy=${busy} onClose=${() => setExtending(false)}
