@@ -11,7 +11,7 @@ import pytest
 
 from labwright.agent import approvals, memories, sessions
 from labwright.agent.history import messages
-from labwright.agent.mentions import resolve
+from labwright.agent.mentions import resolve, with_names
 from labwright.agent.modes.chat import CHAT_MODES
 from labwright.agent.tools import TOOLS
 from labwright.agent.tools.bounds import bounded
@@ -280,9 +280,13 @@ def test_mentions_are_resolved_and_unknown_ones_said(lab: Lab) -> None:
         ("@base.line", "run"),
         ("@nothing", "unknown"),
     ]
-    model = script(["Well."])
+    model = script(["Well."], ["Well."])
     with talking(lab, model):
         Talk(lab).say("What about @base.line?")
+        talk = Talk(lab)
+        talk.say(f"why is @{run.id} better than @nothing?")
+    assert with_names("@a", [{"mention": "@a", "name": " "}]) == "@a"
+    assert sessions.get(lab, talk.id).title == "why is base.line better than @nothing?"
     assert "[@base.line is the run 'base.line', finished]" in model.asked[0].messages[0].text
 
 

@@ -18,6 +18,12 @@ def resolve(lab: Lab, message: str) -> list[dict[str, Any]]:
     return [_resolved(lab, name) for name in list(names)[:_MOST]]
 
 
+def with_names(message: str, mentions: list[dict[str, Any]]) -> str:
+    """As a person would say it: what is mentioned by its id goes by its name."""
+    names = {one["mention"]: one["name"] for one in mentions if one.get("name", "").strip()}
+    return _MENTION.sub(lambda found: names.get(found[0], found[0]), message)
+
+
 def _resolved(lab: Lab, name: str) -> dict[str, Any]:
     try:
         return {"mention": f"@{name}", **_facts(lab, name)}
@@ -30,9 +36,10 @@ def _facts(lab: Lab, name: str) -> dict[str, Any]:
         sweep = sweep_views.get(lab, name)
         done, total = sweep["progress"]["finished"], sweep["progress"]["total"]
         text = f"the sweep {sweep['name']!r}, {sweep['status']}, {done} of {total} runs finished"
-        return {"kind": "sweep", "id": sweep["id"], "text": text}
+        return {"kind": "sweep", "id": sweep["id"], "name": sweep["name"], "text": text}
     if name.startswith("plan-"):
         plan = plans.get(lab, name)
-        return {"kind": "plan", "id": plan["id"], "text": f"the plan {plan['title']!r}, {plan['status']}"}
+        text = f"the plan {plan['title']!r}, {plan['status']}"
+        return {"kind": "plan", "id": plan["id"], "name": plan["title"], "text": text}
     run = runs.find(lab, name)
-    return {"kind": "run", "id": run.id, "text": f"the run {run.name!r}, {run.status}"}
+    return {"kind": "run", "id": run.id, "name": run.name, "text": f"the run {run.name!r}, {run.status}"}

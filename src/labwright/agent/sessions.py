@@ -9,7 +9,7 @@ import contextlib
 import json
 from typing import Any
 
-from labwright.agent.mentions import resolve
+from labwright.agent.mentions import resolve, with_names
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.approval import ApprovalStatus
@@ -89,7 +89,7 @@ def say(
         before = sessions.get(tx.connection, session_id)
         begun = before.begin_turn(now(), mode)
         if before.turn == 0 and before.title == NEW_TITLE:
-            begun = begun.evolve(title=name_from(message))
+            begun = begun.evolve(title=name_from(with_names(message, mentions)))
         said = {"text": message, "by": str(actor), "mode": begun.mode, "mentions": mentions}
         begun = sessions.append(tx, begun, [(PieceKind.USER, said)])
         sessions.change(tx, before, begun, str(actor))

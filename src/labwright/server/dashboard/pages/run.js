@@ -14,6 +14,7 @@ import { Problem } from "../parts/message.js";
 import { Meter } from "../parts/meter.js";
 import { RunCode } from "../parts/run_code.js";
 import { RunDetails } from "../parts/run_details.js";
+import { WithRuns } from "../parts/run_link.js";
 import { RunVerbs } from "../parts/run_verbs.js";
 import { reasonOf, Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
@@ -73,7 +74,7 @@ function Header({ run }) {
       ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
       <${RunVerbs} run=${run} />
     </div>
-    ${(run.deleted || reason) && html`<p class="run-reason run-reason-${run.status}">${run.deleted ? "This run was deleted." : reason}</p>`}
+    ${(run.deleted || reason) && html`<p class="run-reason run-reason-${run.status}">${run.deleted ? "This run was deleted." : html`<${WithRuns} words=${reason} />`}</p>`}
     <dl class="facts">
       <${Fact} name="Id"><${Copy} text=${run.id} label="Copy the id" /></${Fact}>
       ${run.started_at && html`<${Fact} name="Duration"><${Duration} run=${run} /></${Fact}>`}
