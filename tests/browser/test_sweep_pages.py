@@ -44,7 +44,7 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     page.get_by_role("button", name="Resume").click()
     expect(status).to_have_text("running")
     page.get_by_role("button", name="Retry 1 failed").click()
-    expect(page.get_by_role("status")).to_contain_text("1 new runs")
+    expect(page.get_by_role("status")).to_contain_text("1 new run.")
     page.get_by_role("button", name="Extend…").click()
     page.get_by_label("More values of wait").fill("301")
     page.get_by_role("button", name="Extend sweep").click()

@@ -63,4 +63,8 @@ export function ago(time, now) {
 
 export const exactTime = (time) => (time ? new Date(time).toLocaleString() : "");
 
+export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+export const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+
 export const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));

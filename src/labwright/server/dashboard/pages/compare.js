@@ -2,7 +2,7 @@
 
 import { isAborted } from "../api.js";
 import { useFetched } from "../fetched.js";
-import { number, text } from "../format.js";
+import { counted, number, text } from "../format.js";
 import { ChartControls, look } from "../parts/chart_look.js";
 import { CompareChart } from "../parts/compare_chart.js";
 import { Icon } from "../parts/icon.js";
@@ -73,7 +73,7 @@ function Compared({ runs }) {
   ];
   const without = (id) => setQuery({ runs: runs.map((run) => run.id).filter((other) => other !== id).join(",") });
   return html`<div class="page run-page">
-    <header class="run-head"><h1>Compare ${runs.length} runs</h1>
+    <header class="run-head"><h1>Compare ${counted(runs.length, "run")}</h1>
       <ul class="legend">${runs.map((run) => html`<li key=${run.id}><span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span>
         <a href=${runAddress(run.id)} title=${run.name}>${run.name}</a><button class="bare" aria-label="Leave out ${run.name}" onClick=${() => without(run.id)}><${Icon} name="x" size="12" /></button></li>`)}</ul>
     </header>

@@ -1,6 +1,7 @@
 // What is running, waiting, broken and waiting for an answer, on one page.
 
 import { useFetched, wakesOn } from "../fetched.js";
+import { counted } from "../format.js";
 import { Alert } from "../parts/alert.js";
 import { Approval } from "../parts/chat_approval.js";
 import { GoalBox } from "../parts/goal_box.js";
@@ -88,7 +89,7 @@ function NeedsYou({ approvals, plans }) {
 function Machine({ cluster: found }) {
   if (!found) return null;
   const { cluster } = found;
-  const words = { cpu_only: "no GPU", local_gpu: `${cluster.gpu_count} ${cluster.gpu_count === 1 ? "GPU" : "GPUs"}`, slurm: `Slurm, ${cluster.node_count} nodes` };
+  const words = { cpu_only: "no GPU", local_gpu: counted(cluster.gpu_count, "GPU"), slurm: `Slurm, ${counted(cluster.node_count, "node")}` };
   return html`<section class="panel" aria-label="Machine">
     <header class="section-head"><h2><a href="#/cluster">Machine</a></h2>
       <span class="muted">${words[cluster.type]} · ${cluster.cpu_count} cores · ${cluster.status}</span></header>

@@ -1,6 +1,7 @@
 // The table of runs. Live, but nothing moves by itself: a row that changed glows, new rows wait if they would push.
 
 import { useFetched, wakesOn } from "../fetched.js";
+import { counted } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { Message, Problem } from "../parts/message.js";
 import { NewButton } from "../parts/new_work.js";
@@ -148,5 +149,5 @@ function Waiting({ box }) {
     list.showWaitingRows();
     box.current.scrollTop = 0;
   };
-  return html`<button class="new-rows" onClick=${show}>Show ${count} new ${count === 1 ? "run" : "runs"}</button>`;
+  return html`<button class="new-rows" onClick=${show}>Show ${counted(count, "new run")}</button>`;
 }

@@ -1,7 +1,7 @@
 // One sweep: how far it is, what it found, whether that is more than luck.
 
 import { useFetched } from "../fetched.js";
-import { number, text } from "../format.js";
+import { counted, number, text } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { Alert } from "../parts/alert.js";
 import { Code } from "../parts/code.js";
@@ -58,7 +58,7 @@ function Header({ sweep, refresh }) {
     <div class="run-title"><h1 title=${sweep.name}>${sweep.name}</h1><${StatusWord} status=${sweep.status} reason=${sweep.status_reason} /><${SweepVerbs} sweep=${sweep} refresh=${refresh} /></div>
     ${sweep.goal && html`<p>${sweep.goal}</p>`}
     ${sweep.status_reason && html`<p class="run-reason">${sweep.status_reason}</p>`}
-    <div class="sweep-progress"><${StatusBar} progress=${progress} /><span class="muted num">${progress.total} runs: ${words.join(", ") || "none yet"}</span></div>
+    <div class="sweep-progress"><${StatusBar} progress=${progress} /><span class="muted num">${counted(progress.total, "run")}: ${words.join(", ") || "none yet"}</span></div>
     <dl class="facts">
       <div><dt>Id</dt><dd><${Copy} text=${sweep.id} label="Copy the id" /></dd></div>
       <div><dt>Method</dt><dd>${sweep.method}</dd></div>

@@ -1,5 +1,6 @@
 // Something a person should know, with its choices as buttons.
 
+import { sentence } from "../format.js";
 import { sweepAddress, wildAddress } from "../router.js";
 import { mayWrite } from "../session.js";
 import { answerAlert } from "../store.js";
@@ -52,7 +53,7 @@ function Choices({ alert, onAnswered }) {
   if (!mayWrite()) return null;
   const choices = alert.choices?.length ? alert.choices : ["ignore"];
   return html`<div class="alert-choices" role="group" aria-label="Answer">${choices.map(
-    (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${choice}</button>`,
+    (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${sentence(choice)}</button>`,
   )}</div>`;
 }
 

@@ -42,7 +42,8 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
     const text = `${draft}${draft && !/\s$/.test(draft) ? " " : ""}@`;
     setDraft(text);
     setCaret(text.length);
-    requestAnimationFrame(() => (field.current.focus(), field.current.setSelectionRange(text.length, text.length)));
+    field.current.focus(); // at once: the next key is for the list that opens
+    requestAnimationFrame(() => field.current.setSelectionRange(text.length, text.length));
   };
   return html`<form class="composer" onSubmit=${submit}>
     ${completion.list}

@@ -1,5 +1,6 @@
 // Search in the output: at once in the part that is loaded, on request in all of it.
 
+import { counted } from "../format.js";
 import { html, useState } from "../ui.js";
 import { sayError } from "./toast.js";
 
@@ -37,6 +38,6 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
 }
 
 function countText(all, hits, at) {
-  if (all) return `${all.length} lines`;
-  return at < 0 ? `${hits.length} lines` : `${at + 1} of ${hits.length}`;
+  if (all) return counted(all.length, "line");
+  return at < 0 ? counted(hits.length, "line") : `${at + 1} of ${hits.length}`;
 }

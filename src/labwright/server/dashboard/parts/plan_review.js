@@ -2,7 +2,7 @@
 // one digest.
 
 import { post } from "../api.js";
-import { bytes, duration } from "../format.js";
+import { bytes, counted, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { Copy } from "./copy.js";
@@ -113,7 +113,7 @@ function Rejection({ nodes, busy, onSave }) {
 function Validation({ validation }) {
   if (!validation) return html`<section class="card"><h2>Validation</h2><p class="muted">Not validated yet.</p></section>`;
   return html`<section class="card stack" aria-label="Validation"><h2>Validation</h2>
-    <p class="status status-${validation.passed ? "finished" : "failed"}"><${Icon} name=${validation.passed ? "circle-check" : "circle-x"} />${validation.passed ? "Every check passed" : `${validation.findings.length} findings`} <code title=${validation.digest}>${validation.digest.slice(0, 8)}</code></p>
+    <p class="status status-${validation.passed ? "finished" : "failed"}"><${Icon} name=${validation.passed ? "circle-check" : "circle-x"} />${validation.passed ? "Every check passed" : counted(validation.findings.length, "finding")} <code title=${validation.digest}>${validation.digest.slice(0, 8)}</code></p>
     ${validation.findings.length > 0 && html`<ul class="faults">${validation.findings.map(({ code, place, message, hint }, at) => html`<li key=${at}><code>${place || code}</code><span>${message} <span class="muted">${hint}</span></span></li>`)}</ul>`}</section>`;
 }
 

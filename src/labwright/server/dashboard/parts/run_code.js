@@ -2,6 +2,7 @@
 
 import { runPath } from "../api.js";
 import { useFetched } from "../fetched.js";
+import { counted } from "../format.js";
 import { html } from "../ui.js";
 import { Code } from "./code.js";
 import { Message, Problem } from "./message.js";
@@ -14,7 +15,7 @@ export function RunCode({ run }) {
   const { git_commit: commit, dirty, hash, files } = run.snapshot;
   const same = !data.added.length && !data.removed.length && !data.changed.length;
   return html`<section class="stack" aria-label="Code">
-    <p class="muted">Snapshot <code title=${hash}>${hash.slice(0, 8)}</code> of ${files} files${commit && html`, on commit <code title=${commit}>${commit.slice(0, 8)}</code>${dirty ? " with changes that were not committed" : ""}`}.
+    <p class="muted">Snapshot <code title=${hash}>${hash.slice(0, 8)}</code> of ${counted(files, "file")}${commit && html`, on commit <code title=${commit}>${commit.slice(0, 8)}</code>${dirty ? " with changes that were not committed" : ""}`}.
       ${same ? " The project's files are still the same." : " This is what changed in the project since the run was submitted:"}</p>
     ${!same && html`<${FileNames} title="new" names=${data.added} /><${FileNames} title="gone" names=${data.removed} /><${FileNames} title="changed" names=${data.changed} />
       <${Code} text=${data.text} language="diff" label="Changes since submit" />

@@ -1,5 +1,6 @@
 // What can be done with the runs that are ticked.
 
+import { counted } from "../format.js";
 import { mayWrite } from "../session.js";
 import { compareAddress, go } from "../router.js";
 import { actOnRun, changeRun, isTerminal, knownRun } from "../store.js";
@@ -32,7 +33,7 @@ export function SelectionBar() {
     setBusy(true);
     const failed = await each(some, verb);
     setBusy(false);
-    say(`${some.length - failed.length} ${some.length === 1 ? "run" : "runs"} ${done}.`);
+    say(`${counted(some.length - failed.length, "run")} ${done}.`);
     if (failed.length) sayError(failed[0]);
   };
   const stop = async () => {
@@ -54,7 +55,7 @@ export function SelectionBar() {
   </div>`;
 }
 
-const count = (runs) => `${runs.length} ${runs.length === 1 ? "run" : "runs"}`;
+const count = (runs) => counted(runs.length, "run");
 
 function TagMenu({ runs, doAll }) {
   const [text, setText] = useState("");

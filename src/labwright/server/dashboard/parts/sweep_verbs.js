@@ -1,6 +1,7 @@
 // What can be done with a sweep now.
 
 import { post } from "../api.js";
+import { counted } from "../format.js";
 import { mayWrite } from "../session.js";
 import { valuesOf } from "../typed_values.js";
 import { html, useState } from "../ui.js";
@@ -36,11 +37,11 @@ export function SweepVerbs({ sweep, refresh }) {
     ${status === "draft" && button("start", "play", "Start", () => "Started.", "primary")}
     ${status === "running" && button("pause", "pause", "Pause", () => "Nothing new begins; what runs goes on.")}
     ${status === "paused" && button("resume", "play", "Resume", () => "It goes on.", "primary")}
-    ${broken > 0 && status !== "stopped" && button("retry-failed", "rotate-cw", `Retry ${broken} failed`, ({ added }) => `${added} new runs.`)}
+    ${broken > 0 && status !== "stopped" && button("retry-failed", "rotate-cw", `Retry ${broken} failed`, ({ added }) => `${counted(added, "new run")}.`)}
     ${sweep.method !== "wild" && status !== "stopped" && html`<button disabled=${busy} onClick=${() => setExtending(true)}><${Icon} name="plus" size="14" />Extend…</button>`}
     ${(isOpen || status === "draft") && html`<button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop sweep</button>`}
     ${extending && html`<${Extend} sweep=${sweep} busy=${busy} onClose=${() => setExtending(false)}
-      onSave=${(body) => act("extend", ({ added, already }) => `${added} new runs${already ? `, ${already} were there already` : ""}.`, body)} />`}
+      onSave=${(body) => act("extend", ({ added, already }) => `${counted(added, "new run")}${already ? `, ${counted(already, "was", "were")} there already` : ""}.`, body)} />`}
   </div>`;
 }
 
