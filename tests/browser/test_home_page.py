@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Route, expect
@@ -59,6 +60,19 @@ def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveSe
     (again,) = [one for one in lab.all_runs() if one["parent_run_id"] == run["id"]]
     visitor.open(f"#/runs/{again['id']}")
     expect(page.get_by_role("link", name=run["id"])).to_be_visible()
+
+
+def test_the_tab_tells_of_a_failure_that_nobody_saw(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/runs")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    page.evaluate("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })")
+    lab.submit("false", name="unseen")
+    expect(page).to_have_title(re.compile(r"^\d+ failed · "))
+    icon = page.locator("link[rel=icon]")
+    expect(icon).to_have_attribute("href", "assets/favicon-failed.svg")
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page).not_to_have_title(re.compile("failed"))
+    expect(icon).not_to_have_attribute("href", "assets/favicon-failed.svg")
 
 
 def test_the_first_run_from_an_empty_page(server: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
