@@ -50,6 +50,10 @@ def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sampl
     expect(page.locator(".row-group").first).to_contain_text("±")
     page.locator(".row-group").first.get_by_role("button").click()
     expect(page.locator(".row:not(.row-group):not(.row-head)")).to_have_count(6)
+    for spread in page.locator(".row-group .cell-metric[data-key]").all():
+        assert spread.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, f"{spread.inner_text()} is cut off"
+    page.get_by_role("button", name="learning rate and width").click()
+    expect(page).not_to_have_url(re.compile("sweep="))
 
 
 def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor, lab: LiveServer) -> None:

@@ -116,7 +116,7 @@ function Table({ view, columns }) {
     ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${nameOfItem(item) === selected} />`
     : html`<${RunRow} key=${item.id} id=${item.id} index=${index} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`;
   return html`<${Waiting} box=${ref} />
-    <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 100 : 72}px, ${view.group ? 128 : 88}px) `.repeat(columns.length), "--count": columns.length }} aria-label="Table of runs" role="region"
+    <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 124 : 72}px, ${view.group ? 136 : 88}px) `.repeat(columns.length), "--count": columns.length, "--each": view.group ? "136px" : "108px" }} aria-label="Table of runs" role="region"
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
       onPointerLeave=${() => (pointerInside.current = false)}>
       <div class="table-rows" role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>

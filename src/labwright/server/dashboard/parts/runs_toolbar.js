@@ -13,6 +13,8 @@ import { Menu } from "./menu.js";
 import { NewButton } from "./new_work.js";
 import { say, sayError } from "./toast.js";
 
+const SWEEPS = 200; // among the newest of the project
+
 export function RunsToolbar({ view, columns }) {
   return html`<header class="page-head">
     <h1>Runs</h1>
@@ -20,7 +22,7 @@ export function RunsToolbar({ view, columns }) {
     <${Chips} show=${view.show} />
     <div class="toolbar">
       ${view.tag && html`<${Narrowed} label="tag ${view.tag}" name="tag" />`}
-      ${view.sweep && html`<${Narrowed} label=${view.sweep} name="sweep" />`}
+      ${view.sweep && html`<${OfSweep} id=${view.sweep} />`}
       <${Menu} label=${view.group ? `By ${GROUPS[view.group].toLowerCase()}` : "Group"} icon="group" active=${Boolean(view.group)}>${(close) =>
         Object.entries(GROUPS).map(([name, label]) => html`<button class="menu-item" key=${name} aria-pressed=${String(name === view.group)}
           onClick=${() => (setQuery({ group: name }), close())}>${label}</button>`)}</${Menu}>
@@ -33,6 +35,11 @@ export function RunsToolbar({ view, columns }) {
 
 const Narrowed = ({ label, name }) => html`<button class="chip" aria-pressed="true" title="Show all again" onClick=${() => setQuery({ [name]: "" })}>
   ${label}<${Icon} name="x" size="12" /></button>`;
+
+function OfSweep({ id }) {
+  const { data } = useFetched("sweeps", { limit: SWEEPS });
+  return html`<${Narrowed} label=${data?.find((sweep) => sweep.id === id)?.name ?? id} name="sweep" />`;
+}
 
 function FilterBox({ q }) {
   const ref = useRef(null);
