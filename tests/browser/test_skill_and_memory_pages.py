@@ -73,7 +73,7 @@ def test_a_built_in_skill_is_overridden_and_comes_back(visitor: Visitor, lab: Li
     expect(page.get_by_role("article")).to_contain_text("Always name a baseline.")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete skill").click()
-    expect(page.get_by_text("built-in")).to_be_visible()
+    expect(page.get_by_text("built-in", exact=True)).to_be_visible()
     assert lab.get("/prompt-skills/plan-mode")["source"] == "built-in"
 
 
