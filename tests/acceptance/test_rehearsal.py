@@ -99,6 +99,7 @@ def test_every_way_is_tried_short_and_leaves_nothing_behind(project: Path) -> No
     assert rehearsal.outcome == "passed", rehearsal.reason
     assert {run.params["optimizer"] for run in rehearsal.runs} == {"sgd", "adam"}
     assert {run.shortened_by for run in rehearsal.runs[:2]} == {"--max-steps 2"}
+    assert all(run.reported for run in rehearsal.runs) and rehearsal.reason == ""
     assert all(run.tags == ("rehearsal",) and run.sweep_id is None for run in found)
     prediction = rehearsal.prediction
     assert prediction is not None and prediction.total_seconds is not None and prediction.runs == 4
@@ -130,6 +131,20 @@ def test_a_flag_that_the_script_does_not_take_is_caught(project: Path) -> None:
     (project / "train.py").write_text(text.replace('"--lr"', '"--rate"').replace("options.lr", "options.rate"))
     rehearsal, _found = rehearse(project)
     assert rehearsal.outcome == "failed" and "unrecognized arguments: --lr" in rehearsal.reason
+
+
+@pytest.mark.parametrize(
+    ("full", "outcome", "words"),
+    [("50", "failed", "without reporting val_acc"), ("-1", "passed", "no run of it came so far as to report val_acc")],
+)
+def test_runs_that_end_without_the_metric_do_not_pass_in_silence(
+    project: Path, full: str, outcome: str, words: str
+) -> None:
+    """Where it is logged to something that nobody reads. How long a whole run is, the second script does not say."""
+    write_script(project, "print = lambda *_, **__: None", flag=MAX_STEPS.replace("50", full))
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == outcome and words in rehearsal.reason
+    assert not any(run.reported for run in rehearsal.runs)
 
 
 def test_what_fails_in_rehearsal_is_not_validated(project: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.planning.scan.metric_direction import direction_of
+from labwright.domain.metric_direction import direction_of
 from tests.unit.test_scan_flags import scanned
 
 

@@ -223,6 +223,9 @@ def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
         "at 2026-01-01T12:30:45",
         "version=1.2.3",
         "addr=10.0.0.1:29500",
+        "me@10.0.0.1:22",
+        "epoch 3 of 10, batch 64",
+        "loss3 and acc7, 2 losses",
     ],
 )
 def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> None:
@@ -239,6 +242,11 @@ def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> 
         ("10/10 [00:01<00:00, 9.5it/s, loss=0.25]", {"loss": 0.25}),
         ("Trainer(seed=1) says loss: 2, val.acc:0.5", {"loss": 2.0, "val.acc": 0.5}),
         ("saved to s3://x/y?v=1 acc=0.5", {"acc": 0.5}),
+        ("loss:   0.3456  acc   =  0.5", {"loss": 0.3456, "acc": 0.5}),
+        ("epoch 3 train_loss 0.3 val_acc 0.91", {"train_loss": 0.3, "val_acc": 0.91}),
+        ("Epoch: [0][10/100] Loss 2.3e+00 (2.5e+00) Acc@1 71.5 Acc@5: 90", {"Loss": 2.3, "Acc@1": 71.5, "Acc@5": 90.0}),
+        ("{'val_acc': 0.5, 'epoch': 3}", {"val_acc": 0.5}),
+        ("the accuracy is 0.5, mean loss (eval): 0.2", {"accuracy": 0.5, "eval": 0.2}),
     ],
 )
 def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str, float]) -> None:

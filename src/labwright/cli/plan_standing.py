@@ -91,7 +91,7 @@ def rehearsal_facts(rehearsal: Json | None) -> list[tuple[str, Cell]]:
         return [("rehearsal", ("none", "amber"))]
     outcome = str(rehearsal["outcome"])
     why = f": {one_line(rehearsal['reason'])}" if rehearsal["reason"] else ""
-    style = {"passed": "green", "failed": "red"}.get(outcome, "amber")
+    style = {"passed": "amber" if why else "green", "failed": "red"}.get(outcome, "amber")
     told = rehearsal["prediction"] or {}
     return [
         ("rehearsal", (f"{outcome.replace('_', ' ')}{why}", style)),

@@ -9,10 +9,10 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.metric_direction import words_of
 from labwright.domain.wild import Wild
 from labwright.planning.compile_ir import fits
 from labwright.planning.scan import EntryPoint, Environment, Flag, ProjectScan, Role, run_command, scan_project
-from labwright.planning.scan.metric_direction import words_of
 
 _NOT_TO_CHANGE = (Role.SEED, Role.OUTPUT, Role.DEVICE, Role.QUICK)
 _OF_EVALUATION = {

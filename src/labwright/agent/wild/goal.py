@@ -11,12 +11,12 @@ from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
 from labwright.domain.errors import Invalid
+from labwright.domain.metric_direction import MAXIMIZE
 from labwright.domain.space import parse_space
 from labwright.planning.goals import GoalReading, Question, Variation, read_goal
 from labwright.planning.goals.reading import ONLY_ONE
 from labwright.planning.goals.synonyms import phrases_of
 from labwright.planning.scan import EntryPoint, ProjectScan
-from labwright.planning.scan.metric_direction import MAXIMIZE
 
 _SEEDS = 3  # fewer tell little of the noise
 _FOR_A_SEARCH = ("vary", "values")  # planning asks about these; a search goes on with ranges of its own

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from labwright.domain.metric_direction import MAXIMIZE, MINIMIZE, direction_of, words_of
 from labwright.planning.goals.facts import Goal
 from labwright.planning.goals.words import Words
 from labwright.planning.goals.words import split as split_words
 from labwright.planning.scan import EntryPoint, Metric
-from labwright.planning.scan.metric_direction import MAXIMIZE, MINIMIZE, direction_of, words_of
 
 _SAME = [
     {"acc", "accuracy"}, {"val", "valid", "validation", "dev", "eval"}, {"ppl", "perplexity"}, {"err", "error"},

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from labwright.domain.metric_direction import words_of
 from labwright.planning.goals import questions
 from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question
 from labwright.planning.goals.filler import FILLER, is_english
@@ -15,7 +16,6 @@ from labwright.planning.goals.script import Script, read_script
 from labwright.planning.goals.variations import Varied, read_variations
 from labwright.planning.goals.words import LONGEST, Words, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
-from labwright.planning.scan.metric_direction import words_of
 
 _ORDERS = re.compile(
     r"\b(ignore|disregard|forget|override|bypass)\b[^.\n]{0,60}\b(rules?|instructions?|prompts?|polic(?:y|ies)|checks?|safety|limits?|review)\b"

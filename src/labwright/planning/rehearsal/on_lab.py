@@ -94,7 +94,19 @@ class _Stage:
             return self._failure(failed[0], tried, notes)
         prediction = self._predict(configs, tried)
         every = {run.run_id: run for run in (*tried, *self._timings)}
-        return Rehearsal(outcome="passed", runs=tuple(every.values()), notes=notes, prediction=prediction)
+        found = Rehearsal(outcome="passed", runs=tuple(every.values()), notes=notes, prediction=prediction)
+        return found.model_copy(update=self._about_metric(list(every.values())))
+
+    def _about_metric(self, every: list[RehearsedRun]) -> dict[str, str]:
+        """A run that ends without the metric counts for nothing. A short one may end before it is due."""
+        metric = self._ir.workflow.grid.metric.name
+        ended = [run for run in every if run.status == RunStatus.FINISHED]
+        if not ended or any(run.reported for run in ended):
+            return {}
+        if not any(run.is_whole for run in ended):
+            return {"reason": f"no run of it came so far as to report {metric}"}
+        how = f"Print it as `{metric}=0.5`, log it with labwright.log, or choose another metric."
+        return {"outcome": "failed", "reason": f"{self._entry.path} came to its end without reporting {metric}. {how}"}
 
     def _notes(self, short: Shortening | None, tried: list[RehearsedRun]) -> list[str]:
         notes = []

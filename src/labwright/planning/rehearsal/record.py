@@ -23,6 +23,8 @@ class RehearsedRun(Strict):
     over_time: bool = False  # ended by the time limit, without a fault until then
     seconds: float
     memory_mb: float | None = None
+    is_whole: bool = False  # as long as the plan's own runs
+    reported: bool = False  # a value of the metric that decides
     said: str = ""  # of one that failed, its last words
 
 

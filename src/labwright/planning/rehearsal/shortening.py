@@ -26,6 +26,9 @@ class Shortening:
             return _with_variable(command, self.flag, amount, activation)
         return f"{command} {shlex.join(words_for(self.flag, amount))}"
 
+    def is_whole(self, amount: Any) -> bool:
+        return self.full is not None and amount >= self.full
+
     def words(self, amount: Any) -> str:
         return " ".join(words_for(self.flag, amount))
 

@@ -98,6 +98,8 @@ class Trials:
             over_time=over_time,
             seconds=round(float(run.usage.get("wall_seconds", 0.0)), 2),
             memory_mb=run.usage.get("max_memory_mb"),
+            is_whole=short is None or short.is_whole(amount),
+            reported=self._ir.workflow.grid.metric.name in run.summary,
             said=(last_words(self._lab, run, _WORDS) or run.error or run.status_reason) if failed else "",
         )
 

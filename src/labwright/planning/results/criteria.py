@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from labwright.domain.metric_direction import MAXIMIZE, direction_of
 from labwright.domain.plan_document import Criterion
 from labwright.domain.sweep_results import Configuration, differ
 from labwright.planning.results.comparison import Comparison
 from labwright.planning.results.findings import Findings
 from labwright.planning.results.words import amount, params_text, spread
-from labwright.planning.scan.metric_direction import MAXIMIZE, direction_of
 
 _EVERY_RUN = re.compile(r"\b(every|each|all)\b.*\bruns?\b.*\b(ends?|finish\w*|complete\w*|reports?|succeeds?)\b", re.I)
 _COMPARED = re.compile(r"\bcompared\b.*\bbaseline\b", re.I)

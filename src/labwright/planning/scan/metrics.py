@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from labwright.domain.metric_direction import direction_of, is_progress
 from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dict_keys import keys_of, returned_keys, text_of
 from labwright.planning.scan.facts import Metric
 from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
-from labwright.planning.scan.metric_direction import direction_of, is_progress
 from labwright.planning.scan.names import Names, names_in, rounds_of_loops
 from labwright.planning.scan.printed_metrics import PRINTERS, printed_names
 from labwright.planning.scan.reach import Reach

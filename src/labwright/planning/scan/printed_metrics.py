@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from labwright.domain.metric_direction import direction_of
 from labwright.planning.scan.literals import last_name
-from labwright.planning.scan.metric_direction import direction_of
 
 PRINTERS = {
     "print",

@@ -1,4 +1,4 @@
-"""Metrics in the output: JSON lines, the project's patterns and, where it is switched on, `key=value` pairs."""
+"""Metrics in the output: JSON lines, the project's patterns and, where it is switched on, pairs of name and number."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from labwright.domain.metric_direction import direction_of
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import Numbers, numbers_in
@@ -18,8 +19,9 @@ _GLANCE = 64 << 10
 _UNMARKED = 4 << 20  # output without metrics that a new monitor would read again
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
-_PAIR = rf"(?<![\w./?&-])([A-Za-z_][\w./-]{{0,99}})(\s?[=:]\s?)({_NUMBER})(?![\w.:])"
-_ADDRESS = re.compile(r"\S*(?:://|@)\S*")
+_PARTING = r"['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"  # `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`
+_PAIR = rf"(?<![\w./?&@-])([A-Za-z_][\w./@-]{{0,99}})({_PARTING})({_NUMBER})(?![\w.:])"
+_ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
 _OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
 _FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of one that is printed field by field
@@ -118,8 +120,8 @@ class OutputSource:
     def _from_json(self, line: bytes, now: float) -> Numbers | None:
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError):
-            return None  # a brace alone does not make it a metric
+        except (ValueError, RecursionError):  # a brace alone does not make it JSON: Python prints a dict so, too
+            return self._from_text(line.decode(errors="replace"))
         return numbers_in(record, self._started, now)
 
     def _from_text(self, text: str) -> Numbers | None:
@@ -141,7 +143,14 @@ def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     while found:
         text, found = _CALL.subn(" ", text)  # the innermost first
     matches = pattern.findall(_OPEN_CALL.sub(" ", text))
-    return {key: value for key, parting, value in matches if not _is_place(key, parting, value)}
+    return {key.strip("./-@"): value for key, parting, value in matches if _is_pair(key, parting, value)}
+
+
+def _is_pair(key: str, parting: str, value: str) -> bool:
+    """With nothing but a space between, any word before a number would be one: only what metrics are called."""
+    if "=" in parting or ":" in parting:
+        return not _is_place(key, parting, value)
+    return direction_of(key) is not None
 
 
 def _is_place(key: str, parting: str, value: str) -> bool:
