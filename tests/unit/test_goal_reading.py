@@ -28,6 +28,7 @@ p.add_argument("--num-layers", type=int, default=2)
 p.add_argument("--optimizer", choices=["sgd", "adam", "adamw"], default="sgd")
 p.add_argument("--schedule", choices=["constant", "cosine"], default="constant")
 p.add_argument("--amp", action="store_true")
+p.add_argument("--warmup-steps", type=int, default=10)
 p.add_argument("--epochs", type=int, default=10)
 p.add_argument("--max-steps", type=int, default=None)
 p.add_argument("--seed", type=int, default=0)
@@ -135,6 +136,22 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("Sweep LR over 0.1, 0.01; batch size over 32, 64.", {"lr": [0.1, 0.01], "batch_size": [32, 64]}, {}),
     ("grid: lr=0.1,0.01 batch=32,64 wd=0,0.1", {"lr": [0.1, 0.01], "batch_size": [32, 64], "weight_decay": [0.0, 0.1]}, {}),
     ("learning rate – between 1e−4 and 1e−1", {"lr": LOG}, {}),
+    ("lr 0.1/0.2/0.5 x dropout 0/0.1", {"lr": [0.1, 0.2, 0.5], "dropout": [0.0, 0.1]}, {}),
+    ("warmup of 0, 100, 1000 steps", {"warmup_steps": [0, 100, 1000]}, {"fixed": {}}),
+    ("warmup steps: none, 100, 1000", {"warmup_steps": [0, 100, 1000]}, {}),
+    ("is batch size 64 better than 128 and 256?", {"batch_size": [64, 128, 256]}, {}),
+    ("sgd with lr 0.1 vs adam with lr 0.01", {"lr": [0.1, 0.01], "optimizer": ["sgd", "adam"]}, {}),
+    ("adam vs sgd, tuned lr for each in 1e-4..1e-1", {"lr": LOG, "optimizer": ["adam", "sgd"]}, {}),
+    ("which number of layers is best, 1 to 4?", {"num_layers": [1, 2, 3, 4]}, {}),
+    ("does dropout matter? 0 vs 0.5", {"dropout": [0.0, 0.5]}, {}),
+    ("best lr? between 1e-4 and 1e-1", {"lr": LOG}, {}),
+    ("tune the lr of the optimizer from 1e-4 to 1e-1", {"lr": LOG}, {}),
+    ("lr log-uniformly from 1e-4 to 1e-1 (4 samples)", {"lr": LOG}, {}),
+    ("with and without weight decay 0.01", {"weight_decay": [0.0, 0.01]}, {}),
+    ("lr 0.1/0.01, 16 runs max, val_loss", {"lr": [0.1, 0.01]}, {"runs": 16, "metric": "val_loss", "way": "minimize"}),
+    ("not val_acc but val_loss: lr 0.1/0.01", {"lr": [0.1, 0.01]}, {"metric": "val_loss"}),
+    ("lr 0.1/0.01, seeds 0 to 9", {"lr": [0.1, 0.01]}, {"seeds": list(range(10))}),
+    ("lr 0.1/0.01, 3 seeds (7, 8, 9)", {"lr": [0.1, 0.01]}, {"seeds": [7, 8, 9]}),
 ]  # fmt: skip
 
 
@@ -158,6 +175,22 @@ def test_goals_are_read(scan: ProjectScan, goal: str, expected: dict[str, list[A
     nothing = {"fixed": {}, "seeds": [], "runs": None, "seconds": None, "parallel": None, "gpus": None, "guard": None}
     assert {name: seen[name] for name in {**nothing, **more}} == {**nothing, **more}
     assert reading.unread == ()
+
+
+def test_a_correction_stands_before_what_it_replaces(scan: ProjectScan) -> None:
+    corrected = read_goal("hidden 32 and 2 seeds\n\nlr 0.1/0.01 with hidden 64, seeds 7, 8, 9", scan)
+    assert (corrected.fixed, corrected.seeds) == ({"hidden": 32}, (0, 1))
+
+
+def test_values_that_come_after_the_question_are_not_asked_for(scan: ProjectScan) -> None:
+    goal = "how robust is it to dropout? sweep dropout from 0 to 0.4 in steps of 0.2, val_acc"
+    found = read_goal(goal, scan)
+    assert varied(found) == {"dropout": [0.0, 0.2, 0.4]} and not found.questions
+
+
+def test_gpu_hours_are_no_gpus(scan: ProjectScan) -> None:
+    found = read_goal("lr 0.1/0.01, no more than 20 GPU hours", scan)
+    assert found.budget.gpus is None and found.unread == ("20", "GPU")
 
 
 ASKED: list[tuple[str, str, str]] = [
@@ -312,6 +345,14 @@ def test_more_values_than_a_plan_tries_are_asked_about_and_not_cut(scan: Project
     found = read_goal(goal + ", highest val_acc", scan)
     assert not found.variations
     assert [asked.about for asked in found.questions] == ["values"] and f"{count} values" in found.questions[0].text
+
+
+@pytest.mark.parametrize("words", ["1000000 seeds", "seeds: 1000", "seeds 0 to 999"])
+def test_more_seeds_than_a_plan_takes_are_asked_about_and_an_answer_settles_it(scan: ProjectScan, words: str) -> None:
+    goal = f"lr 0.1 and 0.2, {words}, highest val_acc"
+    assert [asked.about for asked in read_goal(goal, scan).questions] == ["seeds"]
+    answered = read_goal(f"5 seeds\n\n{goal}", scan)
+    assert not answered.questions and answered.seeds == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("goal", ["dropout between 0 and 0.5, log-spaced", "lr log spaced between 0 and 1"])

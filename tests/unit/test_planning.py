@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from labwright.agent import AgentSession
 from labwright.domain.errors import Conflict, Invalid
 from labwright.planning.nodes import NODES
 from labwright.planning.pipeline import withdraw
@@ -63,6 +65,18 @@ def test_an_empty_goal_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(Invalid):
         plan.run()
     assert not list(plan.folder.iterdir())
+
+
+def test_an_answer_of_a_conversation_stands_before_what_it_corrects(tmp_path: Path) -> None:
+    plan, session = planned(tmp_path, "bare-script"), AgentSession()
+
+    def say(words: str) -> dict[str, Any]:
+        state: dict[str, Any] = asyncio.run(plan.mode.run(session=session, user_input=words)).mode_state["plan"]
+        return state
+
+    asked = say("degree 3, 5 and 7 by test_mse, at most 2 runs")["questions"]
+    assert [question["about"] for question in asked] == ["budget"]
+    assert say("degree 3 and 5")["status"] == "waiting_for_review"
 
 
 KILLED = """

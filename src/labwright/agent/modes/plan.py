@@ -64,7 +64,8 @@ class PlanMode:
         """Further words answer the questions that were asked; with none, what is not done goes on."""
         if user_input.strip():
             session.said.append(user_input)
-        return await asyncio.to_thread(self._run, "\n".join(session.said), on_event)
+        words = "\n\n".join(reversed(session.said))  # the newest first, since rules take the first of two
+        return await asyncio.to_thread(self._run, words, on_event)
 
     def _run(self, goal: str, on_event: OnEvent | None) -> ModeResult:
         planning = Planning(

@@ -29,7 +29,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    about: str  # script, vary, values, metric, language
+    about: str  # script, vary, values, metric, seeds, language
     text: str
     suggestions: tuple[str, ...] = ()
     subject: str = ""  # the flag whose values are asked for

@@ -24,10 +24,10 @@ FILLER = {
     "rest", "result", "results", "right", "run", "running", "runs", "sacrificing", "same", "scan", "script", "search",
     "see", "select", "set", "setting", "settings", "should", "show", "simple", "std", "sweep", "sweeping", "take",
     "test", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "through",
-    "to", "top", "train", "training", "tried", "try", "trying", "tune", "tuning", "up", "use", "used", "using",
+    "to", "top", "train", "training", "tried", "try", "trying", "tune", "tuned", "tuning", "up", "use", "used", "using",
     "value", "values", "various", "vary", "varying", "versus", "vs", "want", "was", "way", "we", "well", "what",
     "when", "where", "whether", "which", "while", "will", "with", "within", "without", "work", "works", "would",
-    "you", "your",
+    "x", "you", "your",
 }  # fmt: skip
 _TELLING = {
     "the", "and", "with", "of", "to", "find", "best", "between", "from", "is", "try", "what", "which", "how", "by",

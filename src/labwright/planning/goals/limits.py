@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from labwright.planning.goals.facts import Budget
+from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.values import values_after
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import Flag
@@ -18,44 +21,61 @@ _AT_MOST = {
     "about", "total", "below", "less", "up", "using",
 }  # fmt: skip
 COUNTED = frozenset({*_RUNS, *_REPEATS, "epochs", "epoch", "steps", "gpu", "gpus", "gpu-hours", "at a time"})
+_AT_MOST_BEHIND = {"max", "maximum", "tops"}  # 16 runs max
 _SEED = Flag(name="seed", option="--seed", type="int")
-_MOST_SEEDS = 100
 
 
-def read_seeds(words: Words) -> list[int]:
-    return _listed_seeds(words) or _counted_seeds(words)
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    values: tuple[int, ...] = ()
+    too_many: int = 0  # so many are asked for; then none are given
 
 
-def _listed_seeds(words: Words) -> list[int]:
+def read_seeds(words: Words) -> Seeds:
+    """The first that are named: what was said last stands first."""
+    for index in range(len(words.tokens)):
+        found = _listed_seeds(words, index) or _counted_seeds(words, index)
+        if found:
+            return found
+    return Seeds()
+
+
+def _listed_seeds(words: Words, index: int) -> Seeds | None:
     """`seeds 1, 2, 3`, `seed 42`, `seeds 0 to 4`; `seeds: 3` counts them, as it does in a sweep file."""
-    for index, token in enumerate(words.tokens):
-        if token.text not in ("seeds", "seed", "--seed") or not words.is_free(index):
-            continue
-        found = values_after(words, index + 1, words.clause_end(index), _SEED)
-        if found and all(isinstance(value, int) and value >= 0 for value in found.values):
-            words.take(index, found.end)
-            if token.text == "seeds" and len(found.values) == 1 and 0 < found.values[0] <= _MOST_SEEDS:
-                return list(range(found.values[0]))
-            return [int(value) for value in found.values][:_MOST_SEEDS]
-    return []
+    if words.at(index) not in ("seeds", "seed", "--seed") or not words.is_free(index):
+        return None
+    found = values_after(words, index + 1, words.clause_end(index), _SEED, Wish(step=1))
+    if found is None or not all(isinstance(value, int) and value >= 0 for value in found.values):
+        return None
+    words.take(index, found.end)
+    if found.too_many:
+        return Seeds(too_many=found.too_many)
+    if words.at(index) == "seeds" and len(found.values) == 1 and found.values[0] > 0:
+        return _first_seeds(found.values[0])
+    return Seeds(found.values)
 
 
-def _counted_seeds(words: Words) -> list[int]:
+def _counted_seeds(words: Words, index: int) -> Seeds | None:
     """`3 seeds`, `over five random seeds`, `repeat each 3 times`."""
-    for index, token in enumerate(words.tokens):
-        number = words.number(index)
-        if not isinstance(number, int) or not 0 < number <= _MOST_SEEDS or not words.is_free(index):
-            continue
-        noun = index + 1
-        while words.at(noun) in ("random", "different", "independent", "fixed"):
-            noun += 1
-        repeated = words.at(noun) != "times" or any(
-            words.at(place).startswith(("repeat", "run")) for place in range(max(0, index - 5), index)
-        )
-        if words.at(noun) in _REPEATS and repeated and token.number is not None:
-            words.take(index, noun + 1)
-            return list(range(number))
-    return []
+    number = words.number(index)
+    if not isinstance(number, int) or number <= 0 or not words.is_free(index):
+        return None
+    noun = index + 1
+    while words.at(noun) in ("random", "different", "independent", "fixed"):
+        noun += 1
+    repeated = words.at(noun) != "times" or any(
+        words.at(place).startswith(("repeat", "run")) for place in range(max(0, index - 5), index)
+    )
+    if words.at(noun) not in _REPEATS or not repeated:
+        return None
+    words.take(index, noun)
+    listed = _listed_seeds(words, noun)  # 3 seeds: 7, 8, 9
+    words.take(noun, noun + 1)
+    return listed or _first_seeds(number)
+
+
+def _first_seeds(count: int) -> Seeds:
+    return Seeds(too_many=count) if count > MOST_VALUES else Seeds(tuple(range(count)))
 
 
 def read_budget(words: Words) -> Budget:
@@ -70,8 +90,9 @@ def read_budget(words: Words) -> Budget:
 def _counted(words: Words, nouns: set[str]) -> int | None:
     for index in range(len(words.tokens)):
         number = words.number(index)
-        if isinstance(number, int) and number > 0 and words.at(index + 1) in nouns and words.is_free(index):
-            words.take(_back(words, index), index + 2)
+        counts = words.at(index + 1) in nouns and words.at(index + 2) not in _SECONDS  # 20 GPU hours are no GPUs
+        if isinstance(number, int) and number > 0 and counts and words.is_free(index):
+            words.take(_back(words, index), index + 2 + (words.at(index + 2) in _AT_MOST_BEHIND))
             return number
         if (
             words.at(index) in nouns

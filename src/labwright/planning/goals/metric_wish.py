@@ -87,8 +87,10 @@ class _Mention:
 def read_metric(words: Words, entry: EntryPoint) -> Wanted:
     wanted = Wanted()
     for mention in _mentions(words, entry):
-        near = [words.at(index) for index in range(max(0, mention.start - 5), mention.start)]
+        near = [words.at(index) for index in range(max(0, mention.start - 5), mention.start) if words.is_free(index)]
         words.take(mention.start, mention.end)
+        if near[-1:] == ["not"] or near[-2:] in (["instead", "of"], ["rather", "than"]):
+            continue
         if len(near) and set(near[-3:]) & _GUARDS:
             wanted.guards += [_goal(metric, near, wanted, guard=True) for metric in mention.metrics[:1]]
         elif wanted.goal is None and not wanted.ambiguous:

@@ -6,14 +6,16 @@ import math
 from difflib import get_close_matches
 
 from labwright.planning.goals.facts import Question
+from labwright.planning.goals.limits import Seeds
 from labwright.planning.goals.metric_wish import Wanted
 from labwright.planning.goals.script import Script
-from labwright.planning.goals.spacing import Wish, spaced
-from labwright.planning.goals.synonyms import is_log_by_nature
+from labwright.planning.goals.spacing import MOST_VALUES, Wish, spaced
+from labwright.planning.goals.synonyms import family_of, is_log_by_nature
 from labwright.planning.goals.variations import Varied
 from labwright.planning.scan import EntryPoint, Flag
 
 MOST = 3
+_SHARES = {"momentum", "gamma", "dropout"}
 
 
 def about_script(script: Script) -> list[Question]:
@@ -42,7 +44,7 @@ def _what_to_vary(varied: Varied, entry: EntryPoint) -> Question:
     flags = [
         flag for flag in entry.flags if flag.is_settable and flag.role is None and flag.type in ("int", "float", "bool")
     ]
-    names = [flag.name for flag in flags]
+    names = [flag.name for flag in (*varied.named_only, *flags) if flag in flags]
     fixed = list(varied.unsettable)
     if fixed:
         text = (
@@ -74,6 +76,8 @@ def _suggested(flag: Flag, count: int | None = None) -> tuple[str, ...]:
             default / 10, default * 10, whole=False, by_nature_log=True, wish=Wish(count=count or 3)
         )
         return (_listed(values), _listed([default / 100, default / 10, default, default * 10]))
+    if family_of(flag.name) in _SHARES and 0.5 < default < 1:  # twice as much is none
+        return (_listed([default / 2, default, (1 + default) / 2]),)
     whole = flag.type == "int"
     low = max(1, default // 2) if whole else default / 2
     return (_listed(list(dict.fromkeys([low, default, default * 2]))),)
@@ -98,3 +102,10 @@ def about_metric(wanted: Wanted, entry: EntryPoint) -> list[Question]:
             f"No metric was seen in {entry.path}. What does it print or log that decides, and is more or less better?"
         )
     return [Question(about="metric", text=text, suggestions=names)]
+
+
+def about_seeds(seeds: Seeds) -> list[Question]:
+    if not seeds.too_many:
+        return []
+    text = f"{seeds.too_many:,} seeds are asked for, and a plan takes {MOST_VALUES} at most. How many are they to be?"
+    return [Question(about="seeds", text=text, suggestions=("3 seeds", "5 seeds", "10 seeds"))]

@@ -10,7 +10,7 @@ from labwright.domain.metric_direction import words_of
 from labwright.planning.goals import questions
 from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question
 from labwright.planning.goals.filler import FILLER, is_english
-from labwright.planning.goals.limits import read_budget, read_seeds
+from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
 from labwright.planning.goals.metric_wish import Wanted, read_metric
 from labwright.planning.goals.script import Script, read_script
 from labwright.planning.goals.variations import Varied, read_variations
@@ -32,7 +32,7 @@ class _Parts:
     entry: EntryPoint | None = None
     varied: Varied = field(default_factory=Varied)
     wanted: Wanted = field(default_factory=Wanted)
-    seeds: list[int] = field(default_factory=list)
+    seeds: Seeds = field(default_factory=Seeds)
     budget: Budget = field(default_factory=Budget)
     questions: list[Question] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -65,6 +65,7 @@ def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
         )
     parts.questions += questions.about_variations(parts.varied, entry)
     parts.questions += questions.about_metric(parts.wanted, entry)
+    parts.questions += questions.about_seeds(parts.seeds)
 
 
 def _assume_metric(entry: EntryPoint, wanted: Wanted) -> None:
@@ -95,7 +96,7 @@ def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     settled |= {flag.name for flag, _count in parts.varied.open}
     bare = dict.fromkeys(flag.name for flag in parts.varied.named_only if flag.name not in settled)
     found += [f"{name} is named without a value: it stays as {entry.path} has it." for name in bare]
-    if len(parts.seeds) > 1 and not entry.flags_for(Role.SEED):
+    if len(parts.seeds.values) > 1 and not entry.flags_for(Role.SEED):
         found.append(f"{entry.path} has no seed flag: its seeds cannot be set from outside.")
     return found
 
@@ -107,7 +108,7 @@ def _reading(words: Words, script: Script, parts: _Parts) -> GoalReading:
         script=script.entry.path if script.entry else None,
         variations=tuple(varied.variations),
         fixed=varied.fixed,
-        seeds=tuple(parts.seeds),
+        seeds=parts.seeds.values,
         goal=parts.wanted.goal,
         guards=tuple(parts.wanted.guards),
         baseline=_baseline(varied, script.entry),

@@ -9,19 +9,21 @@ from labwright.planning.goals.spacing import MOST_VALUES, Wish, asked_for, space
 from labwright.planning.goals.synonyms import choices_of, is_log_by_nature
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import Flag
+from labwright.planning.scan.roles import plain_name
 
 _JOINERS = {
     "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",
     "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
-    "the", "for", "<", ">", "somewhere", "∈",
+    "the", "for", "each", "<", ">", "somewhere", "∈",
 }  # fmt: skip
-_SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then"}
+_SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then", "better", "worse", "than", "rather"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
 _LOG = {
-    "log", "log-spaced", "logarithmic", "logarithmically", "log-uniform", "geometric", "log-scale", "logspace",
+    "log", "log-spaced", "logarithmic", "logarithmically", "log-uniform", "log-uniformly", "geometric", "log-scale",
+    "logspace",
 }  # fmt: skip
 _SPACING = {"spaced", "scale", "scaled", "space", "a", "steps", "values"}
-_DIVISIONS = ("values", "points", "steps", "settings", "levels")
+_DIVISIONS = ("values", "points", "pts", "samples", "steps", "settings", "levels")
 _FRACTIONS = {"tenth", "tenths", "hundredth", "hundredths", "thousandth", "thousandths", "percent", "per"}
 _NO_WISH = Wish()
 _COMPARED = {"compare", "comparing", "compared"}
@@ -36,6 +38,7 @@ _SWITCH_WORDS = {
     "no": False,
     "disabled": False,
 }
+_NOTHING = {"none", "zero", "off"}  # of a number
 _COUNTED = {
     "seed", "seeds", "epoch", "epochs", "run", "runs", "trial", "trials", "hour", "hours", "h", "hr", "hrs", "min",
     "mins", "minute", "minutes", "step", "steps", "gpu", "gpus", "times", "time", "repeats", "repetitions",
@@ -79,7 +82,7 @@ def values_after(words: Words, start: int, stop: int, flag: Flag, before: Wish =
         interval_found = _range(words, index, stop, flag, wish)
         if interval_found or words.at(end) != ".":  # else it ends the sentence
             return interval_found
-    closed = end + (words.at(end) in _CLOSERS)
+    closed = end + (words.at(end) in _CLOSERS or _is_own_unit(words, end, flag))
     if len(items) == 2 and words.at(index - 1) in ("[", "(") and _is_interval(items, flag, told=interval):
         return _divided(words, items[0], items[1], closed, stop, flag, wish)
     return Found(tuple(items), "listed", closed)
@@ -136,11 +139,26 @@ def _sets_beside(words: Words, index: int) -> bool:
 def _item(words: Words, index: int, flag: Flag, *, counted: bool) -> Any:
     number, text = words.number(index), words.at(index)
     if number is not None:
-        of_something_else = (counted and words.at(index + 1) in _COUNTED) or words.at(index + 1) in _FRACTIONS
+        of_something_else = (counted and _counts(words, index, flag)) or words.at(index + 1) in _FRACTIONS
         return None if of_something_else else number
     if flag.type == "bool" and text in _SWITCH_WORDS:
         return _SWITCH_WORDS[text]
+    if flag.type in ("int", "float") and text in _NOTHING:
+        return 0
     return next((choice for choice in choices_of(flag) if choice.lower() == text), None)
+
+
+def _counts(words: Words, index: int, flag: Flag) -> bool:
+    """Whether the number says how many of something else: `3 seeds`, `2x`. A single `x` stands between parameters."""
+    following = words.at(index + 1)
+    if following == "x":
+        return words.tokens[index].end == words.tokens[index + 1].start
+    return following in _COUNTED and not _is_own_unit(words, index + 1, flag)
+
+
+def _is_own_unit(words: Words, index: int, flag: Flag) -> bool:
+    """`warmup of 0, 100, 1000 steps` for warmup_steps."""
+    return words.at(index) in _COUNTED and words.at(index) in plain_name(flag.name).split("_")[1:]
 
 
 def _range(words: Words, index: int, stop: int, flag: Flag, wish: Wish) -> Found | None:

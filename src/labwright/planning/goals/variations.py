@@ -18,6 +18,7 @@ _VARYING = {
     "optimum", "compare", "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact",
     "ablate", "ablation", "which", "what", "how", "optimize", "optimise", "scan", "study", "various", "several",
     "grid", "right", "good", "does", "over", "all", "every", "each", "between", "comparing", "matters", "ideal",
+    "tuned",
 }  # fmt: skip
 _SWITCHED = [
     ("with", "and", "without"), ("without", "and", "with"), ("with", "or", "without"), ("with", "/", "without"),
@@ -37,7 +38,6 @@ _COUNTING = (
     "batches",
     "strengths",
 )
-_BESIDE = {"against", "vs", "versus", "or", "and", "to", "with"}
 _ADDING = {"add", "adding", "also", "plus", "include", "including", "additionally"}
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
@@ -55,22 +55,27 @@ class Varied:
 
     variations: list[Variation] = field(default_factory=list)
     fixed: dict[str, Any] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # where a flag is named first: that line is the newest word
     added: list[tuple[Flag, tuple[Any, ...]]] = field(default_factory=list)  # to what is named elsewhere
     open: list[tuple[Flag, int | None]] = field(default_factory=list)
     unsettable: list[Flag] = field(default_factory=list)
     unclear: list[tuple[Flag, str]] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # parameters that the script does not have
+    owners: set[str] = field(default_factory=set)  # named only to say whose parameter another one is
     named_only: list[Flag] = field(default_factory=list)  # with no value, and not to be varied
 
 
 def read_variations(words: Words, entry: EntryPoint) -> Varied:
     found = Varied()
-    mentions = _mentions(words, phrases_of(entry))
+    mentions = _with_their_owners(words, _mentions(words, phrases_of(entry)), found)
     for place, mention in enumerate(mentions):
         until = mentions[place + 1].start if place + 1 < len(mentions) else len(words.tokens)
-        _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
-    _read_apart(words, found)
+        if words.is_free(mention.start):  # else it was the unit of the values before it
+            _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
     _add_more(found)
+    settled = {variation.flag for variation in found.variations} | set(found.fixed)
+    found.open = [(flag, count) for flag, count in found.open if flag.name not in settled]
+    _read_apart(words, found)
     _read_choices(words, entry, found)
     found.absent = _absent(words)
     _compare_with_default(entry, found)
@@ -78,13 +83,16 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
 
 
 def _read_apart(words: Words, found: Varied) -> None:
-    """`Does weight decay help? Try 0 and 1e-4.`: values in a sentence of their own, for the one flag that has none."""
+    """`Does weight decay help? Try 0 and 1e-4.`, `Which degree is best, 1 to 9?`: for the one flag that has none."""
     if len(found.open) != 1:
         return
     flag, count = found.open[0]
-    for place in words.places(("try",)):
-        after = values_after(words, place + 1, words.clause_end(place + 1), flag, Wish(count=count))
-        if after and len(after.values) > 1 and not after.too_many:
+    for place in range(len(words.tokens)):
+        begins = words.number(place) is not None or words.at(place) in ("between", "from")
+        if not begins or not words.is_free(place):
+            continue
+        after = values_after(words, place, words.clause_end(place), flag, Wish(count=count))
+        if after and len(after.values) > 1 and all(_fits(flag, value) for value in after.values):
             found.open.clear()
             text = words.shown(place, after.end)
             words.take(place, after.end)
@@ -131,6 +139,19 @@ def _mentions(words: Words, phrases: list[Phrase]) -> list[Mention]:
     return [found[start] for start in sorted(found)]
 
 
+def _with_their_owners(words: Words, mentions: list[Mention], found: Varied) -> list[Mention]:
+    """`the lr of the optimizer from 0.1 to 1`: the values are the lr's, and the optimizer is no parameter here."""
+    kept: list[Mention] = []
+    for mention in mentions:
+        place = mention.start - (words.at(mention.start - 1) in ("the", "our"))
+        if kept and mention.flag.type == "str" and words.at(place - 1) == "of" and kept[-1].end == place - 1:
+            kept[-1].end = mention.end
+            found.owners.add(mention.flag.name)
+        else:
+            kept.append(mention)
+    return kept
+
+
 def _divides(words: Words, index: int) -> bool:
     """`in steps of 2` and `in 5 steps` divide a range; they are not the script's steps."""
     if words.at(index) not in ("steps", "step"):
@@ -139,9 +160,10 @@ def _divides(words: Words, index: int) -> bool:
 
 
 def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> None:
-    flag = mention.flag
+    flag, line = mention.flag, words.line(mention.start)
     is_known = flag.name in {variation.flag for variation in found.variations}
-    if is_known and _adding_word(words, mention) is None:
+    is_corrected = found.lines.setdefault(flag.name, line) != line and flag.name in found.fixed
+    if (is_known or is_corrected) and _adding_word(words, mention) is None:
         words.take(mention.start, mention.end)
         return
     switched = _switched(words, mention)
@@ -149,8 +171,10 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
     count, before = (None, None) if factor else _count_or_values_before(words, mention)
     after = None if switched else values_after(words, mention.end, stop, flag, Wish(count=count, factor=factor))
     if switched is not None:
-        words.take(switched, mention.end + _on_off(words, mention.end))
-        _keep_switch(flag, words.shown(switched, mention.end), found)
+        end = mention.end + _on_off(words, mention.end)
+        given = values_after(words, end, stop, flag) if end == mention.end else None
+        words.take(switched, given.end if given else end)
+        _keep_switch(flag, words.shown(switched, mention.end), given, found)
     elif after and not before:
         _keep_after(words, mention, after, stop, found)
     elif before:
@@ -206,8 +230,11 @@ def _on_off(words: Words, index: int) -> int:
     return 3 if both and words.at(index + 1) in ("and", "or", "/", "vs") else 0
 
 
-def _keep_switch(flag: Flag, text: str, found: Varied) -> None:
-    if flag.type == "bool":
+def _keep_switch(flag: Flag, text: str, given: Found | None, found: Varied) -> None:
+    """`given`: what “with” means, as in `with and without weight decay 0.01`."""
+    if flag.type in ("int", "float") and given:
+        _keep(flag, (0, *given.values), "switch", text, found)
+    elif flag.type == "bool":
         _keep(flag, (True, False), "switch", text, found)
     elif isinstance(flag.default, int | float) and flag.default:
         _keep(flag, (flag.default, 0), "switch", text, found)
@@ -237,7 +264,7 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         words.take(adding, mention.start)
         found.added.append((flag, tuple(_as_type(flag, value) for value in after.values)))
         return
-    _keep(flag, after.values, after.scale, text, found, note=after.note, beside=_stands_beside(words, mention))
+    _keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
 
 
 def _adding_word(words: Words, mention: Mention) -> int | None:
@@ -246,11 +273,6 @@ def _adding_word(words: Words, mention: Mention) -> int | None:
     while words.at(place) in ("the", "a", "try", "test", "run"):
         place -= 1
     return place if words.at(place) in _ADDING else None
-
-
-def _stands_beside(words: Words, mention: Mention) -> bool:
-    """`lr=0.1 against lr=0.01`: a second value of the same."""
-    return words.at(mention.start - 1) in _BESIDE and words.number(mention.start - 2) is not None
 
 
 def _is_loose_number(words: Words, index: int) -> bool:
@@ -306,17 +328,19 @@ def _held(words: Words, mention: Mention, found: Varied) -> bool:
 def _keep(
     flag: Flag, values: tuple[Any, ...], scale: str, text: str, found: Varied, *, note: str = "", beside: bool = False
 ) -> None:
+    """`beside`: a second value joins the first, as in `sgd with lr 0.1 or adam with lr 0.01`."""
     if not flag.is_settable:
         found.unsettable.append(flag)
         return
     wrong = [value for value in values if not _fits(flag, value)]
     if wrong:
         found.unclear.append((flag, f"{flag.name} does not take {', '.join(map(str, wrong[:3]))}: which values?"))
-    elif len(values) == 1 and not (beside and flag.name in found.fixed):
-        found.fixed[flag.name] = _as_type(flag, values[0])
+        return
+    before = (found.fixed.pop(flag.name),) if beside and flag.name in found.fixed else ()
+    typed = tuple(dict.fromkeys(_as_type(flag, value) for value in (*before, *values)))
+    if len(typed) == 1:
+        found.fixed[flag.name] = typed[0]
     else:
-        before = (found.fixed.pop(flag.name),) if beside and flag.name in found.fixed else ()
-        typed = tuple(dict.fromkeys(_as_type(flag, value) for value in (*before, *values)))
         found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
 
 
@@ -353,7 +377,7 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
         elif len(named) == 1 and words.at(named[0][0] - 1) in ("with", "using", "use", "only", "under"):
             words.take(named[0][0], named[0][0] + 1)
             found.fixed[flag.name] = named[0][1]
-        elif not named and len(flag.choices) > 1 and _wants_all(words, flag):
+        elif not named and len(flag.choices) > 1 and flag.name not in found.owners and _wants_all(words, flag):
             values = tuple(flag.choices)
             found.variations.append(Variation(flag=flag.name, values=values, scale="all", note="all that it takes"))
 

@@ -84,6 +84,9 @@ class Words:
         place = bisect_left(self._stops, index)
         return self._stops[place] if place < len(self._stops) else len(self.tokens)
 
+    def line(self, index: int) -> int:
+        return sum(place < index for place in self._index.get("\n", ()))
+
     def shown(self, start: int, end: int) -> str:
         return (
             self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end] if start < end else ""
