@@ -1,4 +1,4 @@
-"""What a file is known by: the SHA-256 of its bytes."""
+"""What a file is known by: the SHA-256 of its bytes. What a folder of packages is: their names and versions."""
 
 from __future__ import annotations
 
@@ -23,3 +23,12 @@ def content_of(path: str | os.PathLike[str]) -> str:
         return hash_file(path, follow_links=True)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
+
+
+def packages_of(folder: str | os.PathLike[str]) -> str:
+    """One look at one folder, however large the packages are."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith("-info"))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()

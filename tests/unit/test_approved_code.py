@@ -6,9 +6,9 @@ import shutil
 import time
 from pathlib import Path
 
-from labwright.domain.approved_code import fact_of
+from labwright.domain.approved_code import fact_of, packages_fact
 from labwright.files import write_json
-from labwright.hashes import content_of
+from labwright.hashes import content_of, packages_of
 from labwright.sidecar.approved_code import LOADING_SECONDS, doubt_of, refusal_of
 
 
@@ -36,3 +36,25 @@ def test_without_the_approval_nothing_begins_and_what_runs_is_left_alone(tmp_pat
     refusal = refusal_of(listing, project)
     assert refusal is not None and refusal["reason"] == "code_changed"
     assert doubt_of(listing, project, time.time()) is None
+
+
+def test_a_run_does_not_begin_where_another_package_was_installed_since(tmp_path: Path) -> None:
+    packages = tmp_path / "site-packages"
+    (packages / "numpy-1.0.dist-info").mkdir(parents=True)
+    write_json(tmp_path / "listing.json", {"facts": {packages_fact(str(packages)): packages_of(packages)}})
+    (packages / "__pycache__").mkdir()
+    assert refusal_of(str(tmp_path / "listing.json"), str(tmp_path)) is None
+    (packages / "numpy-1.0.dist-info").rename(packages / "numpy-2.0.dist-info")
+    refusal = refusal_of(str(tmp_path / "listing.json"), str(tmp_path))
+    assert refusal is not None and f"{packages} changed since the plan was approved" in refusal["error"]
+    assert doubt_of(str(tmp_path / "listing.json"), str(tmp_path), time.time()) is not None
+
+
+def test_text_that_runs_may_write_stops_none_of_them(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text("{}")
+    facts = {fact_of(name): content_of(tmp_path / name) for name in ("results.json", "requirements.txt")}
+    write_json(tmp_path / "listing.json", {"facts": facts})
+    (tmp_path / "results.json").write_text('{"loss": 1}')
+    assert refusal_of(str(tmp_path / "listing.json"), str(tmp_path)) is None
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    assert refusal_of(str(tmp_path / "listing.json"), str(tmp_path)) is not None

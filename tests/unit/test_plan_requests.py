@@ -19,6 +19,7 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.handed_in import MOST_REPORT_CHARACTERS, report_text
 from labwright.planning.pipeline import withdraw
 from labwright.planning.rules import RULES
+from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import Interpreter, scan_project
 from labwright.workspace import what_changed
 from tests.support.plan_workspaces import planned
@@ -116,6 +117,10 @@ def test_the_environment_is_activated_and_a_change_of_it_voids_an_approval(tmp_p
     (packages / "__pycache__").mkdir(exist_ok=True)
     (packages / "__pycache__/cached.pyc").touch()
     assert withdraw(plan.mode.handle, scan) == []
+    (packages / "late-1.0.dist-info").mkdir()
+    told = what_changed(plan.mode.handle.listing(state["validated_digest"]), current_digest(plan.mode.handle, scan))
+    assert told == [f"the packages in {packages.resolve()} changed"], "which is what each run looks at"
+    (packages / "late-1.0.dist-info").rmdir()
     for path in (packages / "late.pth", environment / "bin/activate", environment / "pyvenv.cfg"):
         before = current_digest(plan.mode.handle, scan).value
         with path.open("a") as file:
@@ -171,3 +176,26 @@ def test_another_version_of_a_package_of_the_system_is_another_environment(tmp_p
     before = current_digest(plan.mode.handle, scan)
     (installed / "numpy-1.0.dist-info").rename(installed / "numpy-2.0.dist-info")
     assert what_changed(before, current_digest(plan.mode.handle, scan)) == ["the environment changed"]
+
+
+def test_text_that_git_tracks_is_approved_until_runs_may_have_written_it(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", GOAL)
+    settings, results, data = (plan.project / name for name in ("settings.json", "results.json", "data.csv"))
+    for file in (settings, results):
+        file.write_text("{}\n")
+    data.write_bytes(b"0,1\n" * (1 << 19))
+    for command in (["init", "-q"], ["add", settings.name, data.name]):
+        subprocess.run(["git", *command], cwd=plan.project, check=True)
+    plan.mode.approve(plan.run()["validated_digest"], "ada")
+    assert plan.run()["ready_for_run"]
+    handle, scan, handoff = plan.mode.handle, scan_project(plan.project), plan.mode.state.handoff
+    assert handoff is not None
+
+    results.write_text('{"test_mse": 1}\n')  # git does not know it: a run may have written it
+    data.write_bytes(data.read_bytes() + b"2,3\n")  # too large to be settings
+    check_approved(handle, handoff, scan)
+    settings.write_text('{"degree": 9}\n')
+    with pytest.raises(Conflict, match=r"the project's settings\.json changed"):
+        check_approved(handle, handoff, scan)
+    check_approved(handle, handoff, scan, begun=True)
+    assert withdraw(handle, scan) == ["the project's settings.json changed"]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from labwright.files import write_json
-from labwright.hashes import hash_file
+from labwright.hashes import hash_file, packages_of
 from labwright.planning.scan import Interpreter
 from labwright.planning.scan.interpreters import package_folders
 from labwright.planning.scan.walk import JUST_MADE
@@ -56,8 +56,8 @@ def distributions_hash(interpreter: Interpreter) -> str:
 
     It serves the whole machine, so every byte of it would be too much to read and not the project's affair.
     """
-    found = [name for folder in package_folders(interpreter) for name in os.listdir(folder) if name.endswith("-info")]
-    return hashlib.sha256(json.dumps(sorted(found)).encode()).hexdigest()
+    found = [packages_of(folder) for folder in package_folders(interpreter)]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
 
 def _files(environment: Path) -> list[str]:

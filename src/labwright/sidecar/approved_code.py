@@ -1,5 +1,7 @@
 """Whether a project's code is what its plan was approved with, looked at when a run begins, however late that is.
 
+Of the environment the names and versions of its packages: its bytes would take too long to read for every run.
+
 A command reads its code a moment after that look, so a second one tells of files that were changed in this moment.
 What is changed later is taken to be loaded already: a module that a script imports in the middle may be another one.
 """
@@ -9,9 +11,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from labwright.domain.approved_code import CODE_CHANGED, project_files
+from labwright.domain.approved_code import CODE_CHANGED, package_folders, project_code
 from labwright.files import read_json
-from labwright.hashes import content_of
+from labwright.hashes import content_of, packages_of
 
 _NAMED = 3
 LOADING_SECONDS = 10.0  # a busy machine takes its time to start a command
@@ -39,8 +41,10 @@ def doubt_of(listing: str, project: str, began: float) -> dict[str, Any] | None:
 
 
 def _changed(listing: str, project: str) -> list[str]:
-    approved = project_files(read_json(listing)["facts"])
-    return sorted(path for path, value in approved.items() if content_of(os.path.join(project, path)) != value)
+    facts = read_json(listing)["facts"]
+    code, packages = project_code(facts), package_folders(facts)
+    changed = [path for path, value in code.items() if content_of(os.path.join(project, path)) != value]
+    return sorted([*changed, *(folder for folder, value in packages.items() if packages_of(folder) != value)])
 
 
 def _changed_at(project: str, path: str) -> float:

@@ -89,6 +89,18 @@ def ask(folder: str, top: str) -> Answer:
     return answer
 
 
+def tracked_files(folder: str) -> list[str]:
+    """Of a folder that is in no repository, or that git cannot be asked about: none."""
+    top, answer = find_repository(folder).top, Answer()
+    if top is None:
+        return []
+    try:
+        _read_index(answer, _git(folder, _environment(top), "ls-files", "-z", "-s"))
+    except GitError:
+        return []
+    return answer.tracked
+
+
 def _environment(top: str) -> dict[str, str]:
     # An inherited GIT_DIR or GIT_INDEX_FILE would make git answer about some other repository.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

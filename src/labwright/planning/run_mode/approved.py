@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labwright.domain.approved_code import is_project_file
+from labwright.domain.approved_code import is_project_file, may_be_written
 from labwright.domain.errors import Conflict
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.scan import ProjectScan
@@ -19,7 +19,7 @@ def check_approved(
 ) -> Digest:
     """What was approved, if all is still so; else a Conflict that says what changed.
 
-    `begun`: its runs may have written settings beside the code by now, as Hydra does; those do not count.
+    `begun`: its runs may have written settings beside the code by now, as Hydra does, or results; those do not count.
     """
     state = read_state(handle)
     if not state.ready_for_run or state.handoff != handoff:
@@ -42,4 +42,5 @@ def _without_written(approved: Digest, current: Digest) -> Digest:
         for name, value in current.facts.items()
         if name in approved.facts or name.endswith(".py") or not is_project_file(name)
     }
-    return replace(current, facts=facts)
+    as_approved = {name: value for name, value in approved.facts.items() if may_be_written(name)}
+    return replace(current, facts={**facts, **as_approved})
