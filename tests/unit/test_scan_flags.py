@@ -547,7 +547,7 @@ def test_nanogpt_with_its_configurator(tmp_path: Path) -> None:
     assert entry.style == "configurator"
     assert facts(flags["learning_rate"], "option", "set_by", "default") == ("--learning_rate=", SetBy.JOINED, 6e-4)
     assert [flag.name for flag in entry.flags_for(Role.STEPS)] == ["max_iters"]
-    assert [metric.name for metric in entry.metrics] == ["loss"]
+    assert [metric.name for metric in entry.metrics] == ["loss", "train_loss", "val_loss"]
 
 
 def test_bare_globals_are_told_as_not_settable(tmp_path: Path) -> None:

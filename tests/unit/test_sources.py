@@ -246,6 +246,8 @@ def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> 
         ("epoch 3 train_loss 0.3 val_acc 0.91", {"train_loss": 0.3, "val_acc": 0.91}),
         ("Epoch: [0][10/100] Loss 2.3e+00 (2.5e+00) Acc@1 71.5 Acc@5: 90", {"Loss": 2.3, "Acc@1": 71.5, "Acc@5": 90.0}),
         ("{'val_acc': 0.5, 'epoch': 3}", {"val_acc": 0.5}),
+        ("step 0: train loss 4.2, val loss 4.3", {"train_loss": 4.2, "val_loss": 4.3}),
+        ("Train Epoch: 3 Loss: 0.5, Best Val Acc: 90%", {"Epoch": 3.0, "Loss": 0.5, "Best_Val_Acc": 90.0}),
         ("the accuracy is 0.5, mean loss (eval): 0.2", {"accuracy": 0.5, "eval": 0.2}),
     ],
 )

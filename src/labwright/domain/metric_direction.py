@@ -1,4 +1,4 @@
-"""Whether more or less of a metric is better, guessed from its name; None is an honest answer."""
+"""Names of metrics as scripts print them, and whether more or less of one is better; None is an honest answer."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ _NOT_METRICS = {
 }  # fmt: skip
 
 
+# `val loss` and `train loss` are two metrics: the words in front of a name belong to it.
+_OF_WHAT = r"train|training|val|valid|validation|dev|eval|test|best"
+PRINTED_NAME = rf"(?<![\w./?&@-])(?:(?:{_OF_WHAT}) )*[A-Za-z_][\w./@-]{{0,99}}"
+
+
 def words_of(name: str) -> list[str]:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", name)
     return [word for word in re.split(r"[^a-z0-9]+", spaced.lower()) if word]
@@ -44,3 +49,10 @@ def direction_of(name: str) -> str | None:
 def is_progress(name: str) -> bool:
     """Whether it tells how far or how a run is, not how good."""
     return "_".join(words_of(name)) in _NOT_METRICS or name.split("/")[-1].lower() in _NOT_METRICS
+
+
+def as_printed(name: str) -> str:
+    """`val loss` as val_loss; the epoch of `Train Epoch: 3` is that of everything."""
+    *of_what, last = name.split(" ")
+    plain = last.strip("./-@")
+    return plain if is_progress(plain) else "_".join((*of_what, plain))

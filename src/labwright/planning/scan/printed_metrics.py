@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from labwright.domain.metric_direction import direction_of
+from labwright.domain.metric_direction import PRINTED_NAME, as_printed, direction_of
 from labwright.planning.scan.literals import last_name
 
 PRINTERS = {
@@ -24,7 +24,7 @@ PRINTERS = {
 }
 _LONGEST_SUM = 40
 _HOLE = "\x01{}\x02"
-_SEEN = re.compile(r"([A-Za-z_][\w./@-]*)[)\]]?\s*([=:]|\bis\b)?\s*\x01([^\x02]*)\x02")
+_SEEN = re.compile(rf"({PRINTED_NAME})[)\]]?\s*([=:]|\bis\b)?\s*\x01([^\x02]*)\x02", re.IGNORECASE)
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-+ #0]*[\d*]*(?:\.(\d+|\*))?([sdifgeEGr])")
 _BRACES = re.compile(r"\{[^{}:!]*(?:![rsa])?(?::([^{}]*))?\}")
 _FLOAT = re.compile(r"(?:\.\d+)?[fgeGE%]$|\.\d+$")
@@ -37,7 +37,7 @@ def printed_names(call: ast.Call) -> Iterator[str]:
         parts = [_holes_of_percent(parts[0])]
     for name, mark, spec in _SEEN.findall(" ".join(parts)):
         if direction_of(name) or (mark in ("=", ":") and _FLOAT.search(spec)):
-            yield name.strip("./-@")
+            yield as_printed(name)
 
 
 def _template(node: ast.expr, depth: int = 0) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labwright.domain.metric_direction import direction_of
+from labwright.domain.metric_direction import PRINTED_NAME, as_printed, direction_of
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import Numbers, numbers_in
@@ -20,7 +20,7 @@ _UNMARKED = 4 << 20  # output without metrics that a new monitor would read agai
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
 _PARTING = r"['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"  # `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`
-_PAIR = rf"(?<![\w./?&@-])([A-Za-z_][\w./@-]{{0,99}})({_PARTING})({_NUMBER})(?![\w.:])"
+_PAIR = rf"({PRINTED_NAME})({_PARTING})({_NUMBER})(?![\w.:])"
 _ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
 _OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
@@ -143,7 +143,7 @@ def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     while found:
         text, found = _CALL.subn(" ", text)  # the innermost first
     matches = pattern.findall(_OPEN_CALL.sub(" ", text))
-    return {key.strip("./-@"): value for key, parting, value in matches if _is_pair(key, parting, value)}
+    return {as_printed(key): value for key, parting, value in matches if _is_pair(key, parting, value)}
 
 
 def _is_pair(key: str, parting: str, value: str) -> bool:

@@ -1,0 +1,42 @@
+"""What the scan sees printed, a run of a plan reads by the same names: else a plan would wait for it in vain."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_scan_flags import scanned
+from tests.unit.test_sources import Output, points
+
+LINES = [
+    'print(f"epoch {e} loss={loss:.4f} acc={acc:.3f}")',
+    'print(f"{loss=} {acc=:.3f}")',
+    'print("val_acc", acc)',
+    'print("epoch", e, "loss:", loss, "accuracy:", acc)',
+    'print("loss: %8.4f  f1: %.2f" % (loss, acc))',
+    'print(f"loss: {loss:>12.4f} | ppl = {acc:10.2f}")',
+    'print(f"step {e}: train loss {loss:.4f}, val loss {loss:.4f}")',
+    'print(f"Epoch: [{e}] Loss {loss:.4e} ({acc:.4e}) Acc@1 {acc:6.2f}")',
+    'print(f"Train Epoch: {e} Loss: {loss:.6f}")',
+    'print("the test accuracy is {:.1%}".format(acc))',
+    'print({"val_loss": loss, "val_acc": acc})',
+    'print(json.dumps({"step": e, "auc": acc}))',
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_the_scan_sees_is_what_a_run_reads(tmp_path: Path, line: str) -> None:
+    (tmp_path / "project").mkdir()
+    code = f"import json\nfor e in range(3):\n    loss = 0.5; acc = 0.25\n    {line}\n"
+    seen = {metric.name for metric in scanned(tmp_path / "project", {"train.py": code}).metrics}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})
+    output = Output(tmp_path, key_value=True)
+    output.write(printed.getvalue())
+    output.look(last=True)
+    assert seen
+    assert all(seen <= values.keys() for _step, values in points(output.entries))
+    assert len(points(output.entries)) == 3
