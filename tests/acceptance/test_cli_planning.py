@@ -124,6 +124,8 @@ def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp
     mended = labwright(lab, *reject)
     assert mended.returncode == 0 and plan_id in mended.stdout
     assert "subprocess" not in labwright(lab, "plan", "show", plan_id, "--file", CODE).stdout
+    assert "switched off" in labwright(lab, "plan", "validate", plan_id).stdout
+    assert "switched off" not in labwright(lab, "plan", "validate", plan_id, "--rehearsal").stdout
 
 
 def test_without_a_server_it_says_how_to_start_one(tmp_path: Path) -> None:

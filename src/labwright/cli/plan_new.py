@@ -21,9 +21,6 @@ from labwright.domain.plan import PlanStatus
 Json = dict[str, Any]
 _LONGEST_TITLE = 80
 _STAYS_AS_IT_IS = (PlanStatus.COMPLETED, PlanStatus.ARCHIVED, PlanStatus.EXECUTING)
-NoRehearsal = Annotated[
-    bool, typer.Option("--no-rehearsal", help="Do not try the experiment small first; the review shows it.")
-]
 
 
 def new(
@@ -40,7 +37,9 @@ def new(
     from_node: Annotated[
         str | None, typer.Option(metavar="NODE", help="With --from-plan: begin again at this node.")
     ] = None,
-    no_rehearsal: NoRehearsal = False,
+    no_rehearsal: Annotated[
+        bool, typer.Option("--no-rehearsal", help="Do not try the experiment small first; the review shows it.")
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Approve what passes every check without a review. It is recorded.")
     ] = False,

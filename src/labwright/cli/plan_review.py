@@ -10,7 +10,6 @@ import typer
 
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
-from labwright.cli.plan_new import NoRehearsal
 from labwright.cli.plan_progress import follow_compilation, follow_execution
 from labwright.cli.plan_screen import plan_line, show_document
 from labwright.cli.plan_standing import (
@@ -32,7 +31,12 @@ _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")  # a terminal shows where it 
 
 
 def validate(
-    reference: PlanRef, no_rehearsal: NoRehearsal = False, project: Project = None, as_json: AsJson = False
+    reference: PlanRef,
+    rehearsal: Annotated[
+        bool | None, typer.Option("--rehearsal/--no-rehearsal", help="With or without the rehearsal; else as before.")
+    ] = None,
+    project: Project = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check a plan's files as they now are.
 
@@ -40,7 +44,7 @@ def validate(
     """
     screen, client = Screen(as_json=as_json), connect(project)
     before = client.plan(plan_id_of(client, reference))
-    begun = client.validate_plan(before["id"], False if no_rehearsal else None)
+    begun = client.validate_plan(before["id"], rehearsal)
     done = follow_compilation(screen, client, begun, before)
     if as_json:
         screen.json(client.plan_workspace(done["id"]))
