@@ -150,6 +150,10 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("with and without weight decay 0.01", {"weight_decay": [0.0, 0.01]}, {}),
     ("lr 0.1/0.01, 16 runs max, val_loss", {"lr": [0.1, 0.01]}, {"runs": 16, "metric": "val_loss", "way": "minimize"}),
     ("not val_acc but val_loss: lr 0.1/0.01", {"lr": [0.1, 0.01]}, {"metric": "val_loss"}),
+    ("compare lr 0.1 to 0.2 to 0.5", {"lr": [0.1, 0.2, 0.5]}, {}),
+    ("lr 0.1/0.01 with at least 3 seeds, val_acc", {"lr": [0.1, 0.01]}, {"seeds": [0, 1, 2], "way": "maximize"}),
+    ("lr sweep 0.1 0.01, wd sweep 0 0.1", {"lr": [0.1, 0.01], "weight_decay": [0.0, 0.1]}, {}),
+    ("lr 0.1/0.01, val_acc instead of val_loss", {"lr": [0.1, 0.01]}, {"metric": "val_acc"}),
     ("lr 0.1/0.01, seeds 0 to 9", {"lr": [0.1, 0.01]}, {"seeds": list(range(10))}),
     ("lr 0.1/0.01, 3 seeds (7, 8, 9)", {"lr": [0.1, 0.01]}, {"seeds": [7, 8, 9]}),
 ]  # fmt: skip
@@ -186,6 +190,23 @@ def test_values_that_come_after_the_question_are_not_asked_for(scan: ProjectScan
     goal = "how robust is it to dropout? sweep dropout from 0 to 0.4 in steps of 0.2, val_acc"
     found = read_goal(goal, scan)
     assert varied(found) == {"dropout": [0.0, 0.2, 0.4]} and not found.questions
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "find the best lr for the 10 classes, 500 and 100 images, val_acc",
+        "try lr 0.1 for sgd and 0.01 for adam, val_acc",
+    ],
+)
+def test_a_number_that_may_be_no_value_is_asked_about(scan: ProjectScan, goal: str) -> None:
+    found = read_goal(goal, scan)
+    assert [asked.subject for asked in found.questions] == ["lr"] and "lr" not in varied(found)
+
+
+def test_values_are_not_given_to_another_flag_than_they_may_be_meant_for(scan: ProjectScan) -> None:
+    found = read_goal("lr maybe 0.1 0.01; tune wd, val_acc", scan)
+    assert "weight_decay" not in varied(found) and [asked.subject for asked in found.questions] == ["weight_decay"]
 
 
 def test_gpu_hours_are_no_gpus(scan: ProjectScan) -> None:

@@ -19,7 +19,7 @@ FILLER = {
     "make", "matter", "matters", "maximise", "maximize", "maximum", "me", "mean", "measure", "metric", "minimise",
     "minimize", "minimum", "model", "more", "most", "much", "my", "near", "need", "network", "no", "not", "now",
     "number", "of", "off", "on", "one", "only", "optimal", "optimise", "optimize", "or", "other", "our", "out",
-    "over", "parameter", "parameters", "per", "performance", "performs", "pick", "plan", "please", "possible",
+    "over", "parameter", "parameters", "per", "performance", "performs", "pick", "plain", "plan", "please", "possible",
     "preserving", "project", "python", "quick", "quickly", "raise", "range", "ranges", "ranging", "reduce", "report",
     "rest", "result", "results", "right", "run", "running", "runs", "sacrificing", "same", "scan", "script", "search",
     "see", "select", "set", "setting", "settings", "should", "show", "simple", "std", "sweep", "sweeping", "take",
@@ -27,7 +27,7 @@ FILLER = {
     "to", "top", "train", "training", "tried", "try", "trying", "tune", "tuned", "tuning", "up", "use", "used", "using",
     "value", "values", "various", "vary", "varying", "versus", "vs", "want", "was", "way", "we", "well", "what",
     "when", "where", "whether", "which", "while", "will", "with", "within", "without", "work", "works", "would",
-    "x", "you", "your",
+    "instead", "rather", "x", "you", "your",
 }  # fmt: skip
 _TELLING = {
     "the", "and", "with", "of", "to", "find", "best", "between", "from", "is", "try", "what", "which", "how", "by",

@@ -87,9 +87,9 @@ class _Mention:
 def read_metric(words: Words, entry: EntryPoint) -> Wanted:
     wanted = Wanted()
     for mention in _mentions(words, entry):
-        near = [words.at(index) for index in range(max(0, mention.start - 5), mention.start) if words.is_free(index)]
+        near = _words_before(words, mention.start)
         words.take(mention.start, mention.end)
-        if near[-1:] == ["not"] or near[-2:] in (["instead", "of"], ["rather", "than"]):
+        if _is_denied(near):
             continue
         if len(near) and set(near[-3:]) & _GUARDS:
             wanted.guards += [_goal(metric, near, wanted, guard=True) for metric in mention.metrics[:1]]
@@ -98,6 +98,17 @@ def read_metric(words: Words, entry: EntryPoint) -> Wanted:
     if wanted.goal is None and not wanted.ambiguous:
         wanted.absent = _absent(words, entry)
     return wanted
+
+
+def _words_before(words: Words, end: int) -> list[str]:
+    """Without those that another rule has taken (`16 runs max`), and `at least`, which is no direction."""
+    places = (index for index in range(max(0, end - 5), end) if words.is_free(index))
+    return [words.at(index) for index in places if not (words.at(index) == "least" and words.at(index - 1) == "at")]
+
+
+def _is_denied(near: list[str]) -> bool:
+    """`not val_acc`, `instead of val_acc`, `I don't care about val_acc`."""
+    return near[-1:] == ["not"] or near[-2:] in (["instead", "of"], ["rather", "than"]) or near[-3:-1] == ["t", "care"]
 
 
 def _choose(mention: _Mention, near: list[str], wanted: Wanted) -> None:

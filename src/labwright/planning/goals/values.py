@@ -14,7 +14,7 @@ from labwright.planning.scan.roles import plain_name
 _JOINERS = {
     "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",
     "among", "with", "set", "both", "either", "to", "using", "fixed", "be", "like", "on", "by", "varying", "anywhere",
-    "the", "for", "each", "<", ">", "somewhere", "∈",
+    "the", "for", "each", "sweep", "search", "grid", "<", ">", "somewhere", "∈",
 }  # fmt: skip
 _SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then", "better", "worse", "than", "rather"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
@@ -73,12 +73,13 @@ def values_after(words: Words, start: int, stop: int, flag: Flag, before: Wish =
     if words.at(index) in ("between", "from"):
         return _range(words, index + 1, stop, flag, wish)
     items, end = _items(words, index, stop, flag)
-    if not items:
+    if not items or words.at(index - 1) == "the":  # the best lr for the 10 classes
         return None
     if len(items) == 1 and isinstance(items[0], int | float) and words.at(end) in _RANGES | {"."}:
         if words.at(end) == "to" and _is_compared(words, start):
-            more, end = _items(words, end + 1, stop, flag)
-            return Found((*items, *more), "listed", end)
+            while words.at(end) == "to" and (more := _items(words, end + 1, stop, flag))[0]:
+                items, end = [*items, *more[0]], more[1]
+            return Found(tuple(items), "listed", end)
         interval_found = _range(words, index, stop, flag, wish)
         if interval_found or words.at(end) != ".":  # else it ends the sentence
             return interval_found

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
+from labwright.planning.goals.filler import FILLER
+from labwright.planning.goals.mentions import Mention, divides, read_mentions
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
-from labwright.planning.goals.synonyms import Phrase, choices_of, family_of, known_elsewhere, phrases_of
+from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
 from labwright.planning.goals.words import Words
-from labwright.planning.scan import EntryPoint, Flag, Role
+from labwright.planning.scan import EntryPoint, Flag
 
 _VARYING = {
     "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal",
@@ -43,13 +45,6 @@ _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "
 
 
 @dataclass(slots=True)
-class Mention:
-    flag: Flag
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
 class Varied:
     """What was read; `open` are flags to vary whose values the goal leaves out."""
 
@@ -58,6 +53,7 @@ class Varied:
     lines: dict[str, int] = field(default_factory=dict)  # where a flag is named first: that line is the newest word
     added: list[tuple[Flag, tuple[Any, ...]]] = field(default_factory=list)  # to what is named elsewhere
     open: list[tuple[Flag, int | None]] = field(default_factory=list)
+    lacking_from: int = 0  # where the last of those is named
     unsettable: list[Flag] = field(default_factory=list)
     unclear: list[tuple[Flag, str]] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # parameters that the script does not have
@@ -67,7 +63,7 @@ class Varied:
 
 def read_variations(words: Words, entry: EntryPoint) -> Varied:
     found = Varied()
-    mentions = _with_their_owners(words, _mentions(words, phrases_of(entry)), found)
+    mentions, found.owners = read_mentions(words, entry)
     for place, mention in enumerate(mentions):
         until = mentions[place + 1].start if place + 1 < len(mentions) else len(words.tokens)
         if words.is_free(mention.start):  # else it was the unit of the values before it
@@ -84,20 +80,26 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
 
 def _read_apart(words: Words, found: Varied) -> None:
     """`Does weight decay help? Try 0 and 1e-4.`, `Which degree is best, 1 to 9?`: for the one flag that has none."""
-    if len(found.open) != 1:
+    if len(found.open) != 1 or found.named_only:  # else nobody knows whose they are
         return
     flag, count = found.open[0]
-    for place in range(len(words.tokens)):
+    for place in range(found.lacking_from, len(words.tokens)):
         begins = words.number(place) is not None or words.at(place) in ("between", "from")
         if not begins or not words.is_free(place):
             continue
         after = values_after(words, place, words.clause_end(place), flag, Wish(count=count))
-        if after and len(after.values) > 1 and all(_fits(flag, value) for value in after.values):
+        if after and len(after.values) > 1 and not _counts_something(words, after) and _fit(flag, after.values):
             found.open.clear()
             text = words.shown(place, after.end)
             words.take(place, after.end)
             _keep(flag, after.values, after.scale, text, found, note=after.note)
             return
+
+
+def _counts_something(words: Words, after: Found) -> bool:
+    """`50000 and 10000 images`."""
+    following = words.tokens[after.end] if after.end < len(words.tokens) else None
+    return following is not None and following.is_word and following.text not in FILLER
 
 
 def _add_more(found: Varied) -> None:
@@ -122,41 +124,6 @@ def _compare_with_default(entry: EntryPoint, found: Varied) -> None:
         del found.fixed[flag.name]
         note = f"the goal names {value}; {entry.path} itself has {flag.default}"
         found.variations.append(Variation(flag=flag.name, values=(flag.default, value), note=note))
-
-
-def _mentions(words: Words, phrases: list[Phrase]) -> list[Mention]:
-    """Each place where a flag is named, by its longest name. Seeds have rules of their own."""
-    found: dict[int, Mention] = {}
-    covered: set[int] = set()
-    for phrase in phrases:
-        if phrase.flag.role is Role.SEED:
-            continue
-        for start in words.places(phrase.words):
-            span = range(start, start + len(phrase.words))
-            if not covered & set(span) and all(words.is_free(index) for index in span) and not _divides(words, start):
-                covered |= set(span)
-                found[start] = Mention(phrase.flag, start, start + len(phrase.words))
-    return [found[start] for start in sorted(found)]
-
-
-def _with_their_owners(words: Words, mentions: list[Mention], found: Varied) -> list[Mention]:
-    """`the lr of the optimizer from 0.1 to 1`: the values are the lr's, and the optimizer is no parameter here."""
-    kept: list[Mention] = []
-    for mention in mentions:
-        place = mention.start - (words.at(mention.start - 1) in ("the", "our"))
-        if kept and mention.flag.type == "str" and words.at(place - 1) == "of" and kept[-1].end == place - 1:
-            kept[-1].end = mention.end
-            found.owners.add(mention.flag.name)
-        else:
-            kept.append(mention)
-    return kept
-
-
-def _divides(words: Words, index: int) -> bool:
-    """`in steps of 2` and `in 5 steps` divide a range; they are not the script's steps."""
-    if words.at(index) not in ("steps", "step"):
-        return False
-    return words.at(index + 1) == "of" or (words.number(index - 1) is not None and words.at(index - 2) == "in")
 
 
 def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> None:
@@ -260,7 +227,7 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         found.unclear.append((flag, f"{words_}: which are they to be?"))
         return
     adding = _adding_word(words, mention)
-    if adding is not None and all(_fits(flag, value) for value in after.values):
+    if adding is not None and _fit(flag, after.values):
         words.take(adding, mention.start)
         found.added.append((flag, tuple(_as_type(flag, value) for value in after.values)))
         return
@@ -278,7 +245,8 @@ def _adding_word(words: Words, mention: Mention) -> int | None:
 def _is_loose_number(words: Words, index: int) -> bool:
     """A number that counts nothing: probably a second end of a range in words that no rule knows."""
     following = words.tokens[index + 1] if index + 1 < len(words.tokens) else None
-    return words.number(index) is not None and words.is_free(index) and (following is None or not following.is_word)
+    counts = following is not None and following.is_word and following.text not in ("for", "with", "on", "at")
+    return words.number(index) is not None and words.is_free(index) and not counts
 
 
 def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied) -> None:
@@ -295,6 +263,7 @@ def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied)
         found.unsettable.append(mention.flag)
     elif mention.flag.name not in [flag.name for flag, _count in found.open]:
         found.open.append((mention.flag, count))
+        found.lacking_from = mention.end
 
 
 def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
@@ -344,6 +313,10 @@ def _keep(
         found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
 
 
+def _fit(flag: Flag, values: tuple[Any, ...]) -> bool:
+    return all(_fits(flag, value) for value in values)
+
+
 def _fits(flag: Flag, value: Any) -> bool:
     if flag.type == "bool":
         return isinstance(value, bool) or value in (0, 1)
@@ -370,7 +343,8 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
             continue
         named = list(_named_choices(words, flag))
         if len(named) > 1:
-            words.take(named[0][0], named[-1][0] + 1)
+            for index, _value in named:
+                words.take(index, index + 1)
             found.variations.append(
                 Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")
             )
@@ -404,7 +378,7 @@ def _absent(words: Words) -> list[str]:
     found = []
     for phrase, name in known_elsewhere():
         for start in words.places(phrase):
-            if all(words.is_free(index) for index in range(start, start + len(phrase))):
+            if all(words.is_free(index) for index in range(start, start + len(phrase))) and not divides(words, start):
                 words.take(start, start + len(phrase))
                 found.append(name)
     return list(dict.fromkeys(found))
