@@ -28,6 +28,7 @@ _ABOUT = {
     "HumanReview": "a person's review",
     "FinalHandoffCheck": "every check again",
 }
+REDONE_BY = tuple(name for name in _ABOUT if name not in ("HumanReview", "FinalHandoffCheck"))  # after a "no"
 _LOOKS = {"finished": ("done", "green"), "failed": ("failed", "red"), "suspended": ("waits", "yellow")}
 _NODE_WIDTH = 28
 

@@ -10,7 +10,7 @@ import typer
 
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
-from labwright.cli.plan_progress import follow_compilation, follow_execution
+from labwright.cli.plan_progress import REDONE_BY, follow_compilation, follow_execution
 from labwright.cli.plan_screen import plan_line, show_document
 from labwright.cli.plan_standing import (
     lights,
@@ -148,9 +148,18 @@ def _ask(screen: Screen, client: LabClient, plan: Json) -> bool:
         return True
     reason = typer.prompt("What is to be different? (Enter leaves it as it is)", default="", show_default=False)
     if reason.strip():
-        node = typer.prompt("Which node is to do it again?", default=_DEFAULT_NODE)
-        _reject(screen, client, plan, reason, node)
+        _reject(screen, client, plan, reason, _ask_node(screen))
     return False
+
+
+def _ask_node(screen: Screen) -> str:
+    """Once more after a slip, so that the reason is not lost."""
+    node = ""
+    while node not in REDONE_BY:
+        if node:
+            screen.say((f"{one_line(node)} is none of them: {', '.join(REDONE_BY)}", "amber"))
+        node = typer.prompt("Which node is to do it again?", default=_DEFAULT_NODE).strip()
+    return node
 
 
 def _check_digest(workspace: Json, wanted: str | None) -> None:
