@@ -90,7 +90,7 @@ def read_budget(words: Words) -> Budget:
 def _counted(words: Words, nouns: set[str]) -> int | None:
     for index in range(len(words.tokens)):
         number = words.number(index)
-        counts = words.at(index + 1) in nouns and words.at(index + 2) not in _SECONDS  # 20 GPU hours are no GPUs
+        counts = words.at(index + 1) in nouns and words.at(index + 2) not in SECONDS  # 20 GPU hours are no GPUs
         if isinstance(number, int) and number > 0 and counts and words.is_free(index):
             words.take(_back(words, index), index + 2 + (words.at(index + 2) in _AT_MOST_BEHIND))
             return number
