@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,10 +16,12 @@ from typing import Any
 
 import pytest
 
-from labwright.processes import processes_of_run
+from labwright.compute.slurm.batch import SIDECAR
+from labwright.processes import processes_of_run, send_signal
 from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Timers
 from tests.support.live_server import LiveServer
+from tests.support.sidecars import supervisor_of
 from tests.support.slurm import call_times, counting_path, jobs_named
 from tests.support.waiting import wait_until
 
@@ -203,8 +206,9 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "starttime=now")
     ended = server.wait_for_end(run["id"], timeout=60)
     assert (ended["status"], ended["attempt"], ended["slurm_job_id"]) == ("finished", 2, run["slurm_job_id"])
-    said = server.output(run["id"]).replace("Terminated\n", "")  # bash says so if it outlives the sleep it waits for
-    assert said == "attempt 1 kept\nattempt 2 kept\n"
+    said = server.output(run["id"]).splitlines()
+    said = [line for line in said if "Terminated" not in line]  # bash says so if it outlives the sleep it waits for
+    assert said == ["attempt 1 kept", "attempt 2 kept"]
     moves = [e["data"]["to"] for e in server.get(f"/events?run_id={run['id']}") if "to" in e["data"]]
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
 
@@ -535,6 +539,24 @@ def test_jobs_that_a_killed_controller_has_forgotten_are_sent_again(
     ended = [server.wait_for_end(run_id) for run_id in made]
     assert {run["status"] for run in ended} == {"finished"}, ended[0]["error"]
     assert sorted((server.project / "ran").read_text().split()) == sorted([alone, *made])
+
+
+def test_a_job_that_slurm_starts_again_without_counting_that_is_the_next_attempt(server: LiveServer) -> None:
+    """As a controller does that crashed and forgot that the job had begun: it ends it and starts it once more."""
+    command = f"echo $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}; exit 3"
+    run = started(server, command)
+    sidecar = supervisor_of(server, run["id"])
+    environ = dict(
+        pair.split("=", 1) for pair in Path(f"/proc/{sidecar}/environ").read_text().split("\0") if "=" in pair
+    )
+    server.kill()
+    for pid in [sidecar, *processes_of_run(run["id"])]:  # who would tell of the end of the others first
+        send_signal(pid, signal.SIGKILL)
+    again = [sys.executable, "-I", "-S", str(SIDECAR), "slurm", run["run_dir"]]
+    assert subprocess.run(again, env=environ, check=False, timeout=60).returncode == 3
+    ended = server.start().wait_for_end(run["id"])
+    assert (ended["attempt"], ended["exit_code"], ended["status"]) == (2, 3, "failed"), ended["error"]
+    assert server.output(run["id"]) == "1\n2\n"
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from labwright.files import write_json
 from labwright.paths import RunPaths
 from labwright.processes import identity
 from labwright.sidecar import slurm
-from labwright.sidecar.slurm import is_to_run
+from labwright.sidecar.slurm import attempt_of, is_to_run
 
 ELSEWHERE = {"pid": 1, "start_time": 1, "boot_id": "another machine", "host": "another"}
 
@@ -88,3 +88,16 @@ def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths, monkey
     assert not is_to_run(paths, "run-x", 2)
     former.join()
     assert beats == 60
+
+
+def test_a_job_that_slurm_started_again_without_a_word_is_the_next_attempt(paths: RunPaths) -> None:
+    task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3"}
+    claim(paths, 1, {**ELSEWHERE, "slurm_job_id": "10_3"})
+    assert attempt_of(paths, {"attempt": 1}, task) == 2
+    claim(paths, 2, {**ELSEWHERE, "slurm_job_id": "10_3"})
+    assert attempt_of(paths, {"attempt": 1}, {**task, "SLURM_RESTART_COUNT": "1"}) == 3
+
+
+def test_of_a_run_that_was_sent_twice_the_second_job_finds_its_attempt_taken(paths: RunPaths) -> None:
+    claim(paths, 1, {**ELSEWHERE, "slurm_job_id": "11"})
+    assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12"}) == 1

@@ -21,6 +21,7 @@ from labwright.compute.slurm.srun import refuse_nested, srun_sizes
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run
+from labwright.paths import RunPaths
 from labwright.services.new_run import NewRun, plan_gpus
 from labwright.sidecar.slurm import attempt_of, environment_on_node, facts_of
 
@@ -250,9 +251,10 @@ def test_a_job_sees_its_own_allocation_and_not_the_one_around_the_server() -> No
     }  # fmt: skip
 
 
-def test_a_restarted_job_is_the_next_attempt() -> None:
-    assert attempt_of({"attempt": 1}, {}) == 1
-    assert attempt_of({"attempt": 2}, {"SLURM_RESTART_COUNT": "2"}) == 4
+def test_a_restarted_job_is_the_next_attempt(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    assert attempt_of(paths, {"attempt": 1}, {}) == 1
+    assert attempt_of(paths, {"attempt": 2}, {"SLURM_RESTART_COUNT": "2"}) == 4
     task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3", "SLURMD_NODENAME": "n1"}
     facts = facts_of({**task, "SLURM_JOB_PARTITION": "gpu"})
     assert facts == {"slurm_job_id": "10_3", "slurm_partition": "gpu", "node": "n1"}

@@ -39,7 +39,7 @@ def run_on_node(target: str) -> int:
     environ = dict(os.environ)
     paths = RunPaths(run_folder_of(target, environ))
     run = load_spec(paths)["run"]
-    attempt = attempt_of(run, environ)
+    attempt = attempt_of(paths, run, environ)
     if not is_to_run(paths, run["id"], attempt):
         return 0
     supervisor = Supervisor(paths.dir, {}, attempt)

@@ -25,9 +25,9 @@ class RunRecord:
         self._wake = wake
         self._unwritten = b""
 
-    def claim(self, attempt: int) -> bool:
+    def claim(self, attempt: int, **facts: str) -> bool:
         """True for exactly one process per attempt, however many were started."""
-        content = json.dumps({**identity(os.getpid()).to_dict(), "attempt": attempt, "time": time.time()})
+        content = json.dumps({**identity(os.getpid()).to_dict(), **facts, "attempt": attempt, "time": time.time()})
         return create_exclusive(self.paths.claim(attempt), content.encode())
 
     def event(self, kind: str, *, wake: bool = True, **facts: Any) -> None:

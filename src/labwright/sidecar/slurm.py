@@ -29,9 +29,25 @@ def run_folder_of(target: str, environ: dict[str, str]) -> str:
     return folder
 
 
-def attempt_of(run: dict[str, Any], environ: dict[str, str]) -> int:
-    """Slurm starts a requeued job again with the same script; it says how often."""
-    return int(run["attempt"]) + int(environ.get("SLURM_RESTART_COUNT", "0"))
+def attempt_of(paths: RunPaths, run: dict[str, Any], environ: dict[str, str]) -> int:
+    """Slurm starts a requeued job again with the same script; it says how often.
+
+    A controller that crashed may have forgotten that the job had begun: it ends it and starts it again without a word.
+    The claim of the same job tells. Another job's claim means that this one was sent twice, and is not to run.
+    """
+    attempt = int(run["attempt"]) + int(environ.get("SLURM_RESTART_COUNT", "0"))
+    job_id = facts_of(environ)["slurm_job_id"]
+    while job_id and _claimant(paths, attempt) == job_id:
+        attempt += 1
+    return attempt
+
+
+def _claimant(paths: RunPaths, attempt: int) -> str | None:
+    """The job that an attempt was made by."""
+    try:
+        return str(read_json(paths.claim(attempt)).get("slurm_job_id"))
+    except FileNotFoundError:
+        return None
 
 
 def facts_of(environ: dict[str, str]) -> dict[str, str]:

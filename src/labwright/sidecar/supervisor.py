@@ -49,6 +49,7 @@ class Supervisor:
         self._slurm: dict[str, Any] | None = self.options.get("slurm")
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
+        self._place = facts_of(self._inherited) if self._slurm else {}
         self._variables = variables
         self._cards = Cards(self.options, self.record)
         self._job: Job | None = None
@@ -67,7 +68,7 @@ class Supervisor:
 
     def supervise(self) -> bool:
         """Answers whether this process is as good as new: nothing of the run is left in it, nor of any other."""
-        if not self.record.claim(self.run["attempt"]):
+        if not self.record.claim(self.run["attempt"], **self._place):
             return False
         self._settle_in()
         if self._slurm and self.run["attempt"] > 1:
@@ -158,10 +159,9 @@ class Supervisor:
             return {"status": "failed", "reason": "could_not_start", "error": str(error)}
         self._job_status = None
         self._started, self._began = time.time(), time.monotonic()
-        facts = facts_of(self._inherited) if self._slurm else {}
         pipe = self._relay.pipe if self._relay else None
         job = identity(self._job.pid).to_dict()
-        self.record.event("started", job=job, gpu_uuids=self._cards.uuids, output_pipe=pipe, wake=False, **facts)
+        self.record.event("started", job=job, gpu_uuids=self._cards.uuids, output_pipe=pipe, wake=False, **self._place)
         self._tell_of_start()
         return None
 

@@ -26,6 +26,7 @@ _PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sinfo": "slurm-wl
 _DAEMON_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"  # not on everybody's PATH
 _READY_SECONDS = 30.0
 _END_SECONDS = 5.0
+_SAVE_SECONDS = 60.0  # on a busy machine a controller waits long for its threads before it writes
 _START_TRIES = 3  # a port that was free when it was chosen may be taken a moment later
 
 
@@ -90,7 +91,7 @@ class SimulatedSlurm:
 
     def restart_controller(self) -> None:
         """As an administrator does: it writes down what it knows first."""
-        _end(self.layout.pid_file("slurmctld"), signal.SIGTERM)
+        _end(self.layout.pid_file("slurmctld"), signal.SIGTERM, _SAVE_SECONDS)
         self.start_controller()
 
     def kill_controller(self) -> None:
@@ -260,9 +261,9 @@ def _run_command(argv: Sequence[str], environment: dict[str, str]) -> int:
     return 128 - code if code < 0 else code
 
 
-def _end(pid_file: Path, number: int) -> None:
+def _end(pid_file: Path, number: int, patience: float = _END_SECONDS) -> None:
     """Until it has ended; a daemon that does not heed TERM in time is killed."""
-    deadline = time.monotonic() + _END_SECONDS
+    deadline = time.monotonic() + patience
     while (pid := _pid_in(pid_file)) and start_time(pid) is not None:
         send_signal(pid, number if time.monotonic() < deadline else signal.SIGKILL)
         time.sleep(0.05)
