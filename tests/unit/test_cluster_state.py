@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import machine
+from labwright.compute import detect, machine
 from labwright.compute.cluster_state import ClusterState
-from labwright.domain.cluster import ClusterType, GpuwrapAdvice
+from labwright.domain.cluster import ClusterStatus, ClusterType, GpuwrapAdvice
 from labwright.sim.gpus import SimulatedGpus
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -52,3 +53,40 @@ def test_what_a_person_said_of_the_machine_stays(state: ClusterState, people: se
     state.look_around()
     state.fresh()
     assert (state.current.shared_machine, state.current.gpuwrap) == (False, GpuwrapAdvice.OPTIONAL)
+
+
+def test_a_driver_that_hangs_when_the_server_first_starts_is_asked_again(
+    people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cards = SimulatedGpus.create(tmp_path / "sim", 2)
+    for name, value in cards.environment(os.environ).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    cards.hang()
+    state = ClusterState(str(tmp_path / "leases"))
+    with monkeypatch.context() as impatient:
+        impatient.setattr(detect, "DRIVER_TIMEOUT_SECONDS", 0.5)
+        found = state.detect()
+        assert (found.type, found.status) == (ClusterType.CPU_ONLY, ClusterStatus.DEGRADED)
+        assert state.look_around() == ()
+    cards.hang(False)
+    wait_until(lambda: len(state.look_around()) == 2, "the cards")
+    assert (state.current.type, state.current.status) == (ClusterType.LOCAL_GPU, ClusterStatus.HEALTHY)
+
+
+def test_a_controller_that_is_back_is_noticed_without_anybody_asking(
+    people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sinfo = tmp_path / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1\n")
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
+    state = ClusterState(str(tmp_path / "leases"))
+    state.detect()
+    state.look_around()
+    assert (state.fresh().type, state.fresh().status) == (ClusterType.SLURM, ClusterStatus.OFFLINE)
+    row = "\\037".join(["node1", "main*", "up", "infinite", "4", "4000", "(null)", "idle", "0/4/0/4", "none"])
+    sinfo.write_text(f"#!/bin/sh\n[ \"$1\" = -V ] && echo slurm 24.11.5 || printf '{row}\\n'\n")
+    state.look_around()
+    assert (state.fresh().status, state.fresh().cpu_count) == (ClusterStatus.HEALTHY, 4)

@@ -55,12 +55,20 @@ class ClusterState:
 
     def look_around(self) -> tuple[Gpu, ...]:
         """The cards, and who else is here, every few seconds, day and night: Slurm is not asked, and nothing is without
-        cards."""
-        if not self.current.gpus:
-            return ()
+        cards. Only a driver or a controller that did not answer is asked again: nobody has to do that by hand."""
         with self._lock:
+            if self._is_unanswered:
+                self.current = self._slurm_now() if self.current.type is ClusterType.SLURM else self._look()
+            if not self.current.gpus:
+                return ()
             self._note_company(bool(machine.other_people()))
         return look_at_gpus(self._lease_dir)
+
+    @property
+    def _is_unanswered(self) -> bool:
+        """Cards that a driver told of before are looked at anyway."""
+        is_hidden = _is_silent_driver(self.current) and self.current.source is ClusterSource.DETECTED
+        return is_hidden or self.current.status is ClusterStatus.OFFLINE
 
     def _note_company(self, is_shared: bool) -> None:
         """People come and go while the server runs; what was set by hand stays."""
@@ -72,12 +80,15 @@ class ClusterState:
         """Nobody waits for somebody else's look: a controller that is down takes its time."""
         if time.monotonic() - self._looked_at > _SLURM_FRESH_SECONDS and self._lock.acquire(blocking=False):
             try:
-                self._looked_at = time.monotonic()
-                seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current, ())
-                self.current = replace(seen, source=self.current.source, parallel_by_hand=self.current.parallel_by_hand)
+                self.current = self._slurm_now()
             finally:
                 self._lock.release()
         return self.current
+
+    def _slurm_now(self) -> Cluster:
+        self._looked_at = time.monotonic()
+        seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current, ())
+        return replace(seen, source=self.current.source, parallel_by_hand=self.current.parallel_by_hand)
 
     def set_by_hand(
         self, kind: ClusterType, parallel: int | None, shared: bool | None, *, must_answer: bool = True
