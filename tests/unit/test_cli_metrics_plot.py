@@ -76,6 +76,13 @@ def test_the_axis_names_round_numbers_where_they_are() -> None:
     assert lines[-1].split()[0] == "0" and lines[-1].split()[-1] == "1,000"
 
 
+@pytest.mark.parametrize("last", [3, 9, 20])
+def test_steps_are_counted_in_whole_numbers(last: int) -> None:
+    lines = drawn(Curve(xs=[1, last], ys=[1.0, 2.0]), columns=120)
+    assert len(lines[-1].split()) > 1
+    assert all(label.isdigit() for label in lines[-1].split()), lines[-1]
+
+
 def test_neighbouring_ticks_never_carry_the_same_number() -> None:
     lines = drawn(Curve(xs=[0, 1], ys=[77.5, 77.51]), rows=9)
     labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]

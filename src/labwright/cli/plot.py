@@ -226,6 +226,8 @@ def _x_axis(axis: Scale, margin: int, room: int, x_words: Callable[[float], str]
 def _x_ticks(axis: Scale, count: int, *, seconds: bool) -> list[float]:
     least = (axis.high - axis.low) / max(1, count)
     step = _nice_seconds(least) if seconds else _nice_step(least)
+    if not seconds and float(axis.low).is_integer() and float(axis.high).is_integer():
+        step = 5.0 if step == 2.5 else max(1.0, step)  # between whole numbers of steps there is no half of one
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
 
