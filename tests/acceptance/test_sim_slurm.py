@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from labwright.processes import all_pids, start_time
+from labwright.sim.slurm_config import Layout
 from tests.support.waiting import wait_until
 
 
@@ -20,17 +21,26 @@ def labwright(*arguments: str) -> list[str]:
     return [sys.executable, "-c", code, *arguments]
 
 
+def test_a_newer_slurm_is_told_not_to_make_cgroups_and_an_older_one_does_not_know_the_word(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.write_cgroup((23, 11))
+    assert not layout.cgroup.exists()
+    layout.write_cgroup((24, 11))
+    assert layout.cgroup.read_text() == "CgroupPlugin=disabled\n"
+
+
 def processes_with(mark: str) -> list[int]:
-    """Alive, and naming the folder in their arguments or environment."""
+    """Alive, and naming the folder in their arguments or environment, or at work in it."""
     return [pid for pid in all_pids() if _names(pid, mark) and start_time(pid) is not None and pid != os.getpid()]
 
 
 def _names(pid: int, mark: str) -> bool:
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+        place = os.readlink(f"/proc/{pid}/cwd")
     except OSError:
         return False
-    return mark.encode() in text
+    return mark.encode() in text or mark in place
 
 
 def test_a_command_sees_the_cluster_and_its_exit_code_is_ours() -> None:

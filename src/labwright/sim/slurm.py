@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -132,6 +133,7 @@ class SimulatedSlurm:
         names = [f"node{number}" for number in range(1, size.nodes + 1)]
         self.layout.nodes.write_text("\n".join(names))
         self.layout.write_gres(names, size.gpus)
+        self.layout.write_cgroup(_version())
         self.conf.write_text(slurm_conf(self.layout, names, size.gpus, free_ports(size.nodes + 1), timers))
         self.layout.write_daemons_conf()
 
@@ -183,9 +185,17 @@ class SimulatedSlurm:
         return self.environment({name: value for name, value in os.environ.items() if not name.startswith("SLURM_")})
 
     def _job_processes(self) -> set[int]:
-        """slurmstepd and what it started: they name our folder, and have the id of a job or the step's own name."""
+        """slurmstepd and what it started, which names our folder and has the id of a job."""
         jobs = {pid for pid in self._processes() if _environment_has(pid, b"SLURM_JOB_ID=")}
-        return jobs | {pid for pid in self._processes() if _name_of(pid) == "slurmstepd"}
+        steps = {pid for pid in all_pids() if _name_of(pid) == "slurmstepd"}
+        return jobs | (steps & self._processes()) | {pid for pid in steps if self._works_in_folder(pid)}
+
+    def _works_in_folder(self, pid: int) -> bool:
+        """A newer slurmstepd writes its title over its environment; it stays where slurmd was."""
+        try:
+            return Path(os.readlink(f"/proc/{pid}/cwd").removesuffix(" (deleted)")).is_relative_to(self.layout.folder)
+        except OSError:  # it ended meanwhile, or it is somebody else's
+            return False
 
     def _processes(self, also: str = "") -> set[int]:
         marks = [f"SLURM_CONF={self.layout.folder}/".encode(), *([also.encode()] if also else [])]
@@ -204,6 +214,12 @@ def check_programs() -> None:
             f"A simulated Slurm needs {' and '.join(missing)}, which this machine does not have.",
             hint=f"Install it, e.g. apt-get install --no-install-recommends {' '.join(missing)}",
         )
+
+
+def _version() -> tuple[int, ...]:
+    """Of "slurm-wlm 24.11.5"; slurmd says it without a cluster."""
+    said = subprocess.run([str(which("slurmd")), "-V"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 _CPUS_A_NODE = 4
 _MEMORY_A_NODE_MB = 4000
 _PORTS = range(10_000, 30_000)  # below those that the kernel gives to outgoing connections
+_CGROUPS_CAN_BE_DISABLED = (24, 5)
 _FIRST_TERMINAL = 10  # device files that are there and that nobody opens: what the made-up GPUs are to Slurm
 
 
@@ -36,6 +37,7 @@ class Layout:
         self.daemons_conf = folder / "daemons.conf"
         self.task_prolog = folder / "task-prolog"
         self.gres = folder / "gres.conf"
+        self.cgroup = folder / "cgroup.conf"
         self.nodes = folder / "nodes"
         self.munge = folder / "munge"
         self.munge_socket = self.munge / "socket"
@@ -64,6 +66,12 @@ class Layout:
         if gpus:
             lines += [f"NodeName={name} Name=gpu Type=sim {_devices(gpus)}" for name in names]
         self.gres.write_text("\n".join(lines) + "\n")
+
+    def write_cgroup(self, version: tuple[int, ...]) -> None:
+        """Nobody is confined here, and a newer slurmd does not start where it cannot make groups of its own; an older
+        one does, and does not know the word."""
+        if version >= _CGROUPS_CAN_BE_DISABLED:
+            self.cgroup.write_text("CgroupPlugin=disabled\n")
 
     def write_daemons_conf(self) -> None:
         """What the daemons read: the same as everybody, and where to listen.

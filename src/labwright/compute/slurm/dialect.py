@@ -1,8 +1,8 @@
 """How the Slurm at hand differs from others: its version, how large an array may be, whether it keeps accounts.
 
 Asked once, when it is first needed; while nobody answers, what most clusters have. What we send and read otherwise is
-kept to what 22.05 to 25.11 should have in common: `squeue -o` and `sinfo -o` instead of `--json`, whose fields change
-with each version, and no option that we know to have come or gone. Only 22.05 was ever run.
+kept to what 22.05 to 26.05 have in common: `squeue -o` and `sinfo -o` instead of `--json`, whose fields change with
+each version, and no option that we know to have come or gone. 22.05, 24.11 and 26.05 were run.
 """
 
 from __future__ import annotations

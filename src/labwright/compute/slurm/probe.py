@@ -1,4 +1,4 @@
-"""What Slurm offers: its version, partitions and nodes, from `sinfo` in a form that 22.05 and 25.x both print."""
+"""What Slurm offers: its version, partitions and nodes, from `sinfo` in a form that 22.05 and 26.05 both print."""
 
 from __future__ import annotations
 
