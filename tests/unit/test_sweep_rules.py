@@ -168,6 +168,13 @@ def test_a_lead_is_called_what_it_is(best: tuple[float, ...], second: tuple[floa
     assert found.kind == kind
 
 
+def test_a_noisier_one_further_down_that_may_be_as_good_is_told() -> None:
+    best, second, noisy = configuration(0, 1.0, 1.01), configuration(1, 2.0, 2.01), configuration(2, 1.0, 4.0)
+    said = more_than_luck([best, second, noisy], "loss")
+    assert said.kind == "clear"
+    assert said.text.endswith("1 of the next 2 configurations cannot be told from the best.")
+
+
 def test_the_best_so_far_never_gets_worse() -> None:
     source = random.Random(1)
     found = best_so_far([configuration(n, source.random()) for n in range(50)], "min")
@@ -187,3 +194,10 @@ def test_what_matters_is_told_from_what_does_not() -> None:
     assert found["kind"] > 0.1
     assert found["noise"] < 0.05
     assert importance(params[:5], values[:5]) is None
+
+
+def test_a_few_configurations_show_that_the_best_lies_in_between() -> None:
+    rates = [n / 9 for n in range(10)]
+    found = importance([{"lr": rate} for rate in rates], [abs(rate - 0.5) for rate in rates])
+    assert found is not None
+    assert found["lr"] > 0.3

@@ -17,6 +17,7 @@ METHOD = "share of rank variance explained by each parameter alone (epsilon squa
 LEAST_CONFIGURATIONS = 10
 _MANY_VALUES = 8
 _PARTS = 6
+_LEAST_PARTS = 3  # two would not show that the best lies in between
 
 
 def importance(params: Sequence[dict[str, Any]], values: Sequence[float]) -> dict[str, float] | None:
@@ -65,6 +66,6 @@ def _labels(column: Sequence[Any]) -> list[Any]:
     if len(set(numbers)) <= _MANY_VALUES:
         return list(column)
     ranks = _ranks(numbers)
-    parts = max(2, min(_PARTS, len(numbers) // 4))
+    parts = max(_LEAST_PARTS, min(_PARTS, len(numbers) // 4))
     placed = iter(int(rank * parts / len(numbers)) for rank in ranks)
     return [None if value is None else next(placed) for value in column]

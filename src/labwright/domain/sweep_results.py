@@ -107,18 +107,14 @@ def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
             "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
         )
     alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not differ(best, found)]
+    others = min(_COMPARED, len(valued) - 1)
+    also = f" {len(alike)} of the next {others} configurations cannot be told from the best." if alike else ""
+    test = f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %)"
     if alike and alike[0] is second:
-        return Verdict(
-            "within_noise",
-            f"The best leads the next by {gap:.3g}, which may be the noise between seeds "
-            f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %): that is no difference. "
-            f"{len(alike)} of the next {min(_COMPARED, len(valued) - 1)} configurations cannot be told from the best.",
-        )
-    return Verdict(
-        "clear",
-        f"The best leads the next by {gap:.3g}, more than the noise between seeds explains "
-        f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %).",
-    )
+        words = f"which may be the noise between seeds {test}: that is no difference."
+        return Verdict("within_noise", f"The best leads the next by {gap:.3g}, {words}{also}")
+    words = f"more than the noise between seeds explains {test}."
+    return Verdict("clear", f"The best leads the next by {gap:.3g}, {words}{also}")
 
 
 def _pooled(one: Configuration, other: Configuration) -> float:
