@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from labwright.domain.errors import Invalid
+from labwright.gpu import probe
 from labwright.gpu.gpuwrap_detect import merge
 from labwright.gpu.probe import DETECTOR, Detection, find_pynvml_dir, run_detector
 from labwright.sim.gpus import SimulatedGpus, build_driver, run_with_gpus
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -79,6 +82,25 @@ def test_a_hanging_driver_costs_a_time_out_and_leaves_no_process(gpus: Simulated
     assert str(gpus.environment({}, nvml=False)["LABWRIGHT_SIM_STATE"]) not in listed
     gpus.hang(False)
     assert len(look(gpus, nvml=nvml).gpus) == 3
+
+
+@pytest.mark.parametrize("nvml", [True, False])
+def test_while_a_driver_holds_whoever_asked_it_nobody_else_is_sent(
+    gpus: SimulatedGpus, nvml: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process inside the kernel cannot be killed."""
+    gpus.hang()
+    killed = []
+    with monkeypatch.context() as unkillable:
+        unkillable.setattr(probe, "_REAP_SECONDS", 0.1)
+        unkillable.setattr(os, "killpg", lambda group, _number: killed.append(group))
+        assert look(gpus, nvml=nvml, timeout=0.5).errors == ("driver did not answer in 0.5 s",)
+        for _ in range(3):
+            assert "still holds" in look(gpus, nvml=nvml).errors[0]
+    (group,) = killed
+    os.killpg(group, signal.SIGKILL)
+    gpus.hang(False)
+    wait_until(lambda: len(look(gpus, nvml=nvml).gpus) == 3, "the driver to have let go")
 
 
 def test_a_machine_without_a_driver_has_no_gpus_and_no_errors(tmp_path: Path) -> None:

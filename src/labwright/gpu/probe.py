@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.domain.gpu import Gpu
+from labwright.processes import all_pids, start_time
 
 DETECTOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpuwrap_detect.py")
 _REAP_SECONDS = 1.0
+_stuck: list[subprocess.Popen[bytes]] = []  # killed in vain: the driver does not let go of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,13 @@ def run_detector(
     env: Mapping[str, str] | None = None,
     pynvml_dir: str | None = None,
 ) -> Detection:
-    """One look at the cards, never longer than about `timeout` seconds, whatever the driver does."""
+    """One look at the cards, never longer than about `timeout` seconds, whatever the driver does.
+
+    While it holds whoever asked it last, nobody is sent after him: a driver that hangs for days would gather thousands.
+    """
+    _stuck[:] = [child for child in _stuck if _lives(child)]
+    if _stuck:
+        return Detection(source="none", errors=("driver did not answer, and still holds the process that asked it",))
     command = [sys.executable, "-I", "-S", DETECTOR, f"--samples={samples}", f"--interval={interval}"]
     folder = pynvml_dir or find_pynvml_dir()
     if folder:
@@ -89,10 +98,23 @@ def _abandon(child: subprocess.Popen[bytes]) -> None:
     for pipe in (child.stdout, child.stderr):
         if pipe:
             pipe.close()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=_REAP_SECONDS)
-    except subprocess.TimeoutExpired:
-        return
+    if _lives(child):
+        _stuck.append(child)
+
+
+def _lives(child: subprocess.Popen[bytes]) -> bool:
+    """It, or an nvidia-smi below it. What nobody reaps is not at work any more."""
+    child.poll()
+    return any(_session_of(pid) == child.pid and start_time(pid) is not None for pid in all_pids())
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:  # it ended just now
+        return None
 
 
 def _parse(out: bytes, err: bytes) -> Detection:
