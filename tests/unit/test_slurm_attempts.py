@@ -101,3 +101,10 @@ def test_a_job_that_slurm_started_again_without_a_word_is_the_next_attempt(paths
 def test_of_a_run_that_was_sent_twice_the_second_job_finds_its_attempt_taken(paths: RunPaths) -> None:
     claim(paths, 1, {**ELSEWHERE, "slurm_job_id": "11"})
     assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12"}) == 1
+
+
+def test_an_attempt_whose_claim_a_power_cut_has_torn_is_waited_for_and_given_up(paths: RunPaths) -> None:
+    Path(paths.claim(1)).touch()
+    assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12", "SLURM_RESTART_COUNT": "1"}) == 2
+    assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12"}) == 1
+    assert is_to_run(paths, "run-x", 2)

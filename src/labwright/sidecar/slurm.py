@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.files import read_json
 from labwright.paths import RunPaths
-from labwright.processes import ProcessIdentity, end_tree, processes_of_run, send_signal
+from labwright.processes import end_tree, processes_of_run, read_identity, send_signal
 
 _POLL_SECONDS = 1.0
 _SILENCE_SECONDS = 20.0  # a heartbeat comes every two; file systems between nodes show it late
@@ -45,9 +45,10 @@ def attempt_of(paths: RunPaths, run: dict[str, Any], environ: dict[str, str]) ->
 def _claimant(paths: RunPaths, attempt: int) -> str | None:
     """The job that an attempt was made by."""
     try:
-        return str(read_json(paths.claim(attempt)).get("slurm_job_id"))
-    except FileNotFoundError:
+        claim = read_json(paths.claim(attempt))
+    except (FileNotFoundError, ValueError):  # nobody's; or torn, as below
         return None
+    return str(claim.get("slurm_job_id")) if isinstance(claim, dict) else None
 
 
 def facts_of(environ: dict[str, str]) -> dict[str, str]:
@@ -115,8 +116,8 @@ class FormerAttempt:
         return facts if facts["attempt"] >= self._number else None
 
     def _is_gone(self) -> bool:
-        owner = ProcessIdentity.from_dict(read_json(self._paths.claim(self._number)))
-        if owner.is_here and not owner.is_alive:
+        owner = read_identity(self._paths.claim(self._number))  # none where a node went down before it was on the disk
+        if owner and owner.is_here and not owner.is_alive:
             end_tree(lambda: processes_of_run(self._run_id), 0.0)  # what escaped Slurm when it ended the attempt
             return True
         beat = self._heartbeat()
