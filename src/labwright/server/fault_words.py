@@ -96,10 +96,17 @@ def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
     unknown = next((fault for fault in faults if fault["type"] == "extra_forbidden"), None)
     known = _names(form, _place(unknown)) if unknown else []
     if not unknown or not known:
-        return "The fields and their types are in /docs."
+        return _fields_wanted(faults, form) or "The fields and their types are in /docs."
     near = _near(unknown, form)
     shown = ", ".join(sorted(known)[:_KNOWN_SHOWN])
     return f"Did you mean {near}?" if near else f"Known: {shown}{', …' if len(known) > _KNOWN_SHOWN else ''}."
+
+
+def _fields_wanted(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
+    """For `metric: loss`, where a metric has a key and a goal."""
+    place: Place = next((_place(fault) for fault in faults if fault["type"].startswith("model_")), ())
+    names = _names(form, (*place, "")) if place else []
+    return f"{place[-1]} has these: {', '.join(names)}." if names else ""
 
 
 def _near(fault: Any, form: type[BaseModel] | None) -> str:
