@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
@@ -17,6 +18,7 @@ from labwright.domain.session import Piece, PieceKind
 from labwright.store import events, sessions
 
 KEEP_ALIVE_SECONDS = 15.0
+STILL_HERE = b": still here\n\n"
 _RECENT = 2000
 _PAGE = 500
 _PAUSE_SECONDS = 0.01  # events that follow close on each other go out together: each block costs every client
@@ -24,12 +26,27 @@ _HINT_PAUSE_SECONDS = 0.1
 
 
 class Client:
-    """One connection: what it has seen, and the hints it has not been told yet."""
+    """One connection: when it last heard something, and the hints it has not been told yet."""
 
-    def __init__(self, session_id: str = "") -> None:
+    def __init__(self, wants: Callable[[Hint], bool], *, hears_events: bool) -> None:
         self.news = asyncio.Event()
-        self.session_id = session_id  # follows this conversation and nothing else
+        self.wants = wants
+        self.hears_events = hears_events
         self.hints: set[Hint] = set()
+        self._spoken_to_at = time.monotonic()
+
+    def told(self, block: bytes) -> bytes:
+        self._spoken_to_at = time.monotonic()
+        return block
+
+    async def rest(self) -> bool:
+        """Until there is news; False if it is time for a sign of life, which news for others does not put off."""
+        silent = time.monotonic() - self._spoken_to_at
+        try:
+            await asyncio.wait_for(self.news.wait(), max(0.0, KEEP_ALIVE_SECONDS - silent))
+        except TimeoutError:
+            return False
+        return True
 
 
 class Hub:
@@ -71,12 +88,12 @@ class Hub:
     def _wake(self) -> None:
         self._is_waking = False  # first: what is committed from here on is told by the next
         for client in self._clients:
-            if not client.session_id:
+            if client.hears_events:
                 client.news.set()
 
     def _spread(self, hint: Hint) -> None:
         for client in self._clients:
-            if client.session_id in ("", hint.session_id):
+            if client.wants(hint):
                 client.hints.add(hint)
                 client.news.set()
 
@@ -89,8 +106,7 @@ class Hub:
         return events.after(self._lab.db.reader(), seq, _PAGE)
 
     @contextlib.contextmanager
-    def _connected(self, session_id: str = "") -> Any:
-        client = Client(session_id)
+    def _connected(self, client: Client) -> Any:
         self._clients.add(client)
         try:
             yield client
@@ -99,41 +115,37 @@ class Hub:
 
     async def follow(self, seq: int, wanted: Wanted) -> AsyncIterator[bytes]:
         epoch = self._lab.db.epoch
-        with self._connected() as client:
+        with self._connected(Client(wanted.takes_hint, hears_events=True)) as client:
             while not self.closing:
                 client.news.clear()
                 while found := self.after(seq):
                     seq = found[-1].seq
                     block = b"".join(_event_frame(epoch, event) for event in found if wanted.takes(event))
                     if block:
-                        yield block
+                        yield client.told(block)
                         await asyncio.sleep(_PAUSE_SECONDS)
                 if client.hints:
                     hints, client.hints = client.hints, set()
                     for hint in hints:
-                        if wanted.takes_hint(hint):
-                            yield frame("hint", {name: value for name, value in asdict(hint).items() if value})
+                        yield client.told(frame("hint", {name: value for name, value in asdict(hint).items() if value}))
                     await asyncio.sleep(_HINT_PAUSE_SECONDS)  # what grows fast is told a few times a second
                     continue
-                try:
-                    await asyncio.wait_for(client.news.wait(), KEEP_ALIVE_SECONDS)
-                except TimeoutError:
-                    yield b": still here\n\n"
+                if not await client.rest():
+                    yield client.told(STILL_HERE)
 
     async def follow_session(self, session_id: str, seq: int, turn: int | None = None) -> AsyncIterator[bytes]:
         """The pieces of a conversation from a position on; with a turn, until that has ended."""
-        with self._connected(session_id) as client:
+        with self._connected(Client(lambda hint: hint.session_id == session_id, hears_events=False)) as client:
             while not self.closing:
                 client.news.clear()
                 while found := await asyncio.to_thread(self._pieces, session_id, seq):
                     seq = found[-1].seq
-                    yield b"".join(frame(piece.kind, piece.to_dict(), str(piece.seq)) for piece in found)
+                    block = b"".join(frame(piece.kind, piece.to_dict(), str(piece.seq)) for piece in found)
+                    yield client.told(block)
                     if any(_ends(piece, turn) for piece in found):
                         return
-                try:
-                    await asyncio.wait_for(client.news.wait(), KEEP_ALIVE_SECONDS)
-                except TimeoutError:
-                    yield b": still here\n\n"
+                if not await client.rest():
+                    yield client.told(STILL_HERE)
 
     def _pieces(self, session_id: str, seq: int) -> list[Piece]:
         return sessions.pieces_after(self._lab.db.reader(), session_id, seq, _PAGE)

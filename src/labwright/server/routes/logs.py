@@ -13,7 +13,7 @@ from labwright.compute.lab import Lab
 from labwright.server.auth import READERS
 from labwright.server.context import hub_of, lab_of
 from labwright.server.models.runs import LogDigestOut, LogsOut
-from labwright.server.stream import KEEP_ALIVE_SECONDS, Hub, frame
+from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
 from labwright.services import logs, runs
 
 router = APIRouter(prefix="/runs/{run_id}/logs", tags=["logs"])
@@ -86,4 +86,4 @@ async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncIterator
             quiet += _POLL_SECONDS
         if quiet >= KEEP_ALIVE_SECONDS:
             quiet = 0.0
-            yield b": still here\n\n"
+            yield STILL_HERE
