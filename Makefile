@@ -26,6 +26,7 @@ down: setup ## end it; runs go on
 	@$(BIN)/labwright down
 
 demo: setup ## from a goal to a report in a throw-away project; then the server stays up until Ctrl-C
+	@command -v bwrap >/dev/null || scripts/install-system-packages bubblewrap || echo "Without bubblewrap the demo has no rehearsal."
 	@scripts/demo
 
 tour: setup ## the parts one by one: runs, sweeps, failures, a kill, simulated GPUs and Slurm

@@ -25,6 +25,12 @@ def test_the_printed_link_signs_in_and_leaves_no_token_in_the_address(visitor: V
     assert visitor.server.token not in page.url
 
 
+def test_a_printed_link_may_lead_to_a_page(visitor: Visitor) -> None:
+    visitor.page.goto(f"{visitor.server.url}/#token={visitor.server.token}&/runs?q=slow")
+    expect(visitor.page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    assert visitor.page.url.endswith("/#/runs?q=slow")
+
+
 def test_it_stays_signed_in_after_a_reload_and_in_a_second_tab(visitor: Visitor) -> None:
     page = visitor.sign_in("#/")
     page.reload()

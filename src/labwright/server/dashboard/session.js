@@ -31,12 +31,13 @@ addEventListener("storage", ({ key }) => {
   token.value = kept;
 });
 
-// The printed link is `/#token=…`. The token leaves the address before anything else happens, so that it is neither
-// in the history nor in a picture of the window. Answers whether there was one.
+// The printed link is `/#token=…`, or `/#token=…&/plans/ID` where it leads to a page. The token leaves the address
+// before anything else happens, so that it is neither in the history nor in a picture of the window. Answers whether
+// there was one.
 export function takeTokenFromAddress() {
-  const match = /^#token=([^&]*)/.exec(location.hash);
+  const match = /^#token=([^&]*)(?:&(\/.*))?/.exec(location.hash);
   if (!match) return false;
-  history.replaceState(null, "", `${location.pathname}${location.search}#/`);
+  history.replaceState(null, "", `${location.pathname}${location.search}#${match[2] ?? "/"}`);
   const found = decoded(match[1]).trim();
   if (/^[\x21-\x7e]+$/.test(found)) signIn(found);
   else signOut("The link has no usable token in it."); // other characters cannot be sent in a header
