@@ -50,6 +50,13 @@ def test_what_a_command_leaves_behind_ends_with_it(server: LiveServer) -> None:
     assert start_time(daemon) is None
 
 
+def test_what_leaves_by_itself_just_after_the_command_is_not_held_against_it(lab: LiveServer) -> None:
+    """The last process of a sandbox does so."""
+    ended = lab.wait_for_end(lab.submit("(sleep 0.05; echo left) & exit 0")["id"])
+    assert (ended["status"], ended["warnings"]) == ("finished", [])
+    assert lab.output(ended["id"]) == "left\n"
+
+
 def test_a_stopped_process_is_woken_to_be_ended(server: LiveServer) -> None:
     run = server.submit("echo $$ > held.pid; kill -STOP $$; sleep 1000")
     pids_in(server.project, "held")

@@ -33,6 +33,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
+_LEAVING_SECONDS = 0.5  # a sandbox is gone just after the command that was in it
 _LEFTOVER_GRACE_SECONDS = 5.0
 _TERM_SPREAD_SECONDS = 0.5
 _FULL_DISK_BYTES = 64 << 10
@@ -264,10 +265,19 @@ class Supervisor:
         """What the command left running ends with it; otherwise it would go on untracked."""
         if self._terminal:
             self._terminal.drain()
-        if set(children_of(os.getpid())) - self._helpers:
-            count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
-            if count:
-                self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
+        if self._all_leave_by_themselves():
+            return
+        count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
+        if count:
+            self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
+
+    def _all_leave_by_themselves(self) -> bool:
+        deadline = time.monotonic() + _LEAVING_SECONDS
+        while set(children_of(os.getpid())) - self._helpers:
+            if time.monotonic() >= deadline:
+                return False
+            self._sleep_and_reap(_MOMENT_SECONDS)
+        return True
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
