@@ -88,11 +88,23 @@ def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(
 ) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text("max_paralel = 3\n")
-    found = lines(server)["settings"]
-    assert found["status"] == "fail" and "max_parallel" in found["said"] + found["fix"]
+    (found,) = [check for check in lines(server).values() if check["status"] == "fail"]
+    assert found["name"] == "settings" and "max_parallel" in found["said"] + found["fix"]
     (server.project / "labwright.toml").write_text('host = "203.0.113.9"\n')
     found = lines(server)["address"]
     assert found["status"] == "fail" and "Cannot listen" in found["said"]
+
+
+@pytest.mark.parametrize(
+    ("table", "named"), [('[[notify]]\nkind = "pigeon"\n', "[[notify]] number 1"), ("[slurm]\nqueue = 1\n", "queue")]
+)
+def test_a_table_that_would_keep_the_server_from_starting_is_found(
+    make_server: Callable[..., LiveServer], table: str, named: str
+) -> None:
+    server = make_server()
+    (server.project / "labwright.toml").write_text(table)
+    found = lines(server)["tables"]
+    assert found["status"] == "fail" and named in found["said"] and found["fix"]
 
 
 def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., LiveServer]) -> None:
@@ -131,6 +143,6 @@ def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., Li
         assert lines(server)["disk"]["status"] == "fail"
         subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
         found = lines(server)["state folder"]
-        assert found["status"] == "fail" and "not writable" in found["said"]
+        assert found["status"] == "fail" and "read-only" in found["said"] and "chmod" not in found["fix"]
     finally:
         subprocess.run(["umount", "-l", str(server.project)], check=True)

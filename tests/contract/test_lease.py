@@ -408,3 +408,17 @@ def test_named_cards_are_leased_out_of_turn_and_conflicts_reported(directory: Pa
     assert conflicts["GPU-a"].run_id == "run-here"
     lease.release()
     held.release()
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.mkdir(mode=0o500)], ids=["a file", "not writable"])
+def test_a_directory_that_no_lease_can_be_taken_in_is_told_beforehand(
+    make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "leases"
+    lease_dir.check(str(place / "not" / "yet"))
+    make(place)
+    monkeypatch.setattr(os, "access", lambda path, _mode: os.stat(path).st_mode & 0o200)  # as for others than root
+    for path in (place, place / "deeper"):
+        with pytest.raises(LeaseDirError, match="cannot be used"):
+            lease_dir.check(str(path))
+    assert not (place / "deeper").exists()

@@ -71,8 +71,10 @@ def _findings(paths: ProjectPaths) -> Iterator[Finding]:
     yield _tool("gcc", WARN, "Only labwright sim needs it.", "--version")
     yield _disk(paths)
     yield _state_folder(paths)
-    yield _settings(paths)
-    yield from _from_offline(paths.project)
+    settings = _settings(paths)
+    yield settings
+    if settings.status == OK:  # else the others know no more than that
+        yield from _from_offline(paths.project)
     yield from _server(paths.project)
 
 
@@ -104,15 +106,27 @@ def _state_folder(paths: ProjectPaths) -> Finding:
     state = paths.state
     if not state.exists():
         return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {state}")
-    if state.stat().st_uid != os.getuid():
-        return Finding(name="state folder", status=FAIL, said=f"{state} is another user's", fix="Use --project.")
-    if not os.access(state, os.W_OK | os.X_OK):
-        return Finding(name="state folder", status=FAIL, said=f"{state} is not writable", fix=f"chmod 700 {state}")
+    if fault := _fault_of(state):
+        said, fix = fault
+        return Finding(name="state folder", status=FAIL, said=f"{state} {said}", fix=fix)
     open_to_others = [path for path in (state, paths.token) if path.exists() and path.stat().st_mode & 0o077]
     if open_to_others:
         names = " ".join(map(str, open_to_others))
         return Finding(name="state folder", status=FAIL, said=f"readable by others: {names}", fix=f"chmod go= {names}")
     return Finding(name="state folder", status=OK, said=f"{state}, yours alone")
+
+
+def _fault_of(state: Path) -> tuple[str, str] | None:
+    """Why nothing can be written there, and the fix."""
+    if state.stat().st_uid != os.getuid():
+        return "is another user's", "Use --project."
+    if not state.is_dir():
+        return "is not a folder", f"Move it away: mv {state} {state}.old"
+    if os.statvfs(state).f_flag & os.ST_RDONLY:
+        return "is not writable: its disk is read-only", "Mount it for writing, or use another folder with --project."
+    if not os.access(state, os.W_OK | os.X_OK):
+        return "is not writable", f"chmod 700 {state}"
+    return None
 
 
 def _settings(paths: ProjectPaths) -> Finding:

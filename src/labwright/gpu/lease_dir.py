@@ -57,6 +57,20 @@ def exists(path: str) -> bool:
     return os.path.lexists(os.path.join(path, _MUTEX))
 
 
+def check(path: str) -> None:
+    """Raises what the next lease would, as far as it can be told without making anything."""
+    if exists(path):
+        with locked(path, create=False):
+            return
+    place = os.path.abspath(path)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+        return
+    why = "may not be written to" if os.path.isdir(place) else "is no directory"
+    raise LeaseDirError(f"The GPU lease directory {path} cannot be used: {place} {why}.")
+
+
 def open_shared(directory: int, name: str, mode: int = 0o666) -> int:
     """Open a file for reading and writing, made if missing; refuse anything but a plain file of one name."""
     for _ in range(100):

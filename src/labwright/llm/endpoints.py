@@ -104,7 +104,10 @@ def _check_keys(where: str, name: str, table: dict[str, Any]) -> None:
     for key in table:
         if key not in _KEYS:
             near = nearest(key, _KEYS)
-            raise Invalid(f"{where}: unknown {key}.", hint=f"Did you mean {near}?" if near else "")
+            raise Invalid(
+                f"{where}: unknown {key}.",
+                hint=f"Did you mean {near}?" if near else f"Known: {', '.join(sorted(_KEYS))}.",
+            )
 
 
 def _key_variable(name: str) -> str:

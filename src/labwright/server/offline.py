@@ -20,9 +20,11 @@ from labwright.compute import machine
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.archive import archive
 from labwright.compute.backups import copy_database
+from labwright.compute.notify.channels import load_channels
 from labwright.compute.rebuild import rebuild
 from labwright.compute.restore import restore
 from labwright.compute.slurm.probe import probe_slurm
+from labwright.compute.slurm.resources import load_defaults
 from labwright.domain.errors import Conflict, LabwrightError, NotFound
 from labwright.gpu import lease_dir
 from labwright.gpu.probe import run_detector
@@ -89,7 +91,7 @@ def _restore(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]
 def _check(paths: ProjectPaths, options: argparse.Namespace) -> list[dict[str, str]]:  # noqa: ARG001
     settings = load_settings(paths.project)
     return [
-        _rules(paths),
+        _tables(paths),
         _file_system(paths),
         _database(paths),
         _address(paths, settings),
@@ -114,10 +116,12 @@ def _finding(name: str, status: str, said: str, fix: str = "") -> dict[str, str]
     return {"name": name, "status": status, "said": said, "fix": fix}
 
 
-def _rules(paths: ProjectPaths) -> dict[str, str]:
-    """The tables of `labwright.toml` as the server would read them."""
+def _tables(paths: ProjectPaths) -> dict[str, str]:
+    """Those of `labwright.toml` as the server would read them; what is said of models has a line of its own."""
     try:
         project_rules(paths.config)
+        load_channels(paths)
+        load_defaults(paths.project)
     except LabwrightError as error:
         return _finding("tables", "fail", error.message, error.hint)
     unknown = unknown_tables(paths.project)
@@ -177,13 +181,12 @@ def _address(paths: ProjectPaths, settings: Settings) -> dict[str, str]:
 
 def _lease_dir(settings: Settings) -> dict[str, str]:
     path = settings.lease_dir
-    if not lease_dir.exists(path):
-        return _finding("GPU leases", "ok", f"none taken yet; they will be in {path}")
     try:
-        with lease_dir.locked(path, create=False):
-            return _finding("GPU leases", "ok", path)
+        lease_dir.check(path)
     except LabwrightError as error:
         return _finding("GPU leases", "fail", error.message, error.hint)
+    said = path if lease_dir.exists(path) else f"none taken yet; they will be in {path}"
+    return _finding("GPU leases", "ok", said)
 
 
 def _driver() -> dict[str, str]:
