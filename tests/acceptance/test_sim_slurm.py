@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from labwright.domain.errors import Invalid
 from labwright.processes import all_pids, start_time
+from labwright.sim.slurm import SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Layout
 from tests.support.waiting import wait_until
 
@@ -108,3 +110,12 @@ def test_without_slurm_it_says_what_to_install(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "munge" in done.stderr and "slurm-wlm" in done.stderr and "apt-get install" in done.stderr
+
+
+def test_a_user_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in many containers."""
+    monkeypatch.setattr("os.getuid", lambda: 3_999_999)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(Invalid, match="none for number 3999999"), simulated_slurm(SlurmSize(nodes=1, gpus=0)):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
+import os
+import pwd
 import random
 import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from labwright.domain.errors import Invalid
 
 _CPUS_A_NODE = 4
 _MEMORY_A_NODE_MB = 4000
@@ -135,7 +138,7 @@ def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[
 
 
 def _identity(layout: Layout, port: int, address: str) -> dict[str, object]:
-    user = getpass.getuser()
+    user = _own_user()
     return {
         "ClusterName": "sim",
         "SlurmctldHost": f"localhost({address or '127.0.0.1'})",
@@ -152,6 +155,17 @@ def _identity(layout: Layout, port: int, address: str) -> dict[str, object]:
         "StateSaveLocation": layout.state,
         "SlurmdSpoolDir": layout.spool / "%n",
     }
+
+
+def _own_user() -> str:
+    """By the process itself, as Slurm does it: a variable may name another."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise Invalid(
+            f"Slurm wants a user with a name, and this system has none for number {os.getuid()}.",
+            hint="Add one to /etc/passwd, or call it as another user.",
+        ) from None
 
 
 def _behaviour(timers: Timers) -> dict[str, object]:
