@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,19 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from labwright.domain.actor import PERSON
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.errors import Conflict, LabwrightError, TooLarge
+from labwright.domain.errors import Conflict, Invalid, TooLarge
 from labwright.llm import Request
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.drafts import ExperimentDraft
-from labwright.planning.handed_in import MOST_REPORT_CHARACTERS, report_text
 from labwright.planning.pipeline import withdraw
 from labwright.planning.rules import RULES
 from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import Interpreter, scan_project
+from labwright.planning.verbs.compiling import Wanted, create
+from labwright.services import plans
 from labwright.workspace import what_changed
-from tests.support.plan_workspaces import planned
+from tests.support.lab import lab_in
+from tests.support.plan_workspaces import EXAMPLES, planned
 
 GOAL = "degree 1 and 3, lowest test_mse"
 ORDERS = """# A study of polynomials
@@ -68,18 +72,15 @@ def test_five_megabytes_are_refused_in_words_and_leave_nothing(tmp_path: Path, p
     assert refused.value.hint and not list(plan.folder.iterdir())
 
 
-def test_reports_come_as_text_also_that_of_a_pdf() -> None:
-    assert report_text("\ufeffof \ufb01ve\fpages".encode()) == "of five\npages"
-    refused = {
-        b"%PDF-1.7 ...": "pdftotext",
-        b"\xff\xfe\x00": "UTF-8",
-        b"a\0b": "text",
-        b"x" * (MOST_REPORT_CHARACTERS + 1): "part",
-    }
-    for content, hint in refused.items():
-        with pytest.raises(LabwrightError) as error:
-            report_text(content)
-        assert hint in error.value.hint
+def test_reports_come_as_text_also_that_of_a_pdf(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        shutil.copy(EXAMPLES / "bare-script" / "fit.py", lab.paths.project)
+        texts = {"title": "t", "goal": "", "raw_markdown": ""}
+        wanted = Wanted(report=f"\ufeffWe \ufb01tted\f{GOAL}")
+        made = create(lab, texts, None, wanted, PERSON, None)
+        assert plans.folder_of(lab, made["id"]).read("report/given.md").decode() == f"We fitted\n{GOAL}"
+        with pytest.raises(Invalid, match="not its text"):
+            create(lab, texts, None, Wanted(report="%PDF-1.7 ..."), PERSON, None)
 
 
 def test_a_metric_that_nothing_produces_and_a_grid_above_its_budget_are_asked_about(tmp_path: Path) -> None:

@@ -6,23 +6,17 @@ from labwright.domain.errors import Invalid, TooLarge
 
 MOST_GOAL_CHARACTERS = 20_000
 MOST_REPORT_CHARACTERS = 1_000_000
-_LIGATURES = {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\f": "\n"}
+_LIGATURES = {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
+_AS_TYPED = {**_LIGATURES, "\f": "\n", "\ufeff": ""}
 
 
-def report_text(content: bytes) -> str:
-    """A report as it is kept: text, Markdown, or the text of a PDF with its page breaks and joined letters."""
-    if content.startswith(b"%PDF-"):
+def report_text(text: str) -> str:
+    """A report as it is kept: text, Markdown, or the text of a PDF without its page breaks and joined letters."""
+    if text.startswith("%PDF-"):
         raise Invalid(
             "The report is a PDF file, not its text.", hint="Take the text out: pdftotext paper.pdf paper.txt"
         )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"The report is no UTF-8 text: {error.reason}.", hint="Save it as UTF-8.") from error
-    if "\0" in text:
-        raise Invalid("The report is not a text.", hint="Give text, Markdown, or the text of a PDF.")
-    _check_length("report", text)
-    for joined, letters in _LIGATURES.items():
+    for joined, letters in _AS_TYPED.items():
         text = text.replace(joined, letters)
     return text
 

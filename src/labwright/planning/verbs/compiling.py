@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.planning import pipeline
 from labwright.planning.drafts import AskedQuestion
 from labwright.planning.goal_check import check_goal
+from labwright.planning.handed_in import report_text
 from labwright.planning.plan_views import View, view
 from labwright.planning.request import ask, read_request, write_request
 from labwright.planning.scan import scan_project
@@ -41,7 +42,7 @@ def create(
 ) -> View:
     """Keep a plan; and compile it at once, where that is wanted. What cannot be compiled is not kept either."""
     if wanted is not None:
-        _check(wanted, actor)
+        wanted = _checked(wanted, actor)
         if not texts["raw_markdown"].strip():
             check_goal(texts["goal"], wanted.report or "", scan_project(lab.paths.project))
     made = plans.create(lab, **texts, session_id=session_id, actor=actor, key=key)
@@ -52,7 +53,7 @@ def create(
 
 def compile_plan(lab: Lab, plan_id: str, wanted: Wanted, actor: Actor) -> View:
     """From the saved text where there is one, else from the goal. What is done already is not done again."""
-    _check(wanted, actor)
+    wanted = _checked(wanted, actor)
     scan = scan_project(lab.paths.project)
     with lab.plan_lock:
         plan, handle = at_rest(lab, plan_id)
@@ -80,10 +81,11 @@ def _read_with(questions: Sequence[AskedQuestion], answers: tuple[str, ...]) -> 
     return tuple(words if asked.subject in words else f"{asked.subject} {words}" for asked, words in pairs)
 
 
-def _check(wanted: Wanted, actor: Actor) -> None:
+def _checked(wanted: Wanted, actor: Actor) -> Wanted:
     check_node(wanted.from_node, "from_node")
     if wanted.auto_approve:
         only_a_person(actor)
+    return wanted if wanted.report is None else replace(wanted, report=report_text(wanted.report))
 
 
 def validate(lab: Lab, plan_id: str, actor: Actor, rehearsal: bool | None) -> View:
