@@ -68,7 +68,6 @@ def test_an_sbatch_that_names_no_job_fails_its_run_with_its_words_and_the_next_g
     refused = next_report(slurm)
     assert isinstance(refused, NotSubmitted)
     assert refused.for_good and "to start at noon" in refused.words
-    assert not slurm.is_sending(run(1).id)
     slurm.launch([Launch(run(2), {})])
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
 

@@ -27,6 +27,7 @@ from labwright.files import write_json
 from labwright.paths import ProjectPaths
 from labwright.store import runs
 from labwright.store.database import Transaction
+from labwright.workspace.copies import remove_tree
 
 _CUT_OFF = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 _UNWATCHED = "It was going when the backup was made, and what came of it is not in that."
@@ -41,13 +42,13 @@ def restore(paths: ProjectPaths, source: Path) -> dict[str, Any]:
     with _alone(paths.project):
         _check_empty(paths)
         aside = ProjectPaths(paths.restoring)
-        _remove(aside.project)
+        remove_tree(aside.project)
         try:
             return _restore(source, aside, paths)
         except OSError as error:
             raise StorageFailed(f"Nothing was restored: {error.strerror or error}.") from error
         finally:
-            _remove(aside.project)
+            remove_tree(aside.project)
 
 
 def _restore(source: Path, aside: ProjectPaths, paths: ProjectPaths) -> dict[str, Any]:
@@ -78,13 +79,6 @@ def _check_empty(paths: ProjectPaths) -> None:
             f"{paths.project} has a history of its own.",
             hint=f"Restore elsewhere with --project, or move it away first: mv {paths.state} {paths.state}.old",
         )
-
-
-def _remove(folder: Path) -> None:
-    """Also folders that were made read-only."""
-    for name, _, _ in os.walk(folder):
-        os.chmod(name, 0o700)
-    shutil.rmtree(folder, ignore_errors=not folder.exists())
 
 
 def _unpack(source: Path, aside: ProjectPaths) -> dict[str, Any]:

@@ -130,9 +130,6 @@ class SlurmLauncher:
     def reports(self) -> list[Report]:
         return [self._reports.get() for _ in range(self._reports.qsize())]
 
-    def is_sending(self, run_id: str) -> bool:
-        return self._book.is_on_its_way(run_id)
-
     def was_sent_after(self, run_id: str, moment: float) -> bool:
         """Whether an answer to what was asked then need not know of it."""
         return self._book.was_sent_after(run_id, moment)
