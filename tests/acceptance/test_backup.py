@@ -18,7 +18,7 @@ from labwright.compute.backups import copy_database, newest_backups
 from labwright.compute.restore import restore
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.paths import ProjectPaths
-from labwright.server.boot import prepare_state
+from labwright.server.opening import prepare_state
 from labwright.store.database import Database
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
 from tests.support.children import ended_with_the_test

@@ -15,7 +15,7 @@ from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
-from labwright.server.boot import prepare_state
+from labwright.server.opening import prepare_state
 from labwright.store.database import Database
 from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate, remove_database, try_to_start

@@ -12,7 +12,7 @@ import pytest
 from labwright.client.address import read_server
 from labwright.domain.errors import Invalid
 from labwright.paths import ProjectPaths
-from labwright.server.boot import prepare_state
+from labwright.server.opening import prepare_state
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 

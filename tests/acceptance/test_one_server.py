@@ -15,7 +15,9 @@ import pytest
 from labwright.client.address import read_server
 from labwright.domain.errors import Conflict, Invalid
 from labwright.paths import ProjectPaths
-from labwright.server.boot import listen, prepare_state, take_lock
+from labwright.server.listening import listen
+from labwright.server.opening import prepare_state
+from labwright.server.server_lock import take_lock
 from tests.support.live_server import LiveServer
 from tests.support.storage import try_to_start
 from tests.support.waiting import wait_until

@@ -17,7 +17,7 @@ import pytest
 from labwright.compute.lab import Lab
 from labwright.compute.rebuild import rebuild
 from labwright.domain.actor import Actor, Scope
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.services import housekeeping, plans
 from labwright.settings import Settings
 from labwright.store.idempotency import IdempotencyKey
@@ -65,7 +65,7 @@ KILLED = """
 import json, os, sys
 from pathlib import Path
 from labwright.domain.actor import Actor, Scope
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.services import plans
 from labwright.settings import Settings
 from labwright.store.idempotency import IdempotencyKey

@@ -21,7 +21,7 @@ from labwright.planning.pipeline import run_pipeline
 from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
-from labwright.server.boot import prepare_state
+from labwright.server.opening import prepare_state
 from labwright.store import alerts
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 from tests.support.planned_project import PERSON, plan_of, runs_of_plan, working_lab

@@ -14,7 +14,7 @@ from labwright.domain.actor import PERSON, SYSTEM, Actor
 from labwright.domain.clock import now
 from labwright.domain.metric import Points
 from labwright.domain.run import Run, RunStatus
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.services import runs
 from labwright.services.new_run import NewRun
 from labwright.settings import Settings

@@ -28,7 +28,8 @@ from labwright.domain.run import Run
 from labwright.planning.run_mode import PlanOutcome, run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
-from labwright.server.boot import open_lab, prepare_state, take_lock
+from labwright.server.opening import open_lab, prepare_state
+from labwright.server.server_lock import take_lock
 from labwright.services.sweep_keeper import SweepKeeper
 from labwright.settings import Settings
 from labwright.store import runs

@@ -19,7 +19,7 @@ from labwright.domain.plan_document import TITLE, Header
 from labwright.domain.plan_reader import read as read_plan
 from labwright.domain.run import RunStatus
 from labwright.server.app import make_api
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.settings import BOUNDS, Settings
 
 ROOT = Path(__file__).parents[2]

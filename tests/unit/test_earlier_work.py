@@ -11,7 +11,7 @@ from labwright.domain.sweep import Sweep
 from labwright.planning.drafts import ExperimentDraft, PlannedParameter
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.scan import EntryPoint, ProjectScan
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.settings import Settings
 from labwright.store import plans, runs, sweeps
 from tests.unit.plan_texts import GOOD

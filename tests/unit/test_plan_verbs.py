@@ -13,7 +13,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict
 from labwright.domain.plan import PlanStatus
-from labwright.server.boot import open_lab, prepare_state
+from labwright.server.opening import open_lab, prepare_state
 from labwright.services import plans
 from labwright.settings import Settings
 from labwright.store import events

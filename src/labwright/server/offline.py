@@ -31,7 +31,8 @@ from labwright.gpu.probe import run_detector
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.sandbox import containment
-from labwright.server.boot import listen, server_is_up, take_lock
+from labwright.server.listening import listen
+from labwright.server.server_lock import server_is_up, take_lock
 from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
 from labwright.store.database import Database

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from labwright.server.boot import listen, name_for_others
+from labwright.server.listening import listen, name_for_others
 
 
 def test_a_server_on_loopback_has_no_address_for_other_machines() -> None:

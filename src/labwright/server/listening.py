@@ -1,0 +1,60 @@
+"""Where the server listens, and what others call that address."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from labwright.domain.errors import Conflict, Invalid
+
+
+@dataclass(slots=True, kw_only=True)
+class Listener:
+    socket: socket.socket
+    url: str
+    node_url: str = ""  # the same for other machines, if they can reach it
+
+
+def listen(host: str, port: int, *, chosen: bool) -> Listener:
+    """A port that somebody chose must be free; the usual one gives way to any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        _bind(listener, host, port, chosen)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise _cannot_listen(host, port, error) from error
+    address, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if family == socket.AF_INET6 else host
+    here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
+    there = name_for_others(shown, address)
+    return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
+
+
+def name_for_others(shown: str, address: str) -> str:
+    """What another machine calls us; nothing if we listen to this one alone."""
+    if ip_address(address).is_unspecified:
+        return socket.gethostname()
+    return "" if ip_address(address).is_loopback else shown
+
+
+def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        if chosen or error.errno != errno.EADDRINUSE:
+            raise
+        listener.bind((host, 0))
+    listener.listen(1024)
+
+
+def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> Conflict | Invalid:
+    if isinstance(error, OverflowError):
+        return Invalid(f"{port} is no port.", hint="Choose one between 1 and 65535, or leave --port out.")
+    if error.errno == errno.EADDRINUSE:
+        return Conflict(f"Port {port} on {host} is taken.", hint="Choose another with --port, or leave --port out.")
+    return Invalid(f"Cannot listen on {host}:{port}: {error.strerror or error}.", hint="Check --host and --port.")

@@ -1,0 +1,134 @@
+"""Open what a project keeps: its state folder, its database, and the lab over both."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from labwright.compute import machine
+from labwright.compute.backups import newest_backups
+from labwright.compute.cluster_state import ClusterState
+from labwright.compute.environment import for_jobs
+from labwright.compute.gpu_history import GpuHistory
+from labwright.compute.journal import Journal
+from labwright.compute.lab import Lab
+from labwright.compute.launchers.local import LocalLauncher
+from labwright.compute.launchers.slurm import SlurmLauncher
+from labwright.compute.notify.channels import PrivateFiles
+from labwright.compute.rebuild import rebuild
+from labwright.compute.reserve import Reserve
+from labwright.compute.restore import settle
+from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
+from labwright.compute.sdk_folder import write_small_package
+from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.resources import load_defaults
+from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.unread_metrics import UnreadMetrics
+from labwright.domain.errors import Invalid, StorageFailed
+from labwright.files import write_whole
+from labwright.paths import ProjectPaths
+from labwright.processes import user_name
+from labwright.services import cluster, leftovers, plans
+from labwright.settings import Settings
+from labwright.store.database import Database
+from labwright.tokens import load_or_make
+
+log = logging.getLogger(__name__)
+_CHECKED_AT_ONCE_BYTES = 32 << 20  # of the database: a fraction of a second; a gigabyte would take ten
+
+
+def prepare_state(project: Path) -> ProjectPaths:
+    paths = ProjectPaths(project)
+    if not project.is_dir():
+        raise Invalid(f"There is no folder {project}.", hint="Name an existing one with --project.")
+    try:
+        paths.state.mkdir(mode=0o700, exist_ok=True)
+        os.chmod(paths.state, 0o700)
+        for folder in (paths.runs, paths.sweeps, paths.wild, paths.plans, paths.logs, paths.backups):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        (paths.state / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise unusable(paths, error) from error
+    return paths
+
+
+def unusable(paths: ProjectPaths, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"The state folder {paths.state} cannot be written: {error.strerror or error}.",
+        hint="Free disk space or change its permissions; or start in another folder with --project.",
+    )
+
+
+def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
+    try:
+        _place_database(paths, settings)
+        if _is_missing(paths.database) and _has_history(paths):
+            log.warning("the database is missing; restoring it from the run folders")
+            rebuild(paths, log.info)
+        journal = Journal(paths.journal)
+        cluster_state = ClusterState(settings.lease_dir)
+        lab = Lab(
+            paths=paths,
+            settings=settings,
+            db=Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES),
+            journal=journal,
+            snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
+            local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
+            slurm=_slurm_launcher(paths, settings),
+            cluster=cluster_state,
+            gpu_history=GpuHistory(paths.gpu_history, cluster_state.look_around),
+            unread=UnreadMetrics(paths.unread_metrics),
+            reserve=Reserve(paths.reserve),
+            token=load_or_make(paths.token),
+            user=user_name(),
+            url=url,
+        )
+        write_small_package(paths.python_path)
+        journal.compact(lambda run_id: has_folder(lab, run_id))
+        lab.db.on_commit(partial(forget_secrets_of_ended, lab))
+        leftovers.remove(leftovers.secrets(lab, time.time()))
+        leftovers.remove_folders(leftovers.rehearsals(lab))
+    except OSError as error:
+        raise unusable(paths, error) from error
+    if not lab.token:
+        raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
+    settle(lab)
+    cluster.restore(lab)
+    plans.settle(lab)
+    return lab
+
+
+def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
+    commands = SlurmCommands.from_environment(os.environ)
+    return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
+
+
+def _is_missing(database: Path) -> bool:
+    """Also when it was emptied: an empty file is a valid database, of no runs."""
+    return not database.exists() or database.stat().st_size == 0
+
+
+def _place_database(paths: ProjectPaths, settings: Settings) -> None:
+    """SQLite's log fails on network file systems: there the file goes to a local folder, and a pointer says where."""
+    if paths.database_pointer.exists() or (paths.state / "labwright.db").exists():
+        return
+    if not settings.state_dir and not machine.is_network(paths.state.resolve()):
+        return
+    base = Path(settings.state_dir or "~/.local/state/labwright").expanduser().absolute()
+    folder = base / hashlib.sha256(str(paths.project).encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_whole(paths.database_pointer, f"{folder / 'labwright.db'}\n".encode())
+
+
+def _has_history(paths: ProjectPaths) -> bool:
+    return (
+        bool(newest_backups(paths.backups))
+        or any(paths.runs.iterdir())
+        or any(paths.plans.iterdir())
+        or (paths.journal.exists() and paths.journal.stat().st_size > 0)
+    )
