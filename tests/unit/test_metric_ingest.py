@@ -19,7 +19,8 @@ from labwright.compute.http_points import write_http_points
 from labwright.compute.lab import Lab
 from labwright.compute.metrics import MetricIngest
 from labwright.domain.errors import Conflict
-from labwright.domain.metric import Points, pack, unpack, unpack_steps
+from labwright.domain.metric import Points
+from labwright.domain.metric_chunks import pack, unpack, unpack_steps
 from labwright.services import metrics, runs
 from labwright.services.export import export
 from labwright.sidecar.rules.tail import points_in

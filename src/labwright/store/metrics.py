@@ -9,21 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.domain.metric import (
-    CHUNK_POINTS,
-    SMALL_POINTS,
-    Chunk,
-    Levels,
-    Points,
-    Statistics,
-    WholeSeries,
-    as_json,
-    pack,
-    thin,
-    unpack,
-    unpack_steps,
-    unpack_times,
-)
+from labwright.domain.metric import Points, Statistics, as_json
+from labwright.domain.metric_chunks import CHUNK_POINTS, SMALL_POINTS, Chunk, pack, unpack, unpack_steps, unpack_times
+from labwright.domain.metric_thinning import Levels, WholeSeries, thin
 from labwright.domain.run import REHEARSAL
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
