@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import anyio.to_thread
 from fastapi import FastAPI
@@ -79,50 +81,65 @@ def _planner(language_models: Models, plan_id: str) -> Model:
     return language_models.answers(plan_id, PROMPTS, offline_model())
 
 
+class Worker(Protocol):
+    """What goes on beside the requests, in threads of its own."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def make_api(lab: Lab) -> FastAPI:
     lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
     hub = Hub(lab)
-    engine = Engine(lab)
-    keeper = SweepKeeper(lab)
-    couriers = Couriers(lab, load_channels(lab.paths))
     language_models = Models(lab.paths, lab.settings)
-    plan_keeper = PlanKeeper(lab, partial(_planner, language_models))
     lab.local.withhold(language_models.key_variables)
-    session_keeper = SessionKeeper(lab, ProjectChats(language_models))
-    wild_keeper = WildKeeper(lab, ProjectProposers(language_models))
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        hub.bind(asyncio.get_running_loop())
-        anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
-        await anyio.to_thread.run_sync(engine.start)
-        await anyio.to_thread.run_sync(lab.gpu_history.start)
-        await anyio.to_thread.run_sync(couriers.start)
-        await anyio.to_thread.run_sync(keeper.start)
-        await anyio.to_thread.run_sync(plan_keeper.start)
-        await anyio.to_thread.run_sync(session_keeper.start)
-        await anyio.to_thread.run_sync(wild_keeper.start)
-        yield
-        hub.close()
-        await anyio.to_thread.run_sync(wild_keeper.close)
-        await anyio.to_thread.run_sync(session_keeper.close)
-        await anyio.to_thread.run_sync(plan_keeper.close)
-        await anyio.to_thread.run_sync(keeper.close)
-        await anyio.to_thread.run_sync(couriers.close)
-        lab.gpu_history.close()
-        await anyio.to_thread.run_sync(engine.close)
-
+    couriers = Couriers(lab, load_channels(lab.paths))
     app = FastAPI(
         title="Labwright",
         version=__version__,
         description="Runs, sweeps, plans, logs, alerts and events of one project.",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=_lifespan(hub, _workers(lab, couriers, language_models)),
         responses=ERRORS,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
     app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
+    _add_routes(app)
+    errors.install(app)
+    return app
+
+
+def _workers(lab: Lab, couriers: Couriers, language_models: Models) -> list[Worker]:
+    """In the order in which they start; what runs, first."""
+    return [
+        Engine(lab),
+        lab.gpu_history,
+        couriers,
+        SweepKeeper(lab),
+        PlanKeeper(lab, partial(_planner, language_models)),
+        SessionKeeper(lab, ProjectChats(language_models)),
+        WildKeeper(lab, ProjectProposers(language_models)),
+    ]
+
+
+def _lifespan(hub: Hub, workers: list[Worker]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        hub.bind(asyncio.get_running_loop())
+        anyio.to_thread.current_default_thread_limiter().total_tokens = _WORKER_THREADS
+        for worker in workers:
+            await anyio.to_thread.run_sync(worker.start)
+        yield
+        hub.close()
+        for worker in reversed(workers):
+            await anyio.to_thread.run_sync(worker.close)
+
+    return lifespan
+
+
+def _add_routes(app: FastAPI) -> None:
     working = (meta, access, dashboard, cluster, metrics, runs, logs, views, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
     talking = (skills, models, sessions, approvals, suggestions, memories, wild)
@@ -132,9 +149,7 @@ def make_api(lab: Lab) -> FastAPI:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
-    errors.install(app)
     describe(app, routers)
-    return app
 
 
 def _answer(lab: Lab, alert_id: str, choice: str) -> None:

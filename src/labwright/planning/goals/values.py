@@ -18,6 +18,12 @@ _JOINERS = {
 }  # fmt: skip
 _SEPARATORS = {",", "/", "and", "or", "vs", "versus", "against", "&", "|", "then", "better", "worse", "than", "rather"}
 _RANGES = {"to", "-", "through", "until", "till", ".."}
+_STEPS = {"steps", "step", "increments", "increment", "stride"}
+_FACTORS = {"factors", "factor", "powers", "multiples"}
+_LINEAR = {"linear", "linearly", "linspace", "evenly"}
+_BETWEEN = {
+    "in", "on", "a", "of", "by", "with", "at", "using", "scale", "scaled", "spaced", "space", "(", ")", ",", "]", "}",
+}  # fmt: skip
 _LOG = {
     "log", "log-spaced", "logarithmic", "logarithmically", "log-uniform", "log-uniformly", "geometric", "log-scale",
     "logspace",
@@ -191,37 +197,17 @@ def _wish(words: Words, index: int, stop: int, before: Wish) -> tuple[Wish, int]
     end, last = index, min(stop, index + 10)
     while index < last:
         text, number = words.at(index), words.number(index)
-        if text in ("steps", "step", "increments", "increment", "stride") and (
-            found := _number_near(words, index + 1, last)
-        ):
+        if text in _STEPS and (found := _number_near(words, index + 1, last)):
             step, index = found
-        elif text in ("factors", "factor", "powers", "multiples") and (found := _number_near(words, index + 1, last)):
+        elif text in _FACTORS and (found := _number_near(words, index + 1, last)):
             factor, index = found
         elif text in _LOG:
             scale = "log"
-        elif text in ("linear", "linearly", "linspace", "evenly"):
+        elif text in _LINEAR:
             scale = "linear"
         elif number is not None and words.at(index + 1) in _DIVISIONS:
             count, index = int(number), index + 1
-        elif text not in (
-            "in",
-            "on",
-            "a",
-            "of",
-            "by",
-            "with",
-            "scale",
-            "spaced",
-            "(",
-            ")",
-            ",",
-            "at",
-            "using",
-            "]",
-            "}",
-            "scaled",
-            "space",
-        ):
+        elif text not in _BETWEEN:
             break
         else:
             index += 1
