@@ -9,8 +9,6 @@ import contextlib
 import ctypes
 import os
 import resource
-import select
-import signal
 import time
 from typing import Any
 
@@ -27,6 +25,7 @@ from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
+from labwright.sidecar.wakeups import Wakeups
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
@@ -63,8 +62,6 @@ class Supervisor:
         self._at_start = Start(0.0)
         self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0, "wall_seconds": 0.0}
         self._stopping = ""
-        self._terminated = False
-        self._warned: int | None = None
         self.exit_code = 0  # for whoever started us and wants to know
 
     def supervise(self) -> bool:
@@ -111,19 +108,8 @@ class Supervisor:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._wakeup_pipe = self._wakeups, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        warning = {self._slurm["warning_signal"]} - {None} if self._slurm else set()
-        for number in {signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP} | warning:
-            signal.signal(number, self._on_signal)
+        self._wakeups = Wakeups(self._slurm["warning_signal"] if self._slurm else None)
         self.record.reserve_exit()
-
-    def _on_signal(self, number: int, _frame: object) -> None:
-        """Signals only wake the loop. TERM says that whoever runs this machine wants us gone; Slurm may warn first."""
-        if number == signal.SIGTERM:
-            self._terminated = True
-        elif self._slurm and number == self._slurm["warning_signal"]:
-            self._warned = number
 
     # -- GPUs
 
@@ -131,7 +117,7 @@ class Supervisor:
         self._sleep(seconds)
         if self._stop_requested():
             return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
-        return dict(TERMINATED) if self._terminated else None
+        return dict(TERMINATED) if self._wakeups.terminated else None
 
     def _give_back_cards(self, *, for_good: bool) -> None:
         """The job is gone and judged. Its last numbers may still take long to read; no card waits for that."""
@@ -203,17 +189,17 @@ class Supervisor:
                 self._end_job("time_limit")
             elif self._stop_requested():
                 self._end_job("stop")
-            elif self._terminated:
+            elif self._wakeups.terminated:
                 self._end_job("terminated")
-            elif self._warned:
-                self._pass_on_warning(self._warned)
+            elif self._wakeups.warned:
+                self._pass_on_warning(self._wakeups.warned)
             elif self._job_status is None:
                 self._sleep(self._until_next(began + limit if limit else None))
             self._reap()
         self._folder.take_anew()
 
     def _pass_on_warning(self, number: int) -> None:
-        self._warned = None
+        self._wakeups.warned = None
         self.record.event("warned", signal=number)
         forward(number, self._tree())
 
@@ -300,11 +286,7 @@ class Supervisor:
     def _sleep(self, seconds: float) -> None:
         """Until a signal, a key, terminal output or the time."""
         terminal = self._terminal
-        sources = [self._wakeups, *(terminal.sources if terminal else ())]
-        ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
-        if self._wakeups in ready:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wakeups, 4096)
+        ready = self._wakeups.sleep(seconds, terminal.sources if terminal else ())
         if terminal:
             terminal.pump(ready)
 
@@ -378,7 +360,7 @@ class Supervisor:
         """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""
         if is_by_term(status):
             self._sleep(_TERM_SPREAD_SECONDS)
-        if self._terminated:
+        if self._wakeups.terminated:
             self._stopping = "terminated"
 
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
@@ -401,14 +383,11 @@ class Supervisor:
 
     def _is_as_new(self) -> bool:
         """Only after a plain command that was over before anybody watched it."""
-        plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._terminated)
+        plain = not (self.run["tty"] or self.options["gpu"] or self._stopping or self._wakeups.terminated)
         return plain and not self._monitor.was_needed and not children_of(os.getpid())
 
     def _let_go(self, facts: dict[str, Any]) -> None:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for fd in self._wakeup_pipe:
-            os.close(fd)
+        self._wakeups.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
         if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
