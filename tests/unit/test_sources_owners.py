@@ -1,0 +1,102 @@
+"""Whose file it is: a metric file in a folder that several runs share is read by one of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from labwright.paths import RunPaths
+from labwright.sidecar.record import RunRecord
+from labwright.sidecar.rules.run_rules import RunRules
+from labwright.sidecar.sources.claims import Claim, is_claimed_since
+from labwright.sidecar.sources.followed import JsonLines
+from labwright.sidecar.sources.metric_file import MetricFile
+from labwright.sidecar.sources.open_files import birth_time, declared_by, open_for_writing
+from labwright.sidecar.sources.start import Start
+from labwright.sidecar.sources.workdir_files import WorkdirFiles
+from tests.unit.test_sources import Entries, read
+
+
+def test_two_claims_on_one_file_notice_each_other_and_one_alone_is_sole(tmp_path: Path) -> None:
+    file = os.stat(tmp_path)
+    first = Claim(str(tmp_path / "claims"), file)
+    assert first.is_sole() and first.is_sole()
+    second = Claim(str(tmp_path / "claims"), file)
+    assert not first.is_sole() and not second.is_sole()
+    second.close()
+    assert not first.is_sole()  # what was written meanwhile may be the other's
+    first.close()
+    assert Claim(str(tmp_path / "claims"), file).is_sole()
+
+
+class Watched:
+    """A run in a workdir where others write too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = RunPaths(folder / "run")
+        self.workdir = folder / "work"
+        self.workdir.mkdir(parents=True)
+        (folder / "run").mkdir()
+        options = {"workdir": str(self.workdir), "metrics": {"claims": str(folder / "claims")}}
+        self.spec = {"run": {"id": "run-1", "attempt": 1}, "sidecar": {**options, "alerts": {"stall_minutes": 1}}}
+        self.files = WorkdirFiles(self.paths, self.spec, Start(time.time() - 3600), set)
+
+    def look(self) -> Entries:
+        """Answers what was said of files that are not the run's."""
+        self.files.look(last=True)
+        for file in self.files.files():
+            file.tell_refused_again(time.time())
+            file.flush()
+        return read(Path(self.paths.metrics, "file-notes.jsonl")) if os.listdir(self.paths.dir) else []
+
+
+def test_a_file_that_may_be_anybodys_is_said_once_however_often_it_is_looked_at(tmp_path: Path) -> None:
+    run = Watched(tmp_path)
+    (run.workdir / "metrics.jsonl").write_text('{"step": 1, "loss": 1}\n')
+    run.spec["sidecar"]["metrics"]["files"] = ["numbers.csv"]
+    (run.workdir / "numbers.csv").write_text("1,2\n")
+    said = [[entry["refused"]["key"] for entry in run.look() if "refused" in entry] for _ in range(3)][-1]
+    assert sorted(said) == ["metrics.jsonl", "numbers.csv"]
+
+
+def test_a_hung_run_is_stalled_whatever_is_noted_of_files_of_others(tmp_path: Path) -> None:
+    run = Watched(tmp_path)
+    (run.workdir / "metrics.jsonl").write_text('{"step": 1, "loss": 1}\n')
+    assert run.look()
+    record = RunRecord(run.paths, "run-1", str(tmp_path / "wake"))
+    RunRules(run.paths, run.spec, record, time.time() - 3600).look()
+    assert "stall" in [event["rule"] for event in record.events()]
+
+
+def test_a_file_that_grows_under_an_older_claim_is_seen_to_be_taken(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("")
+    claim = Claim(str(tmp_path / "claims"), path.stat())
+    os.utime(claim._fd, (1000, 1000))
+    began = time.time() - 1
+    assert not is_claimed_since(str(tmp_path / "claims"), path.stat(), began)
+    file = MetricFile(str(tmp_path / "metrics"), "file", 1, "x", inode=path.stat().st_ino, **{"from": 0})
+    followed = JsonLines(str(path), file, claim, began)
+    path.write_text('{"step": 1, "loss": 1}\n')
+    followed.look()
+    assert is_claimed_since(str(tmp_path / "claims"), path.stat(), began)
+
+
+def test_open_files_are_found_with_how_they_were_opened(tmp_path: Path) -> None:
+    with (tmp_path / "w").open("w"), (tmp_path / "a").open("a"), (tmp_path / "w").open() as _reader:
+        found = {
+            os.path.basename(file.path): file.truncated
+            for file in open_for_writing([os.getpid()], lambda path: path.startswith(str(tmp_path)))
+        }
+    assert found == {"w": True, "a": False}
+
+
+def test_the_birth_of_a_file_is_known(tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    born = birth_time(str(tmp_path / "new"))
+    assert born is None or abs(born - time.time()) < 5
+
+
+def test_the_environment_of_a_process_declares_files() -> None:
+    assert declared_by([os.getpid(), 2**22]) == set()
