@@ -13,9 +13,9 @@ from pathlib import Path
 
 import typer
 
-from labwright.cli.offline import run_offline
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen
+from labwright.cli.without_server import run_without_server
 from labwright.cli.words import counted, size
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError, ServerUnreachable
@@ -74,7 +74,7 @@ def _findings(paths: ProjectPaths) -> Iterator[Finding]:
     settings = _settings(paths)
     yield settings
     if settings.status == OK:  # else the others know no more than that
-        yield from _from_offline(paths.project)
+        yield from _of_the_machine(paths.project)
     yield from _server(paths.project)
 
 
@@ -137,9 +137,9 @@ def _settings(paths: ProjectPaths) -> Finding:
     return Finding(name="settings", status=OK, said=str(paths.config) if paths.config.exists() else "the defaults")
 
 
-def _from_offline(project: Path) -> Iterator[Finding]:
+def _of_the_machine(project: Path) -> Iterator[Finding]:
     try:
-        for item in run_offline("check", project):
+        for item in run_without_server("check", project):
             yield Finding(**item)
     except LabwrightError as error:
         yield Finding(name="machine", status=FAIL, said=error.message, fix=error.hint)

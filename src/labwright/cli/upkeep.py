@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.offline import run_offline
 from labwright.cli.options import AsJson, Project, connect, project_folder
 from labwright.cli.screen import Column, Screen
+from labwright.cli.without_server import run_without_server
 from labwright.cli.words import counted, parse_duration, size
 from labwright.client.address import read_token
 from labwright.client.lab import LabClient
@@ -72,7 +72,7 @@ def backup(
     with screen.working("writing a backup"):
         made = _copy_database(folder)
         if to:
-            made = run_offline("archive", folder, file=to.absolute(), database=Path(made["path"]))
+            made = run_without_server("archive", folder, file=to.absolute(), database=Path(made["path"]))
     if as_json:
         screen.json(made)
     else:
@@ -86,7 +86,7 @@ def _copy_database(project: Path) -> dict[str, Any]:
     try:
         return LabClient(project).backup()
     except ServerUnreachable:
-        made: dict[str, Any] = run_offline("backup", project)
+        made: dict[str, Any] = run_without_server("backup", project)
         return made
 
 
@@ -101,7 +101,7 @@ def restore(
     screen = Screen(as_json=as_json)
     folder = project_folder(project or Path.cwd())
     with screen.working("restoring"):
-        seal = run_offline("restore", folder, file=file.absolute())
+        seal = run_without_server("restore", folder, file=file.absolute())
     if as_json:
         screen.json(seal)
         return
@@ -125,7 +125,7 @@ def rebuild(
     """Make the database anew from folders, journal and newest backup; the old file is kept aside."""
     screen = Screen(as_json=as_json)
     with screen.working("reading the run folders"):
-        rebuilt = run_offline("rebuild", project_folder(project), backup=backup and backup.absolute())
+        rebuilt = run_without_server("rebuild", project_folder(project), backup=backup and backup.absolute())
     if as_json:
         screen.json(rebuilt)
         return
