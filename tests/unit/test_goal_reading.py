@@ -12,7 +12,7 @@ import pytest
 
 from labwright.planning.goals import GoalReading, read_goal
 from labwright.planning.scan import ProjectScan, scan_project
-from tests.unit.test_scan_flags import write
+from tests.support.scanning import write
 
 TRAIN = """
 import argparse, json

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labwright.planning.scan import Environment, run_command, scan_project
-from tests.unit.test_scan_flags import write
+from tests.support.scanning import write
 
 TRAIN = "import argparse, numpy\np = argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args()\n"
 BOMB = "#!/bin/sh\ntouch {}/executed\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labwright.domain.metric_direction import direction_of
-from tests.unit.test_scan_flags import scanned
+from tests.support.scanning import scanned
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from labwright.domain.errors import Invalid
 from labwright.planning.scan import Kind, Limits, ProjectScan, SetBy, rehearsal_flags, run_command, scan_project
 from labwright.planning.scan import project as project_scan
 from labwright.planning.scan.facts import Environment
-from tests.unit.test_scan_flags import scanned, write
+from tests.support.scanning import scanned, write
 
 SCRIPT = "import argparse\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=0.1)\n    p.parse_args()\nif __name__ == '__main__':\n    main()\n"
 
