@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_scan_flags import scanned
+from tests.support.scanning import scanned
 from tests.unit.test_sources import Output, points
 
 LINES = [
