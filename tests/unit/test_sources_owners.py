@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
+
+import pytest
 
 from labwright.paths import RunPaths
 from labwright.sidecar.record import RunRecord
@@ -81,6 +84,39 @@ def test_a_file_that_grows_under_an_older_claim_is_seen_to_be_taken(tmp_path: Pa
     path.write_text('{"step": 1, "loss": 1}\n')
     followed.look()
     assert is_claimed_since(str(tmp_path / "claims"), path.stat(), began)
+
+
+def rows(first: int, count: int) -> str:
+    return "".join(f'{{"step": {step}, "loss": {first + step}}}\n' for step in range(count))
+
+
+@pytest.mark.parametrize("watched", [True, False], ids=["by one monitor", "by the next one"])
+@pytest.mark.parametrize("count", [30, 40], ids=["as long as before", "longer"])
+def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path, watched: bool, count: int) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(rows(100, 30))
+
+    def followed() -> JsonLines:
+        header = {"inode": path.stat().st_ino, "from": 0}
+        file = MetricFile(str(tmp_path / "metrics"), "file", 1, "x", **header)
+        return JsonLines(str(path), file, Claim(str(tmp_path / "claims"), path.stat()), time.time())
+
+    def taken(reader: JsonLines) -> list[float]:
+        for _ in range(2):
+            if reader.look():
+                reader.take()
+        reader.file.flush()
+        lines = Path(reader.file.path).read_text().splitlines()
+        return [entry["m"]["loss"] for entry in map(json.loads, lines) if "m" in entry]
+
+    first = followed()
+    before = taken(first)
+    assert before == taken(first) == [100 + step for step in range(30)]
+    path.write_text(rows(200, count))
+    if not watched:
+        first._claim.close()
+        os.close(first.file._open())
+    assert taken(first if watched else followed())[30:] == [200 + step for step in range(count)]
 
 
 def test_open_files_are_found_with_how_they_were_opened(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import time
+import zlib
 from abc import ABC, abstractmethod
 
 from labwright.sidecar.sources.claims import Claim
@@ -16,6 +17,7 @@ from labwright.sidecar.sources.tensorboard import read_scalars
 from labwright.sidecar.sources.trainer_states import State, entries_before, first_since, folder_of_states, read_state
 
 _BLOCK = 4 << 20
+_TAIL = 256
 
 
 class Followed(ABC):
@@ -30,7 +32,7 @@ class Followed(ABC):
         self._since = since
         self._prefix = file.header.get("prefix", "")
         mark: Mark = file.mark or (file.header["from"], 0)
-        self._position, self._count = mark
+        self._position, self._count = mark[:2]
         self._seen = self._until = -1
         self._last = False  # nothing more will be written
 
@@ -55,9 +57,13 @@ class Followed(ABC):
     def take(self) -> None:
         self._read(self._until)
 
+    @property
+    def _mark(self) -> Mark:
+        return self._position, self._count
+
     def give_up(self, why: str) -> None:
         self.closed = True
-        self.file.refuse(self.path, why, time.time(), (self._position, self._count))
+        self.file.refuse(self.path, why, time.time(), self._mark)
 
     def _size(self) -> int | None:
         try:
@@ -85,30 +91,47 @@ class Followed(ABC):
             step = self._count if found.step is None else found.step
             self._count = step + 1
             values = {f"{self._prefix}{key}": value for key, value in found.values.items()}
-            self.file.add(step, found.time or time.time(), values, (self._position, self._count))
+            self.file.add(step, found.time or time.time(), values, self._mark)
         for key, why in found.refused.items():
             self._refuse(key, why)
 
     def _refuse(self, key: str, why: str) -> None:
-        self.file.refuse(key, why, time.time(), (self._position, self._count))
+        self.file.refuse(key, why, time.time(), self._mark)
 
 
 class JsonLines(Followed):
-    """A `metrics.jsonl`, or a declared file of its kind."""
+    """A `metrics.jsonl`, or a declared file of its kind.
+
+    A command that begins anew, such as one that is tried again, may have filled it beyond where we were: then it is as
+    long as ever, and only the bytes that were read last tell that it is another.
+    """
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
         super().__init__(path, file, claim, since)
         self._lines = GrowingLines(path, self._position)
+        self._tail = self._before(self._position)
+        if file.mark is not None and file.mark[2:] not in ((), self._mark[2:]):
+            self._begin_again(self._position)
+
+    @property
+    def _mark(self) -> Mark:
+        return self._position, self._count, zlib.crc32(self._tail)
+
+    def _before(self, position: int) -> bytes:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(max(0, position - _TAIL))
+            return file.read(min(position, _TAIL))
+        return b""
 
     def _begin_again(self, old_size: int) -> None:
         lost = old_size - self._lines.read_to
         unread = f"{lost} bytes had not been read" if lost > 0 else "what came after the last look was not read"
         self._refuse("(the file)", f"it was cut short, {unread}; it is read from its beginning again")
-        self._position = 0
+        self._position, self._tail = 0, b""
         self._lines = GrowingLines(self.path, 0)
 
     def _has_more(self, until: int) -> bool:
-        if until < self._lines.read_to:  # before we came, or while nobody watched
+        if until < self._lines.read_to or self._before(self._position) != self._tail:
             self._begin_again(self._lines.read_to)
         return until > self._lines.read_to or until > self._position
 
@@ -117,6 +140,7 @@ class JsonLines(Followed):
             limit = min(_BLOCK, until - self._lines.read_to) + self._last  # a byte more than there is shows the end
             for line, end in self._lines.read(limit, last=self._last):
                 self._position = end
+                self._tail = self._before(end) if line is None else (self._tail + line)[-_TAIL:]
                 if line is None:
                     self._refuse("(a line)", f"it is longer than {LONGEST} bytes")
                 elif line.strip():

@@ -17,7 +17,7 @@ _MOST_KEYS = 10_000
 _MAX_KEY_LENGTH = 300
 _OTHERS = "(other keys)"
 NOTES = "notes"  # what the monitor says of files that are not the run's
-Mark = tuple[int, int]  # how far the source was read, and which step a point without one gets
+Mark = tuple[int, ...]  # how far the source was read, which step a point without one gets, a sum of what was read last
 
 
 class MetricFile:
@@ -136,7 +136,7 @@ class MetricFile:
             self.refused.add(entry["refused"]["key"])
         self._keys.update(entry.get("m", ()))
         if "at" in entry:
-            self.mark = (entry["at"][0], entry["at"][1])
+            self.mark = tuple(entry["at"])
 
 
 def is_of_the_run(name: str) -> bool:
