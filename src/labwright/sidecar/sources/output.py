@@ -20,7 +20,7 @@ _UNMARKED = 4 << 20  # output without metrics that a new monitor would read agai
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
 _PARTING = r"['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"  # `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`
-_PAIR = rf"({PRINTED_NAME})({_PARTING})({_NUMBER})(?![\w.:])"
+_PAIR = rf"({PRINTED_NAME})({_PARTING})({_NUMBER})(?![\w.:]|[,-]\d)"
 _ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
 _OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
