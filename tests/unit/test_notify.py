@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,12 @@ import pytest
 
 from labwright.compute.notify import load_channels
 from labwright.compute.notify.message import Message, message_of
-from labwright.compute.notify.senders import Slack, Webhook
+from labwright.compute.notify.senders import NotSent, Slack, Webhook
 from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
 from labwright.paths import ProjectPaths
+from tests.support.receiver import receiver
 
 SECRET = "very-secret"
 ENVIRONMENT = {
@@ -134,3 +137,21 @@ def test_a_message_survives_being_stored() -> None:
 def test_neither_sender_shows_its_address() -> None:
     for sender in (Webhook(ENVIRONMENT["HOOK"]), Slack(ENVIRONMENT["HOOK"])):
         assert SECRET not in repr(sender) and SECRET not in sender.target
+
+
+@pytest.mark.parametrize(
+    ("said", "least", "most"),
+    [
+        ("7", 7, 7),
+        (formatdate(time.time() + 1800, usegmt=True), 1500, 1800),
+        (formatdate(time.time() - 60, usegmt=True), 0, 0),
+        (formatdate(time.time() + 86400, usegmt=True), 3600, 3600),
+        ("soon", 0, 0),
+    ],
+)
+def test_how_long_a_receiver_asks_us_to_wait_is_read_in_both_of_its_forms(said: str, least: int, most: int) -> None:
+    message = message_of(moved(RunStatus.FAILED), run(), "p")
+    assert message is not None
+    with receiver(lambda _count: (503, {"Retry-After": said})) as busy, pytest.raises(NotSent) as refused:
+        Webhook(busy.url(SECRET)).send(message, "key", 10)
+    assert least <= refused.value.retry_after <= most

@@ -8,9 +8,11 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -22,6 +24,7 @@ from labwright.version import __version__
 _HERE = ("localhost", "127.0.0.1", "::1")
 _SLACK_TEXT = 2900  # of 3000 that a block may have
 _DESKTOP_TEXT = 500
+_LONGEST_PAUSE = 3600.0
 _URGENCY = {Severity.INFO: "low", Severity.WARNING: "normal", Severity.CRITICAL: "critical"}
 _MARKS = {Severity.INFO: ":information_source:", Severity.WARNING: ":warning:", Severity.CRITICAL: ":rotating_light:"}
 
@@ -133,8 +136,16 @@ def _status_words(code: int) -> str:
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float:
-    text = error.headers.get("Retry-After", "")
-    return min(float(text), 3600.0) if text.isdecimal() else 0.0
+    text = error.headers.get("Retry-After", "").strip()
+    seconds = float(text) if text.isdecimal() else _seconds_until(text)
+    return min(max(seconds, 0.0), _LONGEST_PAUSE)
+
+
+def _seconds_until(date: str) -> float:
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _words(error: Exception, timeout: float) -> str:
