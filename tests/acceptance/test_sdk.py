@@ -191,6 +191,25 @@ def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> 
     assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
 
 
+def test_several_trainings_of_one_script_are_runs_of_their_own_if_it_says_so(scripts: Scripts) -> None:
+    code = """
+import labwright as wandb
+for seed in range(2):
+    wandb.init(name=f"seed-{seed}", reinit=True)
+    wandb.log({"loss": seed})
+    assert wandb.init() is wandb.run
+"""
+    scripts.run(code, inside=False)
+    folders = sorted((scripts.workdir / ".labwright-offline").glob("2*"))
+    logged = {json.loads((folder / "run.json").read_text())["name"]: scripts.points(folder) for folder in folders}
+    assert {name: [point["m"] for point in points] for name, points in logged.items()} == {
+        "seed-0": [{"loss": 0}],
+        "seed-1": [{"loss": 1}],
+    }
+    scripts.run(code)
+    assert [point["m"] for point in scripts.points()] == [{"loss": 0}, {"loss": 1}]
+
+
 def test_what_another_rank_has_to_tell_people_is_told(scripts: Scripts) -> None:
     code = "import labwright\nlabwright.log({'loss': 1.0})\nlabwright.alert('Diverged', 'NaN', level='ERROR')"
     scripts.run(code, RANK="3")

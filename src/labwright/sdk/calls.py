@@ -64,6 +64,7 @@ def init(
     id: str | None = None,
     log_all_ranks: bool = False,
     mode: str | None = None,
+    reinit: Any = None,
     **_ignored: Any,
 ) -> Run:
     """Begin to log: into the run this process is part of, else a run of its own on the server, else a local folder.
@@ -71,10 +72,13 @@ def init(
     Of several ranks only the first logs, unless `log_all_ranks`.
     `mode="disabled"` logs nothing, `mode="offline"` asks no server.
     `id` and `resume` need not be said in a Labwright run: it goes on by itself, also when it is tried again.
+    `reinit` ends a run of the script's own and begins another.
     """
     values = {**_early_config.as_dict(), **as_dict(config)}
     words = {"project": project, "name": name, "group": group, "tags": _words(tags), "notes": notes}
     with _session.lock:
+        if _session.run is not None and _owns_run() and reinit in (True, "finish_previous"):
+            _session.run.finish()
         if _session.run is None:
             _session.run = _begin_safely(words, values, mode or "", log_all_ranks)
             _session.run.describe(words)
@@ -188,6 +192,10 @@ def _own(place: Place) -> None:
         _session.watch = ExitWatch()
     os.environ[places.RUN_ID] = place.run_id
     os.environ[places.RUN_DIR] = place.run_dir
+
+
+def _owns_run() -> bool:
+    return _session.ending is not None and os.getpid() == _session.owner_pid
 
 
 def _prepare_exit() -> None:
