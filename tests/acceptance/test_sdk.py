@@ -191,6 +191,14 @@ def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> 
     assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
 
 
+def test_a_rank_that_may_be_none_is_said_to_log_nothing(scripts: Scripts) -> None:
+    code = "import labwright\nfor step in range(3): labwright.log({'loss': 1.0})"
+    _, err = scripts.run(code, RANK="8")
+    assert err.count("RANK is 8") == 1 and "log_all_ranks=True" in err
+    _, err = scripts.run(code, RANK="8", WORLD_SIZE="16")
+    assert err == ""
+
+
 def test_several_trainings_of_one_script_are_runs_of_their_own_if_it_says_so(scripts: Scripts) -> None:
     code = """
 import labwright as wandb

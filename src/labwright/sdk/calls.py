@@ -120,6 +120,8 @@ def _begin_nowhere(about: dict[str, Any]) -> Run:
 
 def _begin_beside(about: dict[str, Any], rank: int) -> Run:
     """Another rank than the first: its numbers are not kept, but what it has to tell people is."""
+    if places.may_be_no_rank(os.environ):
+        say_once(f"RANK is {rank}, so nothing is logged; if it is no rank, init(log_all_ranks=True) keeps its numbers")
     place = places.inside_run(os.environ)
     if place is None:
         run = _begin_nowhere(about)

@@ -57,6 +57,11 @@ def rank(environ: Mapping[str, str]) -> int:
     return 0
 
 
+def may_be_no_rank(environ: Mapping[str, str]) -> bool:
+    """Launchers say of how many; a script may call something else its RANK."""
+    return environ.get("RANK", "").isdigit() and not environ.get("WORLD_SIZE")
+
+
 def inside_run(environ: Mapping[str, str]) -> Place | None:
     run_dir = environ.get(RUN_DIR)
     if not run_dir:
