@@ -218,6 +218,11 @@ for seed in range(2):
     assert [point["m"] for point in scripts.points()] == [{"loss": 0}, {"loss": 1}]
 
 
+def test_tags_that_are_none_stop_no_training(scripts: Scripts) -> None:
+    scripts.run("import labwright\nlabwright.init(tags=5)\nlabwright.log({'loss': 1.0})")
+    assert [point["m"] for point in scripts.points()] == [{"loss": 1.0}]
+
+
 def test_what_another_rank_has_to_tell_people_is_told(scripts: Scripts) -> None:
     code = "import labwright\nlabwright.log({'loss': 1.0})\nlabwright.alert('Diverged', 'NaN', level='ERROR')"
     scripts.run(code, RANK="3")

@@ -97,7 +97,8 @@ def _means_another_run(run: Run, id: str | None, resume: Any) -> bool:
 
 
 def _words(tags: Any) -> list[str]:
-    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags or ()]
+    several = hasattr(tags, "__iter__") and not isinstance(tags, str)
+    return [str(tag) for tag in (tags if several else [tags]) if tag]
 
 
 def _begin_safely(words: dict[str, Any], config: dict[str, Any], mode: str, all_ranks: bool) -> Run:
