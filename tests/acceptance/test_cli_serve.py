@@ -190,10 +190,10 @@ def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer
     other.wait()
 
 
-def test_a_mistyped_table_is_told_by_doctor_and_in_the_servers_log(place: LiveServer) -> None:
+def test_a_mistyped_table_is_told_at_the_start_by_doctor_and_in_the_servers_log(place: LiveServer) -> None:
     (place.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
-    up(place)
     words = "[alert] has no effect: did you mean [[alerts]]?"
+    assert words in labwright(place, "up", "-d").stderr
     assert words in (place.state / "logs" / "server.log").read_text()
     assert words in labwright(place, "doctor").stdout
 

@@ -23,6 +23,7 @@ from labwright.domain.run import ACTIVE, RunStatus
 from labwright.files import passing_refusals, write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import ProcessIdentity, read_identity, start_time, terminate, user_name
+from labwright.settings import unknown_tables
 from labwright.version import __version__
 
 _START_SECONDS = 120.0  # a database of many thousand runs may be restored first
@@ -235,6 +236,8 @@ def _in_background(then: Callable[[RunningServer], None], paths: ProjectPaths, p
 def _greet(
     screen: Screen, paths: ProjectPaths, server: RunningServer, no_browser: bool, *, in_front: bool = False
 ) -> None:
+    for words in unknown_tables(paths.project):
+        note(f"warning: {words}")
     if screen.as_json:
         screen.json({"project": str(paths.project), "url": server.url, "pid": server.process.pid})
         return
