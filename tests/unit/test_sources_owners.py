@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labwright.paths import RunPaths
+from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.record import RunRecord
 from labwright.sidecar.rules.run_rules import RunRules
 from labwright.sidecar.sources.claims import Claim, is_claimed_since
@@ -61,6 +62,17 @@ def test_a_file_that_may_be_anybodys_is_said_once_however_often_it_is_looked_at(
     (run.workdir / "numbers.csv").write_text("1,2\n")
     said = [[entry["refused"]["key"] for entry in run.look() if "refused" in entry] for _ in range(3)][-1]
     assert sorted(said) == ["metrics.jsonl", "numbers.csv"]
+
+
+def test_the_alert_about_a_full_disk_names_the_folder_and_not_how_it_is_held(tmp_path: Path) -> None:
+    run = Watched(tmp_path)
+    run.spec["sidecar"]["alerts"] = {"builtin": {"disk_free_gb": 1e9}}
+    held = HeldFolder(run.paths.dir)
+    record = RunRecord(run.paths, "run-1", str(tmp_path / "wake"))
+    RunRules(held.paths, run.spec, record, time.time()).look()
+    held.close()
+    (said,) = [event["message"] for event in record.events() if event["rule"] == "disk_nearly_full"]
+    assert said.endswith(f"the disk of {run.paths.dir}.")
 
 
 def test_a_hung_run_is_stalled_whatever_is_noted_of_files_of_others(tmp_path: Path) -> None:

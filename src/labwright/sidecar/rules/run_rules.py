@@ -71,5 +71,6 @@ class RunRules:
 
 
 def _disk_of(folder: str) -> Disk:
+    """By the folder's real name: the run's own is held open, and known here as a number."""
     disk = os.statvfs(folder)
-    return Disk(folder, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+    return Disk(os.path.realpath(folder), disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
