@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from labwright.domain.clock import now
 from tests.support.children import ended_with_the_test
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.waiting import wait_until
@@ -320,6 +321,18 @@ def test_upkeep_shows_sizes_and_writes_backups(lab: LiveServer) -> None:
     assert Path(answer(lab, "backup", "--json")["path"]).exists()
 
 
+def test_gc_counts_what_it_frees_once(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server(LABWRIGHT_KEEP_DAYS="0", LABWRIGHT_KEEP_ARCHIVED_DAYS="0").start()
+    run = server.wait_for_end(server.submit("head -c 2000000 /dev/zero")["id"])
+    server.post(f"/runs/{run['id']}/archive")
+    wait_until(lambda: now() > server.run(run["id"])["archived_at"], "the clock to go on")
+    before = answer(server, "gc", "--dry-run", "--json")
+    report = answer(server, "gc", "--json")
+    assert (report["logs_removed"], report["runs_deleted"]) == (0, 1)
+    went = before["storage"]["bytes"]["runs"] - report["storage"]["bytes"]["runs"]
+    assert before["freed_bytes"] == report["freed_bytes"] == pytest.approx(went, rel=0.01)
+
+
 def test_a_log_that_gc_removed_is_told_as_removed_and_an_empty_one_as_empty(
     make_server: Callable[..., LiveServer],
 ) -> None:
@@ -362,6 +375,8 @@ def test_a_damaged_database_is_found_and_rebuilt(make_server: Any) -> None:
     assert (sick.returncode, "labwright db rebuild" in sick.stdout) == (1, True)
     rebuilt = answer(server, "db", "rebuild", "--json")
     assert rebuilt["runs"] == 1 and Path(rebuilt["kept_aside"]).exists()
+    assert labwright(server, "backup").returncode == 0
+    assert answer(server, "db", "rebuild", "--json")["runs"] == 1, "those in the backup count"
     server.start()
     assert server.wait_for_end(run["id"])["exit_code"] == 6
 

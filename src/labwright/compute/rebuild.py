@@ -71,9 +71,10 @@ def rebuild(
             tx.execute(RUNS["delete"], id=run_id)
             tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
             plans.forget(tx, run_id)  # one list of ids for all kinds
-        _restore_runs(tx, found, noted, result)
+        _restore_runs(tx, found, noted)
         _restore_dependencies(tx)
         _fail_dependents(tx)
+        result.runs = sum(runs.count_by_status(tx.connection).values())  # also those that only a backup knew
     _note_metrics(paths, found)
     database.close()
     result.kept_aside = _put_in_place(aside, target)
@@ -150,13 +151,12 @@ def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> Non
         result.plans += 1
 
 
-def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run], result: Rebuilt) -> None:
+def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run]) -> None:
     """In the order in which they were made. What a backup knows beyond the queue is newer than both."""
     for run in sorted(found.values(), key=lambda run: run.created_at):
         known = _known(tx, run.id)
         newest = run if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED) else known
         runs.restore(tx, _as_people_left_it(newest, noted.get(run.id)))
-        result.runs += known is None
 
 
 def _as_people_left_it(run: Run, noted: Run | None) -> Run:

@@ -66,8 +66,8 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
 
 def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
-    logs = _runs_with_old_logs(lab, before - lab.settings.keep_days * _DAY)
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
+    logs = _old_logs(lab, before - lab.settings.keep_days * _DAY, {run.id for run in expired})
     orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
     claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
@@ -128,9 +128,9 @@ def _old_arrays(lab: Lab) -> list[Path]:
     return [path for path in found if not active.intersection(runs_of_array(lab.paths, path.name) or ())]
 
 
-def _runs_with_old_logs(lab: Lab, before: float) -> list[RunPaths]:
-    """An empty log takes no room, and tells that nothing was printed."""
-    found = (lab.paths.run(run.id) for run in _ended_before(lab, before))
+def _old_logs(lab: Lab, before: float, going: set[str]) -> list[RunPaths]:
+    """But those of runs that are going whole. An empty log takes no room, and tells that nothing was printed."""
+    found = (lab.paths.run(run.id) for run in _ended_before(lab, before) if run.id not in going)
     return [paths for paths in found if os.path.exists(paths.output) and os.path.getsize(paths.output)]
 
 
