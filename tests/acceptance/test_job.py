@@ -201,6 +201,19 @@ def test_numbers_between_a_flood_survive_the_cap_of_the_log(make_server: Callabl
     assert log.stat().st_blocks * 512 <= 2 << 20
 
 
+def test_a_snapshot_run_begins_in_its_workdir_also_where_that_holds_no_code(server: LiveServer) -> None:
+    (server.project / "results").mkdir()
+    run = server.wait_for_end(server.submit("pwd", workdir="results", use_snapshot=True)["id"])
+    assert run["status"] == "finished"
+    assert server.output(run["id"]) == f"{run['run_dir']}/code/results\n"
+
+
+def test_a_snapshot_of_what_is_no_project_is_refused(server: LiveServer) -> None:
+    refused = server.call("POST", "/runs", {"command": "true", "workdir": "/", "use_snapshot": True})
+    assert refused.status == 422
+    assert "no snapshot of /" in refused.json["error"]["message"]
+
+
 def test_a_snapshot_run_executes_the_code_as_it_was_at_submit(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     script = server.project / "code" / "train.sh"

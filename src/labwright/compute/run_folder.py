@@ -46,6 +46,7 @@ def make_run_folder(lab: Lab, run: Run) -> None:
     if run.use_snapshot and run.snapshot:
         shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
+        _workdir(lab, run).mkdir(parents=True, exist_ok=True)  # a snapshot has no empty or ignored folders
     options = _sidecar_options(lab, run)
     options["metrics"]["declared"] = {**environment["variables"], **run.env}.get(METRIC_FILES_VARIABLE, "")
     write_json(paths.spec, {"run": run.to_dict(), "sidecar": options}, sync=False)

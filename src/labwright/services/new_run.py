@@ -126,7 +126,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         tty=wanted.tty,
         use_snapshot=wanted.use_snapshot,
         approved=wanted.approved,
-        snapshot=wanted.snapshot or (take_snapshot(lab, workdir) if with_code else None),
+        snapshot=wanted.snapshot or (_code_for(lab, wanted, workdir) if with_code else None),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
     return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
@@ -170,6 +170,16 @@ def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
     if not missing:
         return ()
     return (f"Secret variables are not kept after a launch, so this run has no {', '.join(missing)} of its own.",)
+
+
+def _code_for(lab: Lab, wanted: NewRun, workdir: Path) -> dict[str, Any] | None:
+    taken = take_snapshot(lab, workdir)
+    if taken is None and wanted.use_snapshot:
+        raise Invalid(
+            f"There is no snapshot of {workdir}: a whole disk or home folder is not a project's code.",
+            hint="Leave the snapshot out, or name the folder of the code as workdir.",
+        )
+    return taken
 
 
 def take_snapshot(lab: Lab, workdir: Path) -> dict[str, Any] | None:
