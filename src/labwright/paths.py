@@ -123,7 +123,7 @@ class ProjectPaths:
     def database(self) -> Path:
         """Beside the rest, or where the pointer says when the project is on a network file system."""
         if self.database_pointer.exists():
-            return Path(self.database_pointer.read_text().strip())
+            return Path(self.database_pointer.read_text().partition("\n")[0])
         return self.state / "labwright.db"
 
     @property

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from labwright.compute import machine
+from labwright.compute.database_place import local_folder
 from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
+from labwright.domain.errors import StorageFailed
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
@@ -239,7 +241,7 @@ def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
     server.start()
     run = server.wait_for_end(server.submit("exit 2")["id"])
     assert not (server.state / "labwright.db").exists()
-    pointed = Path((server.state / "database.path").read_text().strip())
+    pointed = ProjectPaths(server.project).database
     assert pointed.is_relative_to(tmp_path / "local-state")
     assert pointed.exists()
     assert pointed.stat().st_mode & 0o077 == 0
@@ -252,3 +254,85 @@ def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
     pointed.parent.rmdir()
     server.start()
     assert ending(server.run(run["id"])) == ending(run)
+
+
+@pytest.fixture
+def elsewhere(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
+    """A server with one run, whose database is not in the project."""
+    server = make_server(LABWRIGHT_STATE_DIR=str(tmp_path / "machine-a")).start()
+    server.wait_for_end(server.submit("exit 2")["id"])
+    return server
+
+
+def test_a_copy_of_a_project_whose_database_is_elsewhere_has_one_of_its_own(elsewhere: LiveServer) -> None:
+    waits = elsewhere.submit("echo >> began", auto_start=False)["id"]
+    copy = LiveServer(elsewhere.project.with_name("copy"), **elsewhere.environment)
+    shutil.copytree(elsewhere.project, copy.project, symlinks=True, ignore=shutil.ignore_patterns("wake"))
+    before = elsewhere.all_runs()
+    try:
+        copy.start()
+        copy.wait_for_end(copy.submit("true", name="of the copy")["id"])
+        assert len(copy.all_runs()) == len(before) + 1
+    finally:
+        copy.stop()
+    assert elsewhere.all_runs() == before
+    assert elsewhere.run(waits)["status"] == "ready"
+
+
+def test_a_project_whose_database_is_elsewhere_can_be_moved(elsewhere: LiveServer) -> None:
+    made = elsewhere.post("/memories", {"text": "in no folder"})
+    elsewhere.kill()
+    moved = LiveServer(elsewhere.project.with_name("moved"), **elsewhere.environment)
+    elsewhere.project.rename(moved.project)
+    try:
+        moved.start()
+        assert [run["exit_code"] for run in moved.all_runs()] == [2]
+        assert made["id"] in [memory["id"] for memory in moved.get("/memories")]
+    finally:
+        moved.stop()
+
+
+def test_a_database_that_another_machine_has_gone_on_without_is_made_anew(
+    elsewhere: LiveServer, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "machine-a", tmp_path / "kept"
+    made = elsewhere.post("/memories", {"text": "in no folder"})
+    elsewhere.stop()
+    here.rename(there)  # another machine, without that folder
+    elsewhere.start()
+    elsewhere.wait_for_end(elsewhere.submit("exit 3")["id"])
+    elsewhere.stop()
+    shutil.rmtree(here)
+    there.rename(here)  # back on the first
+    elsewhere.start()
+    assert sorted(run["exit_code"] for run in elsewhere.all_runs()) == [2, 3]
+    assert made["id"] in [memory["id"] for memory in elsewhere.get("/memories")]
+
+
+def test_a_machine_without_room_for_the_database_says_so(elsewhere: LiveServer, tmp_path: Path) -> None:
+    elsewhere.stop()
+    shutil.rmtree(tmp_path / "machine-a")
+    (tmp_path / "machine-a").touch()
+    said = try_to_start(elsewhere).stderr
+    assert "folder for the database" in said and "state_dir" in said
+
+
+def test_a_project_begun_anew_does_not_find_the_database_of_the_one_before(elsewhere: LiveServer) -> None:
+    elsewhere.stop()
+    shutil.rmtree(elsewhere.state)
+    elsewhere.start()
+    assert elsewhere.all_runs() == []
+
+
+def test_the_local_folder_is_not_in_a_home_folder_on_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    mounts = f"disk / ext4 rw 0 0\nserver:/home {home} nfs4 rw 0 0\n"
+    assert local_folder(mounts="disk / ext4 rw 0 0\n") == home / ".local/state/labwright"
+    folder = local_folder(mounts, tmp_path)
+    assert folder.parent == tmp_path and folder.stat().st_mode & 0o077 == 0
+    folder.chmod(0o755)
+    with pytest.raises(StorageFailed, match="not yours alone"):
+        local_folder(mounts, tmp_path)

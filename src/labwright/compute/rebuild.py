@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from labwright.compute.backups import newest_backups
+from labwright.compute.database_place import note_epoch, set_aside
 from labwright.compute.ingest import end_run
 from labwright.compute.journal import Journal
 from labwright.compute.unread_metrics import UnreadMetrics
@@ -24,7 +24,7 @@ from labwright.domain.wild import Wild
 from labwright.files import read_json
 from labwright.paths import ProjectPaths
 from labwright.store import alerts, plans, runs, sweeps, wild
-from labwright.store.database import Database, Transaction
+from labwright.store.database import FILES, Database, Transaction
 from labwright.store.statements import REST, RUNS
 from labwright.workspace import Workspace
 
@@ -77,12 +77,14 @@ def rebuild(
         result.runs = sum(runs.count_by_status(tx.connection).values())  # also those that only a backup knew
     _note_metrics(paths, found)
     database.close()
-    result.kept_aside = _put_in_place(aside, target)
+    result.kept_aside = set_aside(target)
+    aside.replace(target)
+    note_epoch(paths, database.epoch)
     return result
 
 
 def _clear(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in FILES:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
@@ -217,15 +219,3 @@ def _known(tx: Transaction, run_id: str) -> Run | None:
         return runs.get(tx.connection, run_id)
     except NotFound:
         return None
-
-
-def _put_in_place(aside: Path, target: Path) -> str | None:
-    """The old file and its unfinished log move together, so that nothing in it is given up."""
-    kept = target.with_name(f"{target.name}.before-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
-    was_there = target.exists()
-    for suffix in ("", "-wal", "-shm"):
-        old = Path(f"{target}{suffix}")
-        if old.exists():
-            old.replace(f"{kept}{suffix}")
-    aside.replace(target)
-    return str(kept) if was_there else None

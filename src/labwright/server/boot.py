@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.alert_rules import project_rules
+from labwright.compute.backups import make_backup
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
@@ -56,8 +58,18 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     finally:
         if is_still_ours(lock):
             paths.server.unlink(missing_ok=True)
+            _leave_copy(lab)
         lab.db.close()
         os.close(lock)
+
+
+def _leave_copy(lab: Lab) -> None:
+    """In the project, where the database is not: the next start may be on another machine."""
+    if lab.paths.database_pointer.exists():
+        try:
+            make_backup(lab)
+        except (OSError, sqlite3.Error) as error:
+            log.error("no backup could be made at the end: %s", error)
 
 
 def _run(lab: Lab, listener: Listener, lock: int) -> None:

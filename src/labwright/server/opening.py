@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import sys
@@ -10,9 +9,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from labwright.compute import machine
 from labwright.compute.backups import newest_backups
 from labwright.compute.cluster_state import ClusterState
+from labwright.compute.database_place import note_epoch, place_database
 from labwright.compute.environment import for_jobs
 from labwright.compute.gpu_history import GpuHistory
 from labwright.compute.journal import Journal
@@ -30,7 +29,6 @@ from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import Invalid, StorageFailed
-from labwright.files import write_whole
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name
 from labwright.services import cluster, leftovers, plans
@@ -66,7 +64,7 @@ def unusable(paths: ProjectPaths, error: OSError) -> StorageFailed:
 
 def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     try:
-        _place_database(paths, settings)
+        place_database(paths, settings.state_dir)
         if _is_missing(paths.database) and _has_history(paths):
             log.warning("the database is missing; restoring it from the run folders")
             rebuild(paths, log.info)
@@ -88,6 +86,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             user=user_name(),
             url=url,
         )
+        note_epoch(paths, lab.db.epoch)
         write_small_package(paths.python_path)
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
@@ -111,18 +110,6 @@ def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
 def _is_missing(database: Path) -> bool:
     """Also when it was emptied: an empty file is a valid database, of no runs."""
     return not database.exists() or database.stat().st_size == 0
-
-
-def _place_database(paths: ProjectPaths, settings: Settings) -> None:
-    """SQLite's log fails on network file systems: there the file goes to a local folder, and a pointer says where."""
-    if paths.database_pointer.exists() or (paths.state / "labwright.db").exists():
-        return
-    if not settings.state_dir and not machine.is_network(paths.state.resolve()):
-        return
-    base = Path(settings.state_dir or "~/.local/state/labwright").expanduser().absolute()
-    folder = base / hashlib.sha256(str(paths.project).encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_whole(paths.database_pointer, f"{folder / 'labwright.db'}\n".encode())
 
 
 def _has_history(paths: ProjectPaths) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from labwright.compute.archive import archive
 from labwright.compute.backups import copy_database
+from labwright.compute.database_place import place_database
 from labwright.compute.rebuild import rebuild
 from labwright.compute.restore import restore
 from labwright.domain.errors import LabwrightError, NotFound
@@ -49,6 +50,7 @@ def _without_server(paths: ProjectPaths) -> Iterator[None]:
         raise NotFound(f"There is no {paths.state}.", hint="Name the project's folder with --project.")
     lock = take_lock(paths)
     try:
+        place_database(paths, load_settings(paths.project).state_dir)
         yield
     finally:
         os.close(lock)

@@ -19,6 +19,7 @@ from labwright.store.statements import REST
 
 log = logging.getLogger(__name__)
 _MOMENT_SECONDS = 0.05
+FILES = ("", "-wal", "-shm")  # what a database is made of while it is open, or after a kill
 
 
 class DatabaseDamaged(LabwrightError):
@@ -154,19 +155,7 @@ class Database:
         self.epoch = self._epoch()
 
     def backup_to(self, target: Path) -> None:
-        """An online copy: pages in small steps, so that writers go on meanwhile."""
-        aside = target.with_suffix(".new")
-        aside.unlink(missing_ok=True)
-        source, copy = _connect(f"{self.path.as_uri()}?mode=ro"), sqlite3.connect(aside)
-        try:
-            source.backup(copy, pages=256, sleep=0.01)
-            copy.execute("PRAGMA journal_mode = DELETE")
-            os.chmod(aside, 0o600)
-            aside.replace(target)
-        finally:
-            copy.close()
-            source.close()
-            aside.unlink(missing_ok=True)  # half a copy on a full disk would only make it fuller
+        copy_online(self.path, target)
 
     def heal_if_deleted(self) -> bool:
         """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
@@ -201,6 +190,34 @@ class Database:
             with contextlib.suppress(sqlite3.OperationalError):  # a full disk, or a reader at work: the log stays
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
+
+
+def copy_online(path: Path, target: Path) -> None:
+    """Pages in small steps, so that who has it open goes on writing meanwhile."""
+    aside = target.with_suffix(".new")
+    aside.unlink(missing_ok=True)
+    source, copy = _connect(f"{path.as_uri()}?mode=ro"), sqlite3.connect(aside)
+    try:
+        source.backup(copy, pages=256, sleep=0.01)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        os.chmod(aside, 0o600)
+        aside.replace(target)
+    finally:
+        copy.close()
+        source.close()
+        aside.unlink(missing_ok=True)  # half a copy on a full disk would only make it fuller
+
+
+def read_epoch(path: Path) -> str | None:
+    """Of a database that need not be there; None also where it is damaged, which its opening tells."""
+    if not path.exists():
+        return None
+    try:
+        with contextlib.closing(_connect(f"{path.as_uri()}?mode=ro")) as connection:
+            row = connection.execute(REST["get_meta"], {"key": "epoch"}).fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return str(row[0]) if row else None
 
 
 class _Checker:
