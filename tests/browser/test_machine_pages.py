@@ -24,7 +24,10 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     server.wait_for_status(server.submit("sleep 300", name="in front")["id"], "running")
     behind = server.submit("true", name="behind")["id"]
     visitor = make_visitor(server)
-    page = visitor.sign_in("#/cluster")
+    page = visitor.sign_in(f"#/runs/{behind}")
+    page.locator(".run-reason").get_by_role("link", name="in front").click()
+    expect(page.get_by_role("heading", name="in front")).to_be_visible()
+    visitor.open("#/cluster")
     line = page.get_by_label("Queue").get_by_role("listitem").filter(has_text="behind")
     expect(line).to_contain_text("queued")
     expect(line.locator(".run-line-why")).not_to_be_empty()
@@ -38,9 +41,6 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     expect(line).to_have_count(0)  # it goes before the setting, so there is room for both
     page.get_by_text("What was looked at").click()
     expect(page.locator(".evidence tr").first).to_be_visible()
-    visitor.open(f"#/runs/{behind}")
-    page.locator(".run-reason").get_by_role("link", name="in front").click()
-    expect(page.get_by_role("heading", name="in front")).to_be_visible()
 
 
 @pytest.mark.parametrize("runs", [2, 12], ids=["few", "many"])

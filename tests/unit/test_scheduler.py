@@ -136,6 +136,17 @@ def test_a_run_that_waits_for_its_cards_keeps_none_from_a_narrower_one() -> None
     assert chosen(waiting, Holder(run_id="too", group="", gpus=1, is_waiting=True)) == []
 
 
+def test_a_run_whose_command_is_gone_keeps_no_card_but_counts_in_its_sweep() -> None:
+    over = Holder(run_id="over", group="sweep-a", gpus=1, is_over=True)
+    queued = in_order([candidate("same", group="sweep-a", gpus=1), candidate("other", gpus=1)])
+
+    def chosen(limits: dict[str, int]) -> list[str]:
+        return choose(queued, [over], Capacity(gpus=2, cpu_runs=0), limits, NOW, AGEING)
+
+    assert sorted(chosen({})) == ["other", "same"]
+    assert chosen({"sweep-a": 1}) == ["other"]
+
+
 def test_a_wide_run_that_has_not_aged_lets_narrow_ones_pass() -> None:
     queued = [candidate("wide", gpus=2, waited=10), candidate("narrow", gpus=1, waited=5)]
     assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["narrow"]

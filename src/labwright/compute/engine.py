@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
@@ -230,8 +231,8 @@ class Engine:
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        active = self._without_over(load_holders(reader), capacity.gpus)
-        room = min(capacity.total - sum(not holder.is_waiting for holder in active), _AT_ONCE)
+        active = self._with_over_marked(load_holders(reader), capacity.gpus)
+        room = min(capacity.total - sum(not (holder.is_waiting or holder.is_over) for holder in active), _AT_ONCE)
         self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
         if self._is_full:
             return
@@ -242,12 +243,12 @@ class Engine:
             self._note_turns(queues, chosen)
             self._launch(chosen)
 
-    def _without_over(self, holders: list[Holder], cards: int) -> list[Holder]:
+    def _with_over_marked(self, holders: list[Holder], cards: int) -> list[Holder]:
         """Much that was logged takes long to read, and no card need wait for that: but for one run a card, so that what
         is to be read does not pile up. Cores wait, since reading is work for them."""
         self._over &= {holder.run_id for holder in holders}
         read = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
-        return [holder for holder in holders if holder not in read[:cards]]
+        return [replace(holder, is_over=holder in read[:cards]) for holder in holders]
 
     def _note_turns(self, queues: Mapping[str, list[Candidate]], chosen: list[str]) -> None:
         groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}

@@ -73,6 +73,7 @@ class Holder:
     group: str
     gpus: int
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
+    is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
 
 
 def choose(
@@ -94,7 +95,7 @@ def choose(
     load = Counter(holder.group for holder in active)
     claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
     claimed, narrowest = sum(claims), min(claims, default=0)
-    free_gpus = capacity.gpus - sum(holder.gpus for holder in active)
+    free_gpus = capacity.gpus - sum(holder.gpus for holder in active if not holder.is_over)
     free_slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
     waiting: dict[str, list[Candidate]] = {}
     for candidate in chain.from_iterable(queues.values()):
