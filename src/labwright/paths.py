@@ -92,6 +92,7 @@ class ProjectPaths:
         self.sign_in = self.state / "sign-in.html"
         self.server = self.state / "server.json"
         self.lock = self.state / "server.lock"
+        self.port = self.state / "port"
         self.database_pointer = self.state / "database.path"
         self.journal = self.state / "journal.jsonl"
         self.wake = self.state / "wake"

@@ -67,7 +67,14 @@ def test_what_a_job_prints_on_a_full_disk_waits_for_room(on_small_disk: LiveServ
 
 
 def processes_in(run_id: str, name: str) -> list[int]:
-    return [pid for pid in processes_of_run(run_id) if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+    return [pid for pid in processes_of_run(run_id) if program_of(pid) == name]
+
+
+def program_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+        return ""
 
 
 def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer, small_disk: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from labwright.client.address import read_server
 from labwright.domain.errors import Conflict, Invalid
 from labwright.paths import ProjectPaths
-from labwright.server.listening import listen
+from labwright.server.listening import last_port, listen
 from labwright.server.opening import prepare_state
 from labwright.server.server_lock import take_lock
 from tests.support.live_server import LiveServer
@@ -79,6 +79,29 @@ def test_an_address_that_is_none_is_told(host: str, port: int) -> None:
     with pytest.raises(Invalid) as caught:
         listen(host, port, chosen=True)
     assert "--port" in caught.value.hint
+
+
+def test_a_server_that_starts_again_is_where_it_was_though_the_usual_port_is_taken() -> None:
+    first, taken = listen("127.0.0.1", 0, chosen=False), listen("127.0.0.1", 0, chosen=False)
+    first.socket.close()
+    again = listen("127.0.0.1", taken.port, chosen=False, before=first.port)
+    third = listen("127.0.0.1", taken.port, chosen=False, before=first.port)
+    assert again.port == first.port and third.port not in (first.port, taken.port)
+    for listener in (taken, again, third):
+        listener.socket.close()
+
+
+@pytest.mark.parametrize("note", ["", "none", "-3", "99999999"])
+def test_a_note_of_the_last_port_that_is_none_stops_no_start(tmp_path: Path, note: str) -> None:
+    paths = prepare_state(tmp_path)
+    assert last_port(paths) == 0
+    paths.port.write_text(note)
+    assert last_port(paths) == 0
+
+
+def test_a_server_notes_where_it_listens(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    assert server.url.endswith(f":{last_port(ProjectPaths(server.project))}")
 
 
 @pytest.mark.parametrize("all_of_it", [True, False])

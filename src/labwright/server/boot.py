@@ -23,11 +23,11 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType
-from labwright.files import write_json
+from labwright.files import write_json, write_whole
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths
 from labwright.processes import identity
-from labwright.server.listening import Listener, listen
+from labwright.server.listening import Listener, last_port, listen
 from labwright.server.opening import open_lab, prepare_state, unusable
 from labwright.server.server_lock import is_still_ours, take_lock
 from labwright.server.server_log import log_to_file
@@ -50,7 +50,8 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
         raise unusable(paths, error) from error
     for words in unknown_tables(project):
         log.warning("%s", words)
-    listener = listen(host or settings.host, settings.port if port is None else port, chosen=port is not None)
+    wanted = settings.port if port is None else port
+    listener = listen(host or settings.host, wanted, chosen=port is not None, before=last_port(paths))
     lab = open_lab(paths, settings, listener.url)
     lab.node_url = listener.node_url
     try:
@@ -99,7 +100,7 @@ def _run(lab: Lab, listener: Listener, lock: int) -> None:
         server_header=False,
         proxy_headers=False,
     )
-    _announce(lab, listener.url, lock)
+    _announce(lab, listener, lock)
     Server(config).run(sockets=[listener.socket])
 
 
@@ -110,7 +111,8 @@ def _web_socket(**connection: Any) -> asyncio.Protocol:
     return WSProtocol(**connection)
 
 
-def _announce(lab: Lab, url: str, lock: int) -> None:
+def _announce(lab: Lab, listener: Listener, lock: int) -> None:
+    url = listener.url
     with lab.db.transaction() as tx:
         tx.emit(Event(type=EventType.SERVER_STARTED, actor=str(SYSTEM), time=now(), data={"url": url}))
     own = identity(os.getpid())
@@ -135,6 +137,7 @@ def _announce(lab: Lab, url: str, lock: int) -> None:
 
     try:
         write()
+        write_whole(lab.paths.port, f"{listener.port}\n".encode(), sync=False)
     except OSError as error:
         raise unusable(lab.paths, error) from error
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()

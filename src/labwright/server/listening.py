@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from labwright.domain.errors import Conflict, Invalid
+from labwright.paths import ProjectPaths
 
 
 @dataclass(slots=True, kw_only=True)
 class Listener:
     socket: socket.socket
+    port: int
     url: str
     node_url: str = ""  # the same for other machines, if they can reach it
 
 
-def listen(host: str, port: int, *, chosen: bool) -> Listener:
-    """A port that somebody chose must be free; the usual one gives way to any free one."""
+def listen(host: str, port: int, *, chosen: bool, before: int = 0) -> Listener:
+    """A port that somebody chose must be free; the usual one gives way to the one before, which open pages know, and to
+    any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        _bind(listener, host, port, chosen)
+        _bind(listener, host, [port] if chosen else [port, before, 0])
     except (OSError, OverflowError) as error:
         listener.close()
         raise _cannot_listen(host, port, error) from error
@@ -32,7 +35,17 @@ def listen(host: str, port: int, *, chosen: bool) -> Listener:
     shown = f"[{host}]" if family == socket.AF_INET6 else host
     here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104
     there = name_for_others(shown, address)
-    return Listener(socket=listener, url=f"http://{here}:{port}", node_url=f"http://{there}:{port}" if there else "")
+    node_url = f"http://{there}:{port}" if there else ""
+    return Listener(socket=listener, port=port, url=f"http://{here}:{port}", node_url=node_url)
+
+
+def last_port(paths: ProjectPaths) -> int:
+    """Of the server before; 0 where there was none, or where its note is no port."""
+    try:
+        found = int(paths.port.read_text())
+    except (OSError, ValueError):
+        return 0
+    return found if 0 < found < 1 << 16 else 0
 
 
 def name_for_others(shown: str, address: str) -> str:
@@ -42,14 +55,16 @@ def name_for_others(shown: str, address: str) -> str:
     return "" if ip_address(address).is_loopback else shown
 
 
-def _bind(listener: socket.socket, host: str, port: int, chosen: bool) -> None:
+def _bind(listener: socket.socket, host: str, ports: list[int]) -> None:
+    """To the first that is free."""
+    first, *others = ports
     try:
-        listener.bind((host, port))
+        listener.bind((host, first))
+        listener.listen(1024)
     except OSError as error:
-        if chosen or error.errno != errno.EADDRINUSE:
+        if not others or error.errno != errno.EADDRINUSE:
             raise
-        listener.bind((host, 0))
-    listener.listen(1024)
+        _bind(listener, host, others)
 
 
 def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> Conflict | Invalid:
