@@ -181,6 +181,37 @@ def test_goals_are_read(scan: ProjectScan, goal: str, expected: dict[str, list[A
     assert reading.unread == ()
 
 
+@pytest.mark.parametrize(
+    ("goal", "held", "seeds"),
+    [
+        ("run train.py 10 times with different seeds, val_acc", ("lr", 0.1), 10),
+        ("reproduce lr=0.05 with 3 seeds, metric val_acc", ("lr", 0.05), 3),
+        ("repeat train.py with hidden 32 and 5 epochs over 4 seeds, val_acc", ("hidden", 32), 4),
+        ("vary nothing but the seeds 7, 8, 9 of train.py, val_acc", ("lr", 0.1), 3),
+    ],
+)
+def test_one_configuration_with_several_seeds_needs_no_question(
+    scan: ProjectScan, goal: str, held: tuple[str, Any], seeds: int
+) -> None:
+    found = read_goal(goal, scan)
+    assert found.held and (found.held.flag, *found.held.values) == held
+    assert not found.questions and not found.variations and not found.unread
+    assert len(found.seeds) == found.run_count == seeds
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "tune train.py, repeat 3 times, val_acc",
+        "make train.py better, run it 3 times with different seeds, val_acc",
+        "run train.py once, val_acc",
+    ],
+)
+def test_seeds_alone_are_no_experiment_where_something_better_is_looked_for(scan: ProjectScan, goal: str) -> None:
+    found = read_goal(goal, scan)
+    assert found.held is None and [question.about for question in found.questions] == ["vary"]
+
+
 def test_a_correction_stands_before_what_it_replaces(scan: ProjectScan) -> None:
     corrected = read_goal("hidden 32 and 2 seeds\n\nlr 0.1/0.01 with hidden 64, seeds 7, 8, 9", scan)
     assert (corrected.fixed, corrected.seeds) == ({"hidden": 32}, (0, 1))

@@ -218,3 +218,12 @@ def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
     assert second.run()["validated"]
     assert second.mode.handle.paths.text.read_text() == saved
     assert saved in (second.folder / "report/original.md").read_text()
+
+
+def test_seeds_alone_make_a_plan_with_one_configuration(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", "run fit.py 3 times with different seeds, max_steps 20, lowest test_mse")
+    state = plan.run()
+    assert state["validated"], report(plan)
+    grid = yaml.safe_load((plan.folder / "ir/workflow.yaml").read_text())["grid"]
+    assert (grid["parameters"][0]["values"], grid["seeds"], grid["baseline"]) == ([0.1], [0, 1, 2], None)
+    assert "- **Runs**: 3 (1 lr × 3 seeds)" in (plan.folder / "plan/implementation_plan.md").read_text()

@@ -98,8 +98,16 @@ def _reading(request: Request[Any]) -> GoalReading:
     words = "\n".join(part for part in (request.feedback, goal) if part)
     plan: str = request.given["plan"]
     if not plan:
-        return read_goal(words, scan)
+        return _with_held(read_goal(words, scan))
     return _of_saved_plan(read(plan).sections, words, scan)
+
+
+def _with_held(reading: GoalReading) -> GoalReading:
+    """Where only seeds vary, the grid is the one configuration."""
+    if reading.held is None:
+        return reading
+    fixed = {name: value for name, value in reading.fixed.items() if name != reading.held.flag}
+    return replace(reading, variations=(reading.held,), fixed=fixed)
 
 
 def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> GoalReading:
@@ -160,6 +168,8 @@ def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]
 def _summary(reading: GoalReading) -> str:
     names = ", ".join(variation.flag for variation in reading.variations) or "something not named yet"
     script = reading.script or "a script not named yet"
+    if reading.held:
+        return f"Read by rules, not by a language model: repeat {script} with {len(reading.seeds)} seeds."
     return f"Read by rules, not by a language model: vary {names} in {script}."
 
 
@@ -175,12 +185,16 @@ def _outputs(reading: GoalReading) -> tuple[str, ...]:
 def _title(plan: str, reading: GoalReading) -> str:
     saved = read(plan).sections.title if plan else ""
     names = " and ".join(variation.flag for variation in reading.variations)
+    if reading.held:
+        return f"Spread over {len(reading.seeds)} seeds in {reading.script}"[:_LONGEST_TITLE]
     return saved or f"Effect of {names} in {reading.script}"[:_LONGEST_TITLE]
 
 
 def _objective(reading: GoalReading) -> str:
     goal = reading.goal or Goal(metric="", direction="")
     names = " and ".join(variation.flag for variation in reading.variations)
+    if reading.held:
+        return f"Measure the mean and the spread of {goal.metric} over the seeds when running {reading.script}."
     way = "highest" if goal.direction == "maximize" else "lowest"
     return f"Find the {names} with the {way} {goal.metric} when running {reading.script}."
 
@@ -191,8 +205,8 @@ def _parameter(variation: Variation) -> PlannedParameter:
 
 
 def _baseline(reading: GoalReading) -> dict[str, Any] | None:
-    """The script as it is; none where it has no defaults, or where it would go over the budget."""
-    if any(value is None for value in reading.baseline.values()) or not reading.baseline:
+    """The script as it is; none where only seeds vary, it has no defaults, or it would go over the budget."""
+    if reading.held or any(value is None for value in reading.baseline.values()) or not reading.baseline:
         return None
     in_grid = all(reading.baseline[variation.flag] in variation.values for variation in reading.variations)
     more = 0 if in_grid else max(1, len(reading.seeds))

@@ -49,6 +49,7 @@ class GoalReading:
     script: str | None = None
     variations: tuple[Variation, ...] = ()
     fixed: dict[str, Any] = field(default_factory=dict)
+    held: Variation | None = None  # one value that stands for the one configuration, where only seeds vary
     seeds: tuple[int, ...] = ()
     goal: Goal | None = None
     guards: tuple[Goal, ...] = ()  # must not get worse

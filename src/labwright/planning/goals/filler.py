@@ -27,7 +27,7 @@ FILLER = {
     "to", "top", "train", "training", "tried", "try", "trying", "tune", "tuned", "tuning", "up", "use", "used", "using",
     "value", "values", "various", "vary", "varying", "versus", "vs", "want", "was", "way", "we", "well", "what",
     "when", "where", "whether", "which", "while", "will", "with", "within", "without", "work", "works", "would",
-    "instead", "rather", "x", "you", "your",
+    "instead", "rather", "x", "you", "your", "reproduce", "replicate", "rerun", "variance", "stability", "nothing",
 }  # fmt: skip
 _TELLING = {
     "the", "and", "with", "of", "to", "find", "best", "between", "from", "is", "try", "what", "which", "how", "by",

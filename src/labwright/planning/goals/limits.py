@@ -70,8 +70,15 @@ def _counted_seeds(words: Words, index: int) -> Seeds | None:
         return None
     words.take(index, noun)
     listed = _listed_seeds(words, noun)  # 3 seeds: 7, 8, 9
-    words.take(noun, noun + 1)
+    words.take(noun, noun + 1 + _with_seeds(words, noun + 1))
     return listed or _first_seeds(number)
+
+
+def _with_seeds(words: Words, index: int) -> int:
+    """How many words `with different seeds` takes, behind `10 times`."""
+    place = index + (words.at(index) in ("with", "over", "using"))
+    place += words.at(place) in ("random", "different", "independent", "other")
+    return place + 1 - index if words.at(place) == "seeds" and words.number(place + 1) is None else 0
 
 
 def _first_seeds(count: int) -> Seeds:

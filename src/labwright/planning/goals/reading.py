@@ -8,12 +8,13 @@ from typing import Any
 
 from labwright.domain.metric_direction import words_of
 from labwright.planning.goals import questions
-from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question
+from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question, Variation
 from labwright.planning.goals.filler import FILLER, is_english
 from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
 from labwright.planning.goals.metric_wish import Wanted, read_metric
+from labwright.planning.goals.repetition import held_value, repeats_one
 from labwright.planning.goals.script import Script, read_script
-from labwright.planning.goals.variations import Varied, read_variations
+from labwright.planning.goals.variations import Varied, compare_with_default, read_variations
 from labwright.planning.goals.words import LONGEST, Words, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
@@ -31,6 +32,7 @@ _HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
 class _Parts:
     entry: EntryPoint | None = None
     varied: Varied = field(default_factory=Varied)
+    held: Variation | None = None
     wanted: Wanted = field(default_factory=Wanted)
     seeds: Seeds = field(default_factory=Seeds)
     budget: Budget = field(default_factory=Budget)
@@ -56,6 +58,10 @@ def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
     parts.budget = read_budget(words)
     parts.wanted = read_metric(words, entry)
     parts.varied = read_variations(words, entry)
+    if repeats_one(words):
+        parts.held = held_value(entry, parts.varied, parts.seeds)
+    if not parts.held:
+        compare_with_default(entry, parts.varied)
     _assume_metric(entry, parts.wanted)
     parts.warnings += [*parts.wanted.warnings, *_warnings_of_flags(entry, parts)]
     if not is_english(words):
@@ -63,7 +69,8 @@ def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
         parts.questions.append(
             Question(about="language", text=f"{known} What is to be varied, over which values, by which metric?")
         )
-    parts.questions += questions.about_variations(parts.varied, entry)
+    if not parts.held:
+        parts.questions += questions.about_variations(parts.varied, entry)
     parts.questions += questions.about_metric(parts.wanted, entry)
     parts.questions += questions.about_seeds(parts.seeds)
 
@@ -108,6 +115,7 @@ def _reading(words: Words, script: Script, parts: _Parts) -> GoalReading:
         script=script.entry.path if script.entry else None,
         variations=tuple(varied.variations),
         fixed=varied.fixed,
+        held=parts.held,
         seeds=parts.seeds.values,
         goal=parts.wanted.goal,
         guards=tuple(parts.wanted.guards),

@@ -74,7 +74,6 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
     _read_apart(words, found)
     _read_choices(words, entry, found)
     found.absent = _absent(words)
-    _compare_with_default(entry, found)
     return found
 
 
@@ -114,7 +113,7 @@ def _add_more(found: Varied) -> None:
             _keep(flag, values, "listed", "", found, beside=True)
 
 
-def _compare_with_default(entry: EntryPoint, found: Varied) -> None:
+def compare_with_default(entry: EntryPoint, found: Varied) -> None:
     """`degree 9` and nothing else to vary: the one value beside the script's own. Not lengths, devices and the like."""
     subjects = [flag for flag in entry.flags if flag.name in found.fixed and flag.role is None]
     if found.variations or found.open or found.unclear or found.absent or len(subjects) != 1:
