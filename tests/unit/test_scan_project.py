@@ -37,6 +37,19 @@ def test_entry_points_are_ranked_with_reasons(tmp_path: Path) -> None:
     assert "the name train" in found.entry_points[0].reasons
 
 
+def test_a_script_in_a_folder_with_a_space_is_one_word_of_the_command(tmp_path: Path) -> None:
+    (entry,) = scan(tmp_path, {"my code/train.py": SCRIPT}).entry_points
+    assert entry.command == "python 'my code/train.py'"
+
+
+def test_a_bare_script_is_found_whatever_its_name(tmp_path: Path) -> None:
+    head = "import os\nLR = float(os.environ.get('LR', '0.1'))\n"
+    loop = "for step in range(3):\n    print(f'loss={LR / (step + 1)}')\n"
+    files = {"digits.py": head + loop, "constants.py": head}
+    (entry,) = scan(tmp_path, files).entry_points
+    assert (entry.path, [flag.name for flag in entry.flags]) == ("digits.py", ["lr"])
+
+
 def test_modules_and_console_scripts(tmp_path: Path) -> None:
     found = scan(
         tmp_path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 
 from labwright.planning.scan.console_scripts import ConsoleScript, read_console_scripts
@@ -17,7 +18,7 @@ from labwright.planning.scan.walk import Tree
 
 _STARTABLE = (  # looked for in every file, so plain words: an expression takes four times as long
     "__main__", "argparse", "import click", "typer", "tyro", "hydra", "HfArgumentParser", "LightningCLI", "fire.Fire",
-    "configurator.py", "absl",
+    "configurator.py", "absl", "\nfor ", "\nwhile ", "\nprint(",  # the last three: it works as it is read
 )  # fmt: skip
 _NEVER = re.compile(r"(^|/)(setup|conftest|__init__|noxfile|fabfile|versioneer)\.py$|(^|/)test_[^/]*\.py$|_test\.py$")
 _MOST_READ = 40
@@ -117,15 +118,15 @@ def importable_name(path: str, modules: Modules) -> str:
 def _command(module: Module, name: str) -> str:
     """`python -m` where the file cannot be started by its path, since it imports from its own package."""
     if not name:
-        return f"python {module.path}"
+        return f"python {shlex.quote(module.path)}"
     own = name.split(".")[0]
     relative = re.search(r"^\s*from \.", module.text, re.MULTILINE) or re.search(
         rf"^\s*(from|import) {re.escape(own)}\b", module.text, re.MULTILINE
     )
     if not relative and not module.path.endswith("__main__.py"):
-        return f"python {module.path}"
+        return f"python {shlex.quote(module.path)}"
     root = module.path.split("/")[0]
-    return f"PYTHONPATH={root} python -m {name}" if root != own else f"python -m {name}"
+    return f"PYTHONPATH={shlex.quote(root)} python -m {name}" if root != own else f"python -m {name}"
 
 
 def foreign_imports(reached: Reach) -> list[str]:
