@@ -7,18 +7,21 @@ found without running anything, so most of them cost a few milliseconds.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labwright.planning import contained, run_tests
-from labwright.planning.checks import check_workspace
+from labwright.planning.checks import check_workspace, registry
 from labwright.planning.checks.subject import Found
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.scan.facts import ProtectedFile
+from labwright.sandbox import Containment
 from labwright.workspace import PlanWorkspaceHandle
 from tests.support.plan_workspaces import Planned, planned
 from tests.unit.broken_plans import (
@@ -131,6 +134,20 @@ def test_a_loop_that_does_not_end_is_ended_and_named(
     found = checked(good, scan, tmp_path, [(TEST_CHOOSE, "", ENDLESS[name])])
     (late,) = [one for one in found if one.place == TEST_CHOOSE]
     assert late.code == "tests_no_answer" and f"{name} had not ended" in late.message
+
+
+def test_an_interpreter_that_a_user_without_rights_cannot_reach_is_named(
+    good: Planned, scan: ProjectScan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / "env/bin").mkdir(parents=True)
+    (home / "env/bin/python").symlink_to(sys.executable)
+    home.chmod(0o700)
+    monkeypatch.setattr(contained, "containment", lambda: Containment(kind="limits", contained=()))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(registry, "project_python", lambda _scan: str(home / "env/bin/python"))
+    (found,) = checked(good, scan, tmp_path, [])
+    assert found.code == "python_out_of_reach" and str(home / "env/bin/python") in found.message
 
 
 def test_the_corpus_is_large_enough() -> None:

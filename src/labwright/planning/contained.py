@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,13 @@ def interpreter_folders(python: str) -> dict[str, str]:
     return {str(path): str(path) for path in {Path(python).parent.parent, real} if path != Path("/usr")}
 
 
+def closed_folder(python: str) -> str:
+    """The first on the way to an interpreter that a user without rights may not enter."""
+    ways = [Path(python), Path(os.path.realpath(python))]
+    folders = [folder for way in ways for folder in reversed(way.parents)]
+    return next((str(folder) for folder in folders if not folder.stat().st_mode & stat.S_IXOTH), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """Where a copy lies for code that runs contained, and how to run it."""
@@ -60,6 +68,12 @@ class Child:
 
     def _place(self, name: str) -> str:
         return f"/plan/{name}" if containment().kind == "bubblewrap" else str(self.folder / name)
+
+    @property
+    def barred_from(self) -> str:
+        """A folder that keeps the child from its interpreter: root's has no rights, and only bubblewrap leads past."""
+        has_no_rights = os.geteuid() == 0 and containment().kind != "bubblewrap"
+        return closed_folder(self.python) if has_no_rights else ""
 
     def _run(self, command: Sequence[str], word: str) -> Outcome:
         fence = Fence(

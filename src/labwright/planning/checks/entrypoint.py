@@ -16,6 +16,9 @@ _DECIDED = ("kind", "inputs", "over", "collect", "after", "when")
 
 
 def check_entrypoint(subject: Subject) -> Iterator[Found]:
+    if folder := subject.child.barred_from:
+        yield _out_of_reach(subject.child.python, folder)
+        return
     answer = subject.child.load(MODULE, SYMBOL)
     try:
         yield from list(_told(answer))
@@ -25,6 +28,14 @@ def check_entrypoint(subject: Subject) -> Iterator[Found]:
         return
     if answer["ok"]:
         yield from as_planned(subject.ir, described)
+
+
+def _out_of_reach(python: str, folder: str) -> Found:
+    words = (
+        f"{python} cannot be started by a user without rights, as whom code is checked: {folder} is closed to others."
+    )
+    hint = f"Make bubblewrap work (see `labwright doctor`), or an environment elsewhere, or open it: chmod o+x {folder}"
+    return Found(code="python_out_of_reach", place=MODULE, message=words, hint=hint)
 
 
 def _told(answer: dict[str, Any]) -> Iterator[Found]:
