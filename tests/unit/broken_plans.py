@@ -85,6 +85,8 @@ READ = [
     Broken("stray_file", "src/labwright.py", "src/labwright.py", "", "x = 1\n"),
     Broken("stray_file", "src/json/__init__.py", "src/json/__init__.py", "", "x = 1\n"),
     Broken("stray_file", "fast.so", "src/experiment/fast.so", "", "x"),
+    Broken("orphan", "ir/tasks/extra.yaml", "ir/tasks/extra.yaml", "", "id: extra\n"),
+    Broken("orphan", "tasks/extra.py", "src/experiment/tasks/extra.py", "", "x = 1\n"),
     Broken("stray_file", "conftest.py", "tests/conftest.py", "", "x = 1\n"),
     Broken("stray_file", "my-task.py", "src/experiment/tasks/my-task.py", "", "x = 1\n"),
     # the IR

@@ -1,11 +1,14 @@
-"""Nothing lies in `src` and `tests` but the package and its tests: a file there could stand before another's module."""
+"""Nothing lies in `src` and `tests` but the package and its tests, and no task that is not in the workflow.
+
+A file there could stand before another's module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from labwright.planning.checks.subject import Found, Subject
+from labwright.planning.checks.subject import TASKS, Found, Subject
 
 _HINT = "Move it into src/experiment, or take it out."
 
@@ -17,6 +20,17 @@ def check_stray_files(subject: Subject) -> Iterator[Found]:
             reason = _why_stray(PurePosixPath(relative))
             if reason:
                 yield Found(code="stray_file", place=relative, message=f"{relative} {reason}.", hint=_HINT)
+    yield from _orphans(subject)
+
+
+def _orphans(subject: Subject) -> Iterator[Found]:
+    """What is approved as a task is one that runs."""
+    known = {"__init__", *(step.id for step in subject.ir.workflow.steps)}
+    files = [*(subject.folder / "ir/tasks").glob("*"), *(subject.folder / TASKS).glob("*.py")]
+    for path in sorted(file for file in files if file.stem not in known):
+        relative = path.relative_to(subject.folder).as_posix()
+        words = f"{relative} belongs to no task of the workflow."
+        yield Found(code="orphan", place=relative, message=words, hint="Wire it up in the IR, or take it out.")
 
 
 def _why_stray(path: PurePosixPath) -> str:
