@@ -32,7 +32,8 @@ def new(
         str | None, typer.Option(metavar="FILE", help="A text to plan from: a report, notes; - for standard input.")
     ] = None,
     from_plan: Annotated[
-        str | None, typer.Option(metavar="PLAN", help="Compile a plan that was saved; GOAL adds words to it.")
+        str | None,
+        typer.Option(metavar="PLAN", help="Compile a plan that was saved. GOAL says what its text leaves open."),
     ] = None,
     from_node: Annotated[
         str | None, typer.Option(metavar="NODE", help="With --from-plan: begin again at this node.")
