@@ -240,6 +240,13 @@ def test_values_are_not_given_to_another_flag_than_they_may_be_meant_for(scan: P
     assert "weight_decay" not in varied(found) and [asked.subject for asked in found.questions] == ["weight_decay"]
 
 
+@pytest.mark.parametrize("heading", ["4 Experiments", "## 4 Experiments", "4 Models and data"])
+def test_the_number_of_a_section_is_no_budget(scan: ProjectScan, heading: str) -> None:
+    found = read_goal(f"Nets\n\n{heading}\n\nlr 0.1, 0.2 and 0.3 over 3 seeds by val_acc", scan)
+    assert found.budget.runs is None and found.run_count == 9
+    assert read_goal(f"{heading}\nlr 0.1 and 0.2, at most 6 runs, val_acc", scan).budget.runs == 6
+
+
 def test_gpu_hours_are_no_gpus(scan: ProjectScan) -> None:
     found = read_goal("lr 0.1/0.01, no more than 20 GPU hours", scan)
     assert found.budget.gpus is None and found.unread == ("20", "GPU")

@@ -98,7 +98,7 @@ def _counted(words: Words, nouns: set[str]) -> int | None:
     for index in range(len(words.tokens)):
         number = words.number(index)
         counts = words.at(index + 1) in nouns and words.at(index + 2) not in SECONDS  # 20 GPU hours are no GPUs
-        if isinstance(number, int) and number > 0 and counts and words.is_free(index):
+        if isinstance(number, int) and number > 0 and counts and words.is_free(index) and not _is_heading(words, index):
             words.take(_back(words, index), index + 2 + (words.at(index + 2) in _AT_MOST_BEHIND))
             return number
         if (
@@ -109,6 +109,11 @@ def _counted(words: Words, nouns: set[str]) -> int | None:
             words.take(index, index + 3)
             return int(words.number(index + 2) or 0)
     return None
+
+
+def _is_heading(words: Words, index: int) -> bool:
+    """`4 Experiments`, a section of a paper: the number begins its line, and the noun has a capital."""
+    return words.at(index - 1) in ("", "\n", "#") and words.tokens[index + 1].shown[0].isupper()
 
 
 def _back(words: Words, index: int) -> int:
