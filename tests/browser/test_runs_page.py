@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Visitor
 from tests.support.live_server import LiveServer
@@ -36,6 +37,38 @@ def test_a_run_appears_and_finishes_without_a_reload(visitor: Visitor, lab: Live
     expect(row(page, "live-one")).to_contain_text("failed")
     expect(row(page, "live-one")).to_contain_text("exit 3")
     assert page.evaluate("window.here")
+
+
+def test_no_run_is_missing_when_many_come_while_many_are_fetched(visitor: Visitor, lab: LiveServer) -> None:
+    """A sweep makes its runs at once; those of the second push the first ones down the list that is being asked for."""
+    page = visitor.sign_in("#/runs?q=burst")
+    expect(page.get_by_text("No run matches")).to_be_visible()
+    made: list[str] = []
+
+    def make_more(route: Route) -> None:
+        if len(made) < 2:
+            made.append(_sweep_of_sixty(lab))
+        route.continue_()
+
+    page.route(re.compile(r"/runs\?limit=\d+$"), make_more)
+    made.append(_sweep_of_sixty(lab))
+    expect(page.get_by_role("table")).to_have_attribute("aria-rowcount", "121")
+    assert len(made) == 2
+
+
+def _sweep_of_sixty(lab: LiveServer) -> str:
+    wanted = {"name": "burst", "base_command": "true burst {lr}", "parameters": {"lr": list(range(60))}, "again": True}
+    return str(lab.post("/sweeps", wanted)["id"])
+
+
+def test_a_run_started_again_from_the_table_appears_in_it(visitor: Visitor, lab: LiveServer) -> None:
+    """Its verb has told of it before the stream does."""
+    lab.wait_for_end(lab.submit("true", name="twice")["id"])
+    page = visitor.sign_in("#/runs?q=twice")
+    page.get_by_role("checkbox", name="Select twice").check()
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("button", name="Rerun").click()
+    page.get_by_role("heading", name="Runs", level=1).hover()  # rows do not move under the pointer
+    expect(row(page, "twice")).to_have_count(2)
 
 
 def test_key_metrics_show_and_follow(visitor: Visitor, lab: LiveServer) -> None:

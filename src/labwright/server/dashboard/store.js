@@ -11,6 +11,7 @@ const REFETCH_MS = 1000; // and at one run at most this often
 const WAITING_MS = 3000; // and at those that wait this often
 const MANY = 8; // more runs than this are fetched as one page of the list
 const AT_MOST = 1000; // runs on such a page
+const AHEAD = 50; // newer runs that may stand before those that are looked for
 
 const runs = new Map(); // id → signal of the run as the server last told it
 const watched = new Map(); // id → how many components show it now
@@ -149,7 +150,7 @@ function gather() {
 
 async function flush() {
   const due = [...wanted].filter((id) => Date.now() - (fetchedAt.get(id) ?? 0) >= REFETCH_MS);
-  const fresh = [...created].filter((id) => !runs.has(id));
+  const fresh = [...created];
   due.forEach((id) => wanted.delete(id));
   created = new Set();
   await Promise.all([takeNew(fresh), ...due.map(refetch)]);
@@ -167,18 +168,35 @@ async function refetch(id) {
   }
 }
 
+// Told of even if known: a verb's answer may have come before its event.
 async function takeNew(ids) {
   if (!ids.length) return;
   try {
-    const found =
-      ids.length > MANY
-        ? (await getPage("runs", { limit: Math.min(ids.length, AT_MOST) })).items
-        : (await Promise.all(ids.map((id) => get(runPath(id)).catch(() => null)))).filter(Boolean);
+    const unknown = ids.filter((id) => !runs.has(id));
+    const found = await (unknown.length > MANY ? listed(unknown) : each(unknown));
     batch(() => found.forEach(putRun));
-    newRunListeners.forEach((listener) => listener(found));
+    const fresh = ids.filter((id) => runs.has(id)).map((id) => runs.get(id).value);
+    newRunListeners.forEach((listener) => listener(fresh));
   } catch (error) {
     if (!isAborted(error)) ids.forEach((id) => created.add(id));
   }
+}
+
+const each = async (ids) => (await Promise.all(ids.map((id) => get(runPath(id)).catch(() => null)))).filter(Boolean);
+
+// From the list, as far as it takes: newer ones may have come before them meanwhile, and what was deleted is not there.
+async function listed(ids) {
+  const sought = new Set(ids);
+  const found = [];
+  let read = 0;
+  let cursor;
+  do {
+    const { items, next } = await getPage("runs", { limit: Math.min(ids.length + AHEAD, AT_MOST), cursor });
+    found.push(...items.filter(({ id }) => sought.has(id)));
+    read += items.length;
+    cursor = next;
+  } while (cursor && found.length < ids.length && read < ids.length + AT_MOST);
+  return found;
 }
 
 // Why a run waits changes without an event of its own: others begin and end, its sweep is paused.
