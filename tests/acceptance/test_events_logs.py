@@ -131,6 +131,22 @@ def test_grep_shows_only_the_lines_with_the_text(lab: LiveServer) -> None:
     assert bounded["has_more_before"]
 
 
+def test_grep_looks_through_the_whole_of_a_large_output(lab: LiveServer) -> None:
+    hay = b"hay without end\n" * (1 << 16)
+    run = with_output(lab, b"the First needle\n" + hay * 70 + b"a middle Needle\n" + hay * 3 + b"no\nthe last needle")
+    found = logs(lab, run, "grep=needle")
+    assert found["content"] == "the First needle\nthe last needle"
+    assert (found["offset"], found["has_more_before"]) == (0, False)
+    found = logs(lab, run, "grep=FIRST%20needle&ignore_case=true")
+    assert found["content"] == "the First needle"
+    assert logs(lab, run, "grep=needle&ignore_case=true")["content"].count("\n") == 2
+
+
+def test_grep_finds_lines_that_lie_across_the_pieces_it_reads(lab: LiveServer) -> None:
+    run = with_output(lab, b"".join(b"%07d %s\n" % (number, b"x" * 300_000) for number in range(20)))
+    assert [line[:7] for line in logs(lab, run, "grep=%20xx")["content"].split("\n")] == [f"{n:07d}" for n in range(20)]
+
+
 def test_the_stream_ends_with_the_whole_output_and_the_status(lab: LiveServer) -> None:
     """Characters are written in halves; none arrives broken."""
     script = r"printf 'a\342\234'; sleep 0.4; printf '\223b\n'; cat text; exit 4"

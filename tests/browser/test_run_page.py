@@ -134,6 +134,13 @@ def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visit
     page.get_by_label("Search output").fill("line 99998 ")
     page.keyboard.press("Enter")
     expect(page.locator(".line-marked")).to_have_text("line 99998 ü")
+    page.get_by_label("Search output").fill("LINE 7 ")
+    expect(page.locator(".log-count")).to_have_text("0 lines")
+    page.get_by_role("button", name="Search all of it").click()
+    expect(log_lines(page)).to_have_text(["line 7 ü"])
+    page.get_by_label("Search output").fill("line ")
+    page.get_by_role("button", name="Search all of it").click()
+    expect(page.locator(".log-count")).to_have_text("the newest 500 lines")
     page.get_by_role("button", name="End").click()
     expect(log_lines(page).last).to_have_text("after 39999")
     assert log_lines(page).count() < 120

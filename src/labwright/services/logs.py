@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -15,7 +16,9 @@ from labwright.files import read_json
 from labwright.paths import RunPaths
 
 MAX_BYTES = 1 << 20
-_GREP_SCAN_BYTES = 64 << 20
+_GREP_SCAN_BYTES = 2 << 30  # seconds of work; twice what the size cap keeps by default
+_GREP_BLOCK = 1 << 20
+_GREP_LONGEST_LINE = 4 << 20  # what is longer is looked at in parts
 _GREP_LINES = 500
 _DIGEST_SCAN_BYTES = 4 << 20
 _DIGEST_LINES = 20
@@ -69,26 +72,52 @@ def read_bytes(lab: Lab, run: Run, offset: int, limit: int) -> bytes:
     return block
 
 
-def grep(lab: Lab, run: Run, pattern: str) -> dict[str, Any]:
-    """Matching lines with their offsets, newest part of a huge log only; bounded in lines and length."""
+def grep(lab: Lab, run: Run, pattern: str, *, ignore_case: bool = False) -> dict[str, Any]:
+    """The newest lines with a text, bounded in number and length; `offset` tells how far back was looked."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
-    start = max(0, size - _GREP_SCAN_BYTES)
     needle = pattern.encode()
     if not needle:
         raise Invalid("The text to look for is empty.")
-    block = _read_block(paths, start, _GREP_SCAN_BYTES)
-    found = [_clip(line) for line in block.split(b"\n") if needle in line]
-    shown = found[-_GREP_LINES:]
+    if ignore_case:
+        needle = needle.lower()
+    found: list[bytes] = []  # newest first
+    start = size
+    for start, block in _blocks_of_lines(paths, size):
+        found += reversed(_lines_with(needle, block, ignore_case))
+        if len(found) > _GREP_LINES or size - start >= _GREP_SCAN_BYTES:
+            break
     return {
-        "content": "\n".join(shown),
+        "content": "\n".join(_clip(line) for line in reversed(found[:_GREP_LINES])),
         "offset": start,
         "total_size": size,
-        "has_more_before": start > 0 or len(found) > len(shown),
+        "has_more_before": start > 0 or len(found) > _GREP_LINES,
         "has_more_after": False,
         "next_offset": size,
         "removed_at": _removed_at(paths),
     }
+
+
+def _lines_with(needle: bytes, block: bytes, ignore_case: bool) -> list[bytes]:
+    if needle not in (block.lower() if ignore_case else block):
+        return []  # most blocks: finding one text in many bytes is much faster than finding lines
+    return [line for line in block.split(b"\n") if needle in (line.lower() if ignore_case else line)]
+
+
+def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines in large pieces and where they begin, from the end backwards; without what the size cap dropped."""
+    gap = _gap(paths)
+    for first, end in [(gap["end"], size), (0, gap["start"])] if gap else [(0, size)]:
+        rest = b""  # the end of a line that began earlier
+        while end > first:
+            start = max(first, end - _GREP_BLOCK)
+            block = _read_block(paths, start, end - start) + rest
+            cut = block.find(b"\n") + 1 if start > first else 0
+            if cut == 0 and start > first and len(block) < _GREP_LONGEST_LINE:
+                cut = len(block)
+            rest = block[:cut]
+            yield start + cut, block[cut:]
+            end = start
 
 
 def digest(lab: Lab, run: Run) -> dict[str, Any]:

@@ -89,7 +89,7 @@ export class LogReader {
       if (!this.isAtEnd) this.#append(await this.#read(this.buffer.end, PIECE));
     });
 
-  search = (words) => get(runPath(this.runId, "/logs"), { grep: words }, this.#abort.signal);
+  search = (words) => get(runPath(this.runId, "/logs"), { grep: words, ignore_case: true }, this.#abort.signal);
 
   // The line of the first error, brought into the buffer.
   async firstError() {

@@ -28,10 +28,11 @@ def read_logs(
     offset: Annotated[int, Query(ge=-(2**53), le=2**53, description="negative counts from the end")] = -10_000,
     limit: Annotated[int, Query(ge=1, le=logs.MAX_BYTES)] = 10_000,
     grep: Annotated[str | None, Query(min_length=1, max_length=1000, description="only lines with this text")] = None,
+    ignore_case: Annotated[bool, Query(description="of `grep`: capital and small letters are the same")] = False,
 ) -> LogsOut:
     lab = lab_of(request)
     run = runs.get(lab, run_id)
-    found = logs.grep(lab, run, grep) if grep else logs.read(lab, run, offset, limit)
+    found = logs.grep(lab, run, grep, ignore_case=ignore_case) if grep else logs.read(lab, run, offset, limit)
     return LogsOut(**found)
 
 

@@ -96,7 +96,7 @@ export function Log({ run }) {
 function emptyText(run, search, { isRead, removedAt }) {
   if (!isRead) return "";
   if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
-  if (search.all) return "No line of this output has these words.";
+  if (search.all) return `No line ${search.searched ? `in the last ${bytes(search.searched)} ` : ""}of this output has these words.`;
   return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
 }
 

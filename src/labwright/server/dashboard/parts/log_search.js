@@ -1,11 +1,13 @@
 // Search in the output: at once in the part that is loaded, on request in all of it.
 
+import { isAborted } from "../api.js";
 import { counted } from "../format.js";
 import { html, useState } from "../ui.js";
 import { sayError } from "./toast.js";
 
 export function LogSearch({ reader, hits, search, onSearch, onShow }) {
   const [at, setAt] = useState(-1);
+  const [isBusy, setBusy] = useState(false);
   const { words, all } = search;
   const onInput = (event) => {
     setAt(-1);
@@ -21,23 +23,27 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
     if (event.key === "Enter") step(event.shiftKey ? -1 : 1);
   };
   const searchAll = async () => {
+    setBusy(true); // of a huge output it takes seconds
     try {
       const found = await reader.search(words);
       const lines = found.content ? found.content.split("\n") : [];
-      onSearch({ words, all: lines.map((text) => ({ text, folded: 0 })) });
+      const searched = found.has_more_before ? found.total_size - found.offset : null;
+      onSearch((now) => (now.words === words ? { words, all: lines.map((text) => ({ text, folded: 0 })), searched } : now));
     } catch (error) {
-      sayError(error);
+      if (!isAborted(error)) sayError(error);
     }
+    setBusy(false);
   };
   const isPart = !reader.isAtEnd || reader.buffer.start > 0;
   return html`
-    ${words && html`<span class="muted small num log-count">${countText(all, hits, at)}</span>`}
-    ${words && isPart && !all && html`<button class="link" onClick=${searchAll}>Search all of it</button>`}
+    ${words && html`<span class="muted small num log-count">${countText(search, hits, at)}</span>`}
+    ${words && isPart && !all && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
     ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
     <input type="search" class="small-input" placeholder="Search output" aria-label="Search output" onInput=${onInput} onKeyDown=${onKeyDown} />`;
 }
 
-function countText(all, hits, at) {
-  if (all) return counted(all.length, "line");
+// `searched`: how many bytes at the end were looked through, if there may be more lines before these.
+function countText({ all, searched }, hits, at) {
+  if (all) return `${searched ? "the newest " : ""}${counted(all.length, "line")}`;
   return at < 0 ? counted(hits.length, "line") : `${at + 1} of ${hits.length}`;
 }
