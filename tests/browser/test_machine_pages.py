@@ -83,6 +83,32 @@ def test_how_busy_cards_were_is_there_for_who_comes_later_also_after_a_restart(
     visitor.picture("cluster-gpus")
 
 
+NOTICES = """
+window.noticed = []
+window.Notification = class {
+    static permission = "granted"
+    static requestPermission = async () => "granted"
+    constructor(_title, { body }) { noticed.push(body) }
+}
+Object.defineProperty(document, "hidden", { get: () => true })
+"""
+
+
+def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visitor, lab: LiveServer) -> None:
+    visitor.page.context.add_init_script(NOTICES)
+    reads = visitor.sign_in("#/runs")
+    lab.wait_for_end(lab.submit("false", name="before")["id"])
+    expect(reads.get_by_role("link", name="before").first).to_be_visible()
+    other = reads.context.new_page()
+    other.goto(f"{lab.url}/#/settings?tab=browser")
+    other.get_by_role("tab", name="This browser").click()
+    other.get_by_role("button", name="Turn notices on").click()
+    expect(other.get_by_role("button", name="Turn notices off")).to_be_visible()
+    lab.submit("false", name="noticed")
+    reads.wait_for_function("noticed.length > 0")
+    assert other.evaluate("noticed") == []
+
+
 def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     page = visitor.sign_in("#/settings?tab=server")
     expect(page.get_by_role("row").filter(has_text="max_parallel")).to_have_class("differs")

@@ -3,7 +3,7 @@
 
 import { chatAddress, runAddress } from "./router.js";
 import { leads } from "./shared_stream.js";
-import { recall, remember } from "./storage.js";
+import { forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { knownRun, onEvent } from "./store.js";
 import { signal } from "./ui.js";
 
@@ -23,6 +23,14 @@ export async function setNotices(on) {
   remember("notices", on);
   noticesAre.value = stateNow();
 }
+
+// Turned on or off in one tab, they are so in all: the tab that speaks may be another one.
+addEventListener("storage", ({ key }) => {
+  if (key !== keyOf("notices")) return;
+  forgetCopy("notices");
+  asked.value = recall("notices", false);
+  noticesAre.value = stateNow();
+});
 
 export function startNotices() {
   onEvent((event) => {
