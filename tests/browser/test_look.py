@@ -100,6 +100,23 @@ def test_nothing_is_cut_off_or_pushed_into_a_second_line(
     assert min(figure.evaluate(GAPS)) >= 12, "two figures stand on one another"
 
 
+def test_a_long_tag_and_a_long_choice_stay_on_a_phone(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server().start()
+    run = server.post("/runs", {"command": "true", "name": "n" * 90, "tags": ["t" * 60]})["id"]
+    choices = ["ignore", "stop it and start again with a tenth of the rate", "c" * 60]
+    server.post(f"/runs/{run}/alerts", {"message": "What now?", "choices": choices, "severity": "warning"})
+    visitor = make_visitor(server, **LOOKS["phone"])
+    visitor.sign_in()
+    for path in ("#/", "#/alerts", f"#/runs/{run}"):
+        visitor.open(path)
+        for choice in visitor.page.get_by_role("group", name="Answer").get_by_role("button").all():
+            expect(choice).to_be_in_viewport(ratio=0.99)
+        expect(visitor.page.get_by_text("What now?")).to_be_visible()
+        assert visitor.page.locator("main *").evaluate_all(BEYOND) == [], path
+
+
 def test_a_phone_shows_the_metric_and_the_open_tab(
     sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:
@@ -115,6 +132,13 @@ def test_a_phone_shows_the_metric_and_the_open_tab(
     letters = page.locator("svg.figure .tick").first
     expect(letters).to_be_visible()
     assert letters.evaluate("one => one.getBoundingClientRect().height") > 9
+
+
+# Parts whose right edge is outside the window, but for those in a box that scrolls.
+BEYOND = """(parts) => parts
+    .filter((part) => part.getBoundingClientRect().right > innerWidth + 1)
+    .filter((part) => !part.closest(".tabs, .table, .tags, .chips, .log-lines, pre"))
+    .map((part) => part.outerHTML.slice(0, 80))"""
 
 
 def is_inside(visitor: Visitor, name: str) -> None:
