@@ -15,6 +15,7 @@ from labwright.compute.database_place import local_folder
 from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
 from labwright.domain.errors import StorageFailed
+from labwright.domain.run import RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
@@ -89,6 +90,18 @@ def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -
     result = rebuild(paths)
     assert (result.runs, result.sweeps, result.unreadable) == (1, 1, 2)
     assert (broken / "spec.json").exists()
+
+
+def test_runs_of_a_sweep_that_a_kill_kept_from_being_are_not_made_by_a_rebuild(tmp_path: Path) -> None:
+    """They are noted before the sweep is kept. Whoever got no answer sends it again, and would have them twice."""
+    paths = prepare_state(tmp_path)
+    journal = Journal(paths.journal)
+    alone = a_run(RunStatus.QUEUED)
+    journal.note([alone, a_run(RunStatus.QUEUED, id="run-0000000009", sweep_id="sweep-0000000009")])
+    journal.close_file()
+    assert rebuild(paths).runs == 1
+    with sqlite3.connect(paths.database) as database:
+        assert database.execute("SELECT id FROM runs").fetchall() == [(alone.id,)]
 
 
 # -- a deleted database

@@ -62,7 +62,7 @@ def rebuild(
         _restore_sweeps(tx, paths, result)
         _restore_loops(tx, paths, result)
         _restore_plans(tx, paths, result)
-        noted, deleted = Journal(paths.journal).read()
+        noted, deleted = _noted(tx, paths)
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
         # A folder is newer than the journal, unless that tells of an end.
         found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
@@ -151,6 +151,22 @@ def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> Non
     for plan, versions in sorted(found, key=lambda each: each[0].created_at):
         plans.restore(tx, plan, versions)
         result.plans += 1
+
+
+def _noted(tx: Transaction, paths: ProjectPaths) -> tuple[dict[str, Run], set[str]]:
+    """Without runs of a sweep that never was: a kill came after they were noted and before all of it was kept."""
+    noted, deleted = Journal(paths.journal).read()
+    kept = {sweep_id for sweep_id in {run.sweep_id for run in noted.values()} if _was_kept(tx, paths, sweep_id)}
+    return {run.id: run for run in noted.values() if run.is_terminal or run.sweep_id in kept}, deleted
+
+
+def _was_kept(tx: Transaction, paths: ProjectPaths, sweep_id: str | None) -> bool:
+    if sweep_id is None or paths.sweep(sweep_id).exists():
+        return True
+    try:
+        return bool(sweeps.get(tx.connection, sweep_id))
+    except NotFound:
+        return False
 
 
 def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run]) -> None:
