@@ -21,7 +21,7 @@ from labwright.domain.run import RunStatus
 
 
 def squeue(*rows: str) -> str:
-    return "".join(row.replace("|", "\x1f") + "\n" for row in rows)
+    return "".join(row.replace("|", "\x1f") + "\n" for row in ("JOBID|STATE|REASON|NAME|NODELIST", *rows))
 
 
 def test_a_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
@@ -53,7 +53,13 @@ def test_tasks_of_an_array_are_counted_out(text: str, tasks: tuple[int, ...]) ->
 
 
 def test_lines_that_are_no_rows_are_passed_over() -> None:
-    assert read_squeue("slurm_load_jobs error: something\n\n") == []
+    assert read_squeue(f"Welcome to the cluster!\n\n{squeue()}") == []
+
+
+@pytest.mark.parametrize("text", ["", "slurm_load_jobs error: something\n\n", "a|b|c|d|e\n", "\x1f\x1f\x1f\x1f\n"])
+def test_an_answer_that_lists_nothing_is_no_empty_queue(text: str) -> None:
+    with pytest.raises(SlurmSilent, match="squeue listed no jobs"):
+        read_squeue(text)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,8 @@ def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Pat
     for program in ("scancel", "scontrol", "squeue"):
         (tmp_path / program).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said-to-{program}\n')
         (tmp_path / program).chmod(0o755)
+    with (tmp_path / "squeue").open("a") as listing:
+        listing.write("printf 'JOBID\\037STATE\\037REASON\\037NAME\\037NODELIST\\n'\n")
     commands, paths = SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"}), ProjectPaths(tmp_path)
     jobs = ["3", *(f"7_{task}" for task in range(1500) if task != 4), "8_2"]
     runs = [run(number, slurm_job_id=job) for number, job in enumerate(jobs)]

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from labwright.compute.slurm.commands import SlurmSilent
 from labwright.domain.run import RunStatus
 
 PENDING_WORDS = "Slurm: pending"
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: every Slurm since 2010 has these
+_FIRST_TITLE = "JOBID"
 _ACCOUNTED = ("JobID", "State", "NodeList", "JobName")
 OUT_OF_MEMORY = "OUT_OF_MEMORY"
 _NO_NODES = "None assigned"
+_QUOTED = 200
 _ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
 
 
@@ -127,12 +130,12 @@ def ending_of(row: JobRow) -> Ending:
 def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
     """One query for all jobs of ours, also those that ended a moment ago."""
     more = ["-r"] if each_task else []
-    return ["squeue", "-h", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
+    return ["squeue", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
 
 
 def held_arguments(uid: int) -> list[str]:
     """One query for all that wait, a row each."""
-    return ["squeue", "-h", "-a", "-r", "-u", str(uid), "-t", "PENDING", "-o", _SEPARATOR.join(_FIELDS)]
+    return ["squeue", "-a", "-r", "-u", str(uid), "-t", "PENDING", "-o", _SEPARATOR.join(_FIELDS)]
 
 
 def read_held(text: str) -> set[str]:
@@ -140,8 +143,16 @@ def read_held(text: str) -> set[str]:
 
 
 def read_squeue(text: str) -> list[JobRow]:
-    rows = (line.split(_SEPARATOR) for line in text.splitlines())
-    return [_row(cells) for cells in rows if len(cells) == len(_FIELDS)]
+    """Its line of titles tells a queue without jobs from an answer that is none: whoever takes that for an empty queue
+    takes all jobs for lost."""
+    rows = [cells for line in text.splitlines() if len(cells := line.split(_SEPARATOR)) == len(_FIELDS)]
+    if not any(_is_title(cells) for cells in rows):
+        raise SlurmSilent(f"squeue listed no jobs; it said: {' '.join(text.split())[:_QUOTED] or 'nothing'}")
+    return [_row(cells) for cells in rows if not _is_title(cells)]
+
+
+def _is_title(cells: list[str]) -> bool:
+    return cells[0].strip() == _FIRST_TITLE
 
 
 def sacct_arguments(job_ids: Iterable[str]) -> list[str]:
