@@ -16,6 +16,7 @@ from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services import sweeps
 from labwright.services.new_run import NewRun
 from labwright.services.new_sweep import NewSweep
+from labwright.services.sweep_extension import Extension
 from labwright.services.sweep_supply import Supply
 from labwright.store import sweeps as stored
 from tests.support.lab import end, lab_in
@@ -105,6 +106,14 @@ def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab
         assert queued_now(lab, sweep) == 2
         assert "use no GPU" not in "".join(sweep.warnings)
     assert "use no GPU" in "".join(make(lab, SweepMethod.RANDOM, **asked).warnings)
+
+
+def test_a_configuration_asked_for_while_the_sweep_was_extended_has_the_new_seeds_too(lab: Lab) -> None:
+    sweep = make(lab, SweepMethod.ADAPTIVE, max_runs=60, seeds=(0, 1))
+    supply = Supply(lab, sweep)
+    sweeps.extend(lab, sweep.id, Extension(seeds=(2,)), PERSON)
+    supply.top_up()
+    assert {row.seed for row in stored.runs_of(lab.db.reader(), sweep.id)} == {0, 1, 2}
 
 
 def test_ends_that_a_server_saw_at_once_lead_to_the_same_questions_as_one_by_one(tmp_path: Path) -> None:

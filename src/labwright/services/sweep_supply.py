@@ -152,13 +152,13 @@ class Supply:
             self._exhausted = True
             return
         with self._lab.db.transaction() as tx:
-            current = sweeps.get(tx.connection, sweep.id)
+            current = sweeps.get(tx.connection, sweep.id)  # it may have more seeds by now, or a budget
             if current.status is not SweepStatus.RUNNING:
                 self._exhausted = True
                 return
-            made = runs_for(sweep, space, [(number, config)])
+            made = runs_for(current, space, [(number, config)])
             add_runs(self._lab, tx, made, SYSTEM)
-        if sweep.is_rationed:
+        if current.is_rationed:
             self._ready += len(made)
         else:
             self.queued += len(made)
