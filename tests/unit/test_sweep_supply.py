@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
+from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod
@@ -19,7 +21,7 @@ from labwright.services.new_sweep import NewSweep
 from labwright.services.sweep_extension import Extension
 from labwright.services.sweep_supply import Supply
 from labwright.store import sweeps as stored
-from tests.support.lab import end, lab_in
+from tests.support.lab import end, lab_in, move
 from tests.support.sweeping import METRIC
 
 
@@ -106,6 +108,26 @@ def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab
         assert queued_now(lab, sweep) == 2
         assert "use no GPU" not in "".join(sweep.warnings)
     assert "use no GPU" in "".join(make(lab, SweepMethod.RANDOM, **asked).warnings)
+
+
+def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
+    """Whoever was preempted after fifty minutes has used them, also while it waits to begin again."""
+    sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=600.0, budget={"gpu_hours": 1})
+    assert queued_now(lab, sweep) == 6
+    run = stored.unended_runs(lab.db.reader(), sweep.id)[0]
+    for attempt in (2, 3):
+        assert Supply(lab, sweep).overrun is None
+        run = move(lab, run, *_BEGINS[run.status], started_at="2026-01-01T00:00:00.000Z")
+        with lab.db.transaction() as tx:
+            run = begin_attempt(tx, run, attempt, "requeued", at=epoch_seconds("2026-01-01T00:50:00.000Z"))
+        assert (run.status, run.started_at, run.earlier_seconds) == (RunStatus.LAUNCHING, None, 3000.0 * (attempt - 1))
+    assert (Supply(lab, sweep).overrun or ("",))[0] == "gpu_hours"
+
+
+_BEGINS = {
+    RunStatus.QUEUED: (RunStatus.LAUNCHING, RunStatus.RUNNING),
+    RunStatus.LAUNCHING: (RunStatus.RUNNING,),
+}
 
 
 def test_a_configuration_asked_for_while_the_sweep_was_extended_has_the_new_seeds_too(lab: Lab) -> None:

@@ -140,17 +140,22 @@ def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
 
 
 def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    return begin_attempt(tx, run, event["attempt"], "requeued by Slurm")
+    return begin_attempt(tx, run, event["attempt"], "requeued by Slurm", at=event["time"])
 
 
-def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str) -> Run:
+def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str, *, at: float) -> Run:
     """Slurm starts it again: back to the queue, and out of it at once, since that queue is Slurm's."""
     if attempt <= run.attempt or run.status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED):
         return run
     if run.status is RunStatus.RUNNING:
-        run = _move(tx, run, RunStatus.QUEUED, status_reason=reason, started_at=None, queued_at=now())
+        facts = {"earlier_seconds": run.earlier_seconds + _at_work(run, at), "started_at": None, "queued_at": now()}
+        run = _move(tx, run, RunStatus.QUEUED, status_reason=reason, **facts)
         return _move(tx, run, RunStatus.LAUNCHING, status_reason=reason, attempt=attempt, launched_at=now())
     return runs.change(tx, run, run.evolve(attempt=attempt, status_reason=reason), _ACTOR)
+
+
+def _at_work(run: Run, until: float) -> float:
+    return max(0.0, until - epoch_seconds(run.started_at)) if run.started_at else 0.0
 
 
 def _warned(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:

@@ -221,7 +221,8 @@ class SlurmReports:
         if seen.had_started.get(run.id) == run.attempt and run.status is RunStatus.RUNNING:
             with self._lab.db.transaction() as tx:
                 fresh = runs.get(tx.connection, run.id)
-                begin_attempt(tx, fresh, run.attempt + 1, f"requeued by Slurm; {job.row.pending_words}")
+                reason = f"requeued by Slurm; {job.row.pending_words}"
+                begin_attempt(tx, fresh, run.attempt + 1, reason, at=seen.asked_at)
         elif run.status is RunStatus.LAUNCHING:
             self._say(run, job.row.pending_words, job.job_id)
 

@@ -111,6 +111,7 @@ class Run:
     node: str | None = None
     gpu_uuids: tuple[str, ...] = ()
     attempt: int = 1
+    earlier_seconds: float = 0.0  # at work in the attempts before this one
     pid: int | None = None
     run_dir: str | None = None
     snapshot: dict[str, Any] | None = None

@@ -45,6 +45,7 @@ class Supply:
         self._ended_seconds: list[float] = []
         self._finished_seconds: list[float] = []
         self._elapsed: list[float] = []
+        self._earlier_seconds = 0.0
         if sweep.is_rationed:
             self._count_times()
 
@@ -187,6 +188,7 @@ class Supply:
         return {row.id for row in ended[: max(0, len(rows) - self._window() + 1)]}
 
     def _count_times(self) -> None:
+        self._earlier_seconds = sweeps.earlier_seconds(self._lab.db.reader(), self._sweep.id)
         at = epoch_seconds(now())
         for status, began, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
             seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(began))
@@ -203,7 +205,7 @@ class Supply:
         promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
         return Ledger(
             runs=self._total - self._ready,
-            gpu_seconds=(sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
+            gpu_seconds=(self._earlier_seconds + sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
             promised_gpu_seconds=promised * self._gpus if with_promises else 0.0,
             wall_seconds=wall_seconds(self._sweep),
             run_seconds=longest,

@@ -102,6 +102,12 @@ def run_times(connection: sqlite3.Connection, sweep_id: str) -> list[tuple[str, 
     return connection.execute(SWEEPS["times"], {"sweep_id": sweep_id}).fetchall()
 
 
+def earlier_seconds(connection: sqlite3.Connection, sweep_id: str) -> float:
+    """How long its runs were at work in attempts that Slurm has ended and begun again."""
+    found: float = connection.execute(SWEEPS["earlier_seconds"], {"sweep_id": sweep_id}).fetchone()[0]
+    return found
+
+
 def unended_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
     rows = connection.execute(SWEEPS["records_of_unended"], {"sweep_id": sweep_id})
     return [Run.from_dict(json.loads(row[0])) for row in rows]

@@ -71,7 +71,7 @@ def _elapsed(run: Run) -> float:
 
 
 def _gpu_seconds(run: Run) -> float:
-    return _elapsed(run) * run.gpus
+    return (run.earlier_seconds + _elapsed(run)) * run.gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,10 @@ WHERE sweep_id = :sweep_id AND status = 'ready' AND trial IS NOT NULL ORDER BY t
 SELECT status, started_at, ended_at FROM runs INDEXED BY runs_of_sweep
 WHERE sweep_id = :sweep_id AND started_at IS NOT NULL;
 
+-- name: earlier_seconds
+SELECT total(earlier_seconds) FROM runs INDEXED BY runs_begun_again
+WHERE sweep_id = :sweep_id AND earlier_seconds > 0;
+
 -- name: records_of_unended
 SELECT record FROM runs WHERE sweep_id = :sweep_id AND status IN ('ready', 'queued', 'launching', 'waiting', 'running')
 ORDER BY seq;
