@@ -229,17 +229,27 @@ def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveSer
     sweep_when(lab, made["id"], "stopped")
 
 
-def test_a_metric_that_nobody_logs_is_noticed(lab: LiveServer) -> None:
+@pytest.mark.parametrize(
+    ("command", "key", "why", "verdict"),
+    [
+        (logs("{x}"), "lss", "logged 'lss'; they logged loss", "No run has logged lss; there are: loss."),
+        ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity are none"),
+    ],
+)
+def test_a_metric_that_no_run_has_a_value_of_is_noticed(
+    lab: LiveServer, command: str, key: str, why: str, verdict: str
+) -> None:
     made = make_sweep(
         lab,
-        base_command=logs("{x}"),
+        base_command=command,
         parameters={"x": {"min": 0, "max": 1}},
         method="adaptive",
         max_runs=30,
-        metric={"key": "lss"},
+        metric={"key": key},
     )
     held = sweep_when(lab, made["id"], "paused")
-    assert "logged 'lss'; they logged loss" in held["status_reason"]
+    assert why in held["status_reason"]
+    assert verdict in lab.get(f"/sweeps/{made['id']}/results")["verdict"]["text"]
     lab.post(f"/sweeps/{made['id']}/stop")
 
 

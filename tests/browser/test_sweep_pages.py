@@ -71,6 +71,19 @@ def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: Li
     expect(page.get_by_text("labwright.log")).to_contain_text('{"val_acc": value}')
 
 
+def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: LiveServer) -> None:
+    asked = {
+        "name": "diverged",
+        "base_command": """echo '{"step": 1, "loss": NaN}'; true {x}""",
+        "parameters": {"x": [1, 2]},
+        "metric": {"key": "loss", "goal": "min"},
+        "auto_start": True,
+    }
+    page = visitor.sign_in(f"#/sweeps/{lab.post('/sweeps', asked)['id']}")
+    expect(page.get_by_text("2 runs have finished, and none has a finite value of loss.")).to_be_visible()
+    expect(page.get_by_text("They logged")).to_have_count(0)
+
+
 def test_without_sweeps_the_page_shows_a_file_that_makes_one(
     server: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:

@@ -153,6 +153,18 @@ def test_a_seed_that_ran_twice_counts_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("logged", "words"),
+    [
+        ([], "No run has finished with a value of loss yet."),
+        (["acc", "loss"], "No run has finished with a value of loss yet; NaN and infinity are none."),
+        (["acc", "los"], "No run has logged loss; there are: acc, los."),
+    ],
+)
+def test_where_no_run_has_a_value_it_is_said_what_they_have(logged: list[str], words: str) -> None:
+    assert more_than_luck([configuration(0)], "loss", logged).text == words
+
+
+@pytest.mark.parametrize(
     ("best", "second", "kind"),
     [
         ((1.0, 1.01, 0.99), (2.0, 2.01, 1.99), "clear"),

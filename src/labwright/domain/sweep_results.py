@@ -14,6 +14,7 @@ from labwright.domain.run import RunStatus
 _T = ((1, 12.71), (2, 4.30), (3, 3.18), (4, 2.78), (5, 2.57), (6, 2.45), (8, 2.31), (10, 2.23), (20, 2.09), (60, 2.0))
 _T_MANY = 1.96
 _CURVE_POINTS = 200
+_NAMED = 20  # keys in a sentence
 _COMPARED = 50  # so many of the next best are compared with the best
 
 
@@ -89,11 +90,18 @@ class Verdict:
     text: str
 
 
-def verdict(best_first: Sequence[Configuration], key: str) -> Verdict:
-    """Whether the best is better than the next by more than seeds alone make a difference."""
+def _no_value(key: str, logged: Sequence[str]) -> str:
+    if logged and key not in logged:
+        return f"No run has logged {key}; there are: {', '.join(logged[:_NAMED])}."
+    return f"No run has finished with a value of {key} yet{'; NaN and infinity are none' if logged else ''}."
+
+
+def verdict(best_first: Sequence[Configuration], key: str, logged: Sequence[str] = ()) -> Verdict:
+    """Whether the best is better than the next by more than seeds alone make a difference. Where no run has a value,
+    `logged` are the keys of what they have."""
     valued = [found for found in best_first if found.mean is not None]
     if not valued:
-        return Verdict("none", f"No run has finished with a value of {key} yet.")
+        return Verdict("none", _no_value(key, logged))
     if len(valued) == 1:
         return Verdict("only_one", f"Only one configuration has a value of {key}; there is nothing to compare it with.")
     best, second = valued[0], valued[1]

@@ -156,8 +156,11 @@ class SweepKeeper:
     def _why_hopeless(self, sweep: Sweep, failures: int) -> str:
         counts = sweeps.count_by_status(self._lab.db.reader(), sweep.id)
         if counts[RunStatus.FINISHED] and sweep.metric:
-            known = ", ".join(sweeps.metric_keys(self._lab.db.reader(), sweep.id)[:10]) or "nothing"
-            return f"none of the {failures} runs that ended logged {sweep.metric['key']!r}; they logged {known}"
+            key, known = sweep.metric["key"], sweeps.metric_keys(self._lab.db.reader(), sweep.id)
+            if key in known:
+                return f"none of the {failures} runs that ended has a finite value of {key!r}"
+            names = ", ".join(known[:10]) or "nothing"
+            return f"none of the {failures} runs that ended logged {key!r}; they logged {names}"
         return f"all {failures} runs that ended failed; `labwright logs` of one of them says why"
 
     def _pause(self, sweep_id: str, words: str, rule: str, choices: tuple[str, ...], hint: str = "") -> None:

@@ -109,12 +109,13 @@ def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: i
     sweep = sweeps.get(connection, sweep_id)
     metric = chosen_metric(connection, sweep, key, goal)
     found = ranked(configurations(connection, sweep, metric), metric["goal"])
-    said = verdict(found, metric["key"])
+    has_value = bool(found) and found[0].mean is not None
+    said = verdict(found, metric["key"], () if has_value else sweeps.metric_keys(connection, sweep.id))
     return {
         "sweep_id": sweep.id,
         "metric": metric,
         "total": len(found),
-        "best": _best(found[0]) if found and found[0].mean is not None else None,
+        "best": _best(found[0]) if has_value else None,
         "configurations": [configuration.to_dict() for configuration in found[:limit]],
         "importance": _importance(found),
         "best_so_far": best_so_far(found, metric["goal"]),

@@ -90,9 +90,11 @@ function NoBest({ sweep, runs }) {
   const { key } = sweep.metric;
   const done = runs.filter(({ status }) => status === "finished");
   if (!done.length) return html`<p class="muted">No run has finished with ${key} yet.</p>`;
-  const logged = [...new Set(done.flatMap(({ summary }) => Object.keys(summary)))].slice(0, LOGGED);
-  return html`<p>${done.length} ${done.length === 1 ? "run has" : "runs have"} finished, and none logged <code>${key}</code>.</p>
-    ${logged.length > 0 && html`<p>They logged ${logged.map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`}
+  const ended = `${done.length} ${done.length === 1 ? "run has" : "runs have"} finished, and none`;
+  const logged = [...new Set(done.flatMap(({ summary }) => Object.keys(summary)))];
+  if (logged.includes(key)) return html`<p>${ended} has a finite value of <code>${key}</code>.</p>`;
+  return html`<p>${ended} logged <code>${key}</code>.</p>
+    ${logged.length > 0 && html`<p>They logged ${logged.slice(0, LOGGED).map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`}
     <p class="muted">Log it in the script: <code>import labwright; labwright.log({"${key}": value}, step=step)</code></p>`;
 }
 
