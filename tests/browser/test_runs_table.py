@@ -48,6 +48,7 @@ def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sampl
     page.get_by_role("button", name="Configuration").click()
     expect(page.locator(".row-group")).to_have_count(4)
     expect(page.locator(".row-group").first).to_contain_text("±")
+    expect(page.locator(".row:not(.row-group) .cell-name a").first).to_have_text(re.compile(r"^seed=\d+$"))
     page.locator(".row-group").first.get_by_role("button").click()
     expect(page.locator(".row:not(.row-group):not(.row-head)")).to_have_count(6)
     for spread in page.locator(".row-group .cell-metric[data-key]").all():

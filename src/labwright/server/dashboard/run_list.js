@@ -160,7 +160,7 @@ export function itemsOf(ids, by, sweepNames, closed) {
     if (!groups.has(key)) groups.set(key, { key, label: groupLabel(run, by, sweepNames), ids: [] });
     groups.get(key).ids.push(id);
   }
-  return [...groups.values()].flatMap((group) => [{ group }, ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id })))]);
+  return [...groups.values()].flatMap((group) => [{ group }, ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id, under: group.label })))]);
 }
 
 export function toggleGroup(key) {

@@ -114,7 +114,7 @@ function Table({ view, columns }) {
   // A row that is given the same as before is not drawn again: while scrolling only the rows that come in cost.
   const row = (item, index) => item.group
     ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${nameOfItem(item) === selected} />`
-    : html`<${RunRow} key=${item.id} id=${item.id} index=${index} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`;
+    : html`<${RunRow} key=${item.id} id=${item.id} under=${item.under} index=${index} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`;
   return html`<${Waiting} box=${ref} />
     <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 124 : 72}px, ${view.group ? 136 : 88}px) `.repeat(columns.length), "--count": columns.length, "--each": view.group ? "136px" : "108px" }} aria-label="Table of runs" role="region"
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}

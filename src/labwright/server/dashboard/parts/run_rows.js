@@ -74,7 +74,7 @@ function Spread({ runs, column }) {
   return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">${number(mean)}${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}</span>`;
 }
 
-export function RunRow({ id, index, columns, selected, onOpen, onTick }) {
+export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) {
   const ref = useRef(null);
   const run = knownRun(id)?.value;
   useEffect(() => watchRun(id), [id]);
@@ -96,7 +96,7 @@ export function RunRow({ id, index, columns, selected, onOpen, onTick }) {
     <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select ${run.name}" checked=${isTicked} onClick=${(event) => onTick(id, event.currentTarget.checked, event.shiftKey)} /></span>
     <span role="cell" class="cell-status"><${Status} run=${run} /></span>
     <span role="cell" class="cell-name">
-      <a href=${runAddress(id)} onClick=${() => onOpen(id)} title=${run.name}>${run.name}</a>
+      <a href=${runAddress(id)} onClick=${() => onOpen(id)} title=${run.name}>${restOf(run.name, under)}</a>
       ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
       <span class="tags">${run.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}</span>
     </span>
@@ -107,6 +107,9 @@ export function RunRow({ id, index, columns, selected, onOpen, onTick }) {
     <span role="cell" class="muted cell-result" title=${reason}>${run.deleted ? "deleted" : reason}</span>
   </div>`;
 }
+
+// A group's head says what its runs are called by; what tells them apart, the seed, would be cut off.
+const restOf = (name, under) => (under && name.startsWith(`${under} `) ? name.slice(under.length + 1) : name);
 
 function Value({ run, column }) {
   const value = valueOf(run, column);
