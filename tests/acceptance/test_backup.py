@@ -14,21 +14,22 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.archive import SEAL, archive, carried
-from labwright.compute.backups import copy_database, newest_backups
+from labwright.compute.backups import copy_database, make_backup, newest_backups
 from labwright.compute.restore import restore
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
-from labwright.store.database import Database
+from labwright.store.database import Database, DatabaseDamaged
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
 from tests.support.children import ended_with_the_test
+from tests.support.lab import lab_in
 from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate
 from tests.support.waiting import wait_until
 
 LARGE = 150 << 20  # of zeros: it takes a moment to pack, and next to nothing on disk
 LEFT_OUT = {  # what a restored project makes anew, and what is secret
-    *("token", "sign_in", "server", "lock", "wake", "reserve", "database_pointer", "restored", "restoring"),
+    *("token", "sign_in", "server", "lock", "port", "wake", "reserve", "database_pointer", "restored", "restoring"),
     *(
         "channels",
         "headers",
@@ -221,3 +222,12 @@ def test_the_newest_backup_is_kept_though_the_clock_was_set_back(
         assert newest_backups(folder)[0] == made
     assert len(newest_backups(folder)) == 2
     database.close()
+
+
+def test_no_copy_of_a_damaged_database_drives_out_a_good_backup(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        good = make_backup(lab)
+        lab.db.damage = "row 7 missing from index"
+        with pytest.raises(DatabaseDamaged, match="row 7"):
+            make_backup(lab)
+        assert newest_backups(lab.paths.backups) == [good]

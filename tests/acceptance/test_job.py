@@ -306,6 +306,18 @@ def test_a_tty_run_has_a_real_terminal(tmux_server: LiveServer) -> None:
     assert "after" in server.output(run["id"])
 
 
+def test_a_tty_run_that_is_silent_at_first_has_a_window_all_the_same(tmux_server: LiveServer) -> None:
+    server = tmux_server
+    run = server.submit(
+        "until [ -e go ]; do sleep 0.02; done; echo at last; until [ -e end ]; do sleep 0.02; done", tty=True
+    )
+    session, target = window_of(server, run["id"])
+    (server.project / "go").touch()
+    wait_until(lambda: "at last" in tmux(session, "capture-pane", "-p", "-t", target), "the output in tmux")
+    (server.project / "end").touch()
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+
+
 def test_a_finished_run_is_seen_on_the_stream_at_once(server: LiveServer) -> None:
     """No figure here (that is the benchmark's), only that nobody has to poll."""
     import http.client

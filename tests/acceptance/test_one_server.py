@@ -104,6 +104,12 @@ def test_a_server_notes_where_it_listens(make_server: Callable[..., LiveServer])
     assert server.url.endswith(f":{last_port(ProjectPaths(server.project))}")
 
 
+def deleted(folder: Path) -> bool:
+    """The server writes there meanwhile."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
 @pytest.mark.parametrize("all_of_it", [True, False])
 def test_a_server_whose_lock_was_deleted_ends_and_leaves_the_next_one_alone(
     make_server: Callable[..., LiveServer], all_of_it: bool
@@ -111,7 +117,7 @@ def test_a_server_whose_lock_was_deleted_ends_and_leaves_the_next_one_alone(
     """By `git clean -fdx`, say: nobody would find it any more, and there would be two."""
     server = make_server().start()
     if all_of_it:
-        shutil.rmtree(server.state)
+        wait_until(lambda: deleted(server.state), "all of it to be gone at once")
     else:
         (server.state / "server.lock").unlink()
     following = LiveServer(server.project).start()

@@ -105,7 +105,7 @@ def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visi
     other.get_by_role("button", name="Turn notices on").click()
     expect(other.get_by_role("button", name="Turn notices off")).to_be_visible()
     lab.submit("false", name="noticed")
-    reads.wait_for_function("noticed.length > 0")
+    wait_until(lambda: reads.evaluate("noticed.length") > 0, "the notice")
     assert other.evaluate("noticed") == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import queue
 from array import array
 from dataclasses import replace
@@ -58,6 +59,18 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
         "count": 3,  # values: two of `new`, one of `other`
         "first": [{"source": "http", "key": "(more keys)", "why": "a run may have 3 series", "count": 3}],
     }
+
+
+def test_of_several_processes_the_last_to_write_has_the_last_word_whoever_read_along(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "parent and child").id
+        folder = Path(lab.paths.run(run).metrics)
+        folder.mkdir(parents=True)
+        for written_at, name in enumerate(("sdk-9-parent.jsonl", "sdk-10-child.jsonl")):
+            (folder / name).write_text(f"{json.dumps({'s': 4, 't': 1e9, 'm': {'acc': float(written_at)}})}\n")
+            os.utime(folder / name, (1e9 + written_at, 1e9 + written_at))
+        MetricIngest(lab).drain(run)
+        assert runs.get(lab, run).summary["acc"]["last"] == 1.0
 
 
 @pytest.mark.parametrize(

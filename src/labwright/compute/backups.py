@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labwright.compute.lab import Lab
 from labwright.store import events
-from labwright.store.database import Database
+from labwright.store.database import Database, DatabaseDamaged
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +24,9 @@ class Backups:
         self._thread: threading.Thread | None = None
 
     def make_if_due(self) -> None:
-        """Only when something happened since the last one; copies of a damaged one would drive out the good ones."""
+        """Only when something happened since the last one."""
         if self._lab.db.damage:
-            return
+            return  # said when it was found
         if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
             return
         self._due = time.monotonic() + self._lab.settings.backup_minutes * 60
@@ -39,11 +39,14 @@ class Backups:
     def _make(self) -> None:
         try:
             make_backup(self._lab)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, DatabaseDamaged) as error:
             log.error("no backup could be made, the next one is tried in time: %s", error)
 
 
 def make_backup(lab: Lab) -> Path:
+    """Not of a damaged one: such copies would drive out the good ones."""
+    if lab.db.damage:
+        raise DatabaseDamaged(f"The database is damaged, and no backup is made of it: {lab.db.damage}.")
     return copy_database(lab.db, lab.paths.backups, lab.settings.backups_kept)
 
 

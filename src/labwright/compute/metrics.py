@@ -168,15 +168,18 @@ class MetricIngest:
                 self._hands.notify_all()
 
     def _files(self, run_id: str) -> dict[str, int]:
-        """Those that are longer than what was read of them, or shorter, and by how many bytes."""
-        folder = self._lab.paths.run(run_id).metrics
+        """Those that are longer than what was read of them, or shorter, and by how many bytes; the last written last,
+        since of a step that several processes log the last to arrive counts, whether or not a server read along."""
         try:
-            names = sorted(os.listdir(folder))
+            found = [
+                entry for entry in os.scandir(self._lab.paths.run(run_id).metrics) if entry.name.endswith(".jsonl")
+            ]
+            found.sort(key=lambda entry: (entry.stat().st_mtime_ns, entry.name))
         except FileNotFoundError:
             return {}
         known = self._positions(run_id)
-        sizes = {name: os.path.getsize(f"{folder}/{name}") for name in names if name.endswith(".jsonl")}
-        return {name: abs(size - known.get(name, 0)) for name, size in sizes.items() if size != known.get(name, 0)}
+        unread = {entry.name: abs(entry.stat().st_size - known.get(entry.name, 0)) for entry in found}
+        return {name: size for name, size in unread.items() if size}
 
     def _positions(self, run_id: str) -> dict[str, int]:
         rows = self._lab.db.reader().execute(METRICS["files_of_run"], {"run_id": run_id})

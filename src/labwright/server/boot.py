@@ -32,6 +32,7 @@ from labwright.server.opening import open_lab, prepare_state, unusable
 from labwright.server.server_lock import is_still_ours, take_lock
 from labwright.server.server_log import log_to_file
 from labwright.settings import load_settings, unknown_tables
+from labwright.store.database import DatabaseDamaged
 
 log = logging.getLogger(__name__)
 _HEARTBEAT_SECONDS = 5.0
@@ -69,7 +70,7 @@ def _leave_copy(lab: Lab) -> None:
     if lab.paths.database_pointer.exists():
         try:
             make_backup(lab)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, DatabaseDamaged) as error:
             log.error("no backup could be made at the end: %s", error)
 
 
