@@ -93,6 +93,7 @@ def test_a_server_that_was_killed_leaves_a_file_that_fools_nobody(place: LiveSer
     up(place)
     killed = process_of(place)
     os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: start_time(killed) is None, "it to be gone: a large process takes its time")
     wait_until(lambda: labwright(place, "ps").returncode == 3, "the end to be noticed")
     tidied = labwright(place, "down")
     assert (tidied.returncode, "had ended already" in tidied.stdout) == (0, True)

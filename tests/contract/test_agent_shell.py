@@ -240,12 +240,12 @@ def test_processor_time_ends_also_where_several_share_it(lab: Lab) -> None:
 def test_time_is_up_for_all_that_it_started(lab: Lab) -> None:
     told = run(lab, "setsid nohup sleep 613.5 & disown; sleep 613.5", seconds=1)
     assert "longer than 1 s" in told.ended_by and told.seconds < 5
-    assert not sleeping("613.5")
+    wait_until(lambda: not sleeping("613.5"), "all of it to be gone")
 
 
 def test_what_is_left_in_the_background_ends_with_the_command(lab: Lab) -> None:
     assert run(lab, "nohup setsid sleep 614.5 >/dev/null 2>&1 & echo $?").output == "0\n"
-    assert not sleeping("614.5")
+    wait_until(lambda: not sleeping("614.5"), "all of it to be gone")
 
 
 def sleeping(seconds: str) -> list[int]:
