@@ -216,6 +216,7 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
 
 
+@pytest.mark.slow
 def test_a_preempted_run_may_save_and_goes_on_later(
     patient_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
@@ -230,7 +231,7 @@ def test_a_preempted_run_may_save_and_goes_on_later(
     wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
     start_again_now(patient_slurm, run["slurm_job_id"])
     ended = server.wait_for_end(run["id"], timeout=120)
-    assert (ended["status"], ended["attempt"]) == ("finished", 2)
+    assert (ended["status"], ended["attempt"]) == ("finished", 2), ended["error"]
     assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
 
 

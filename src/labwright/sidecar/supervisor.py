@@ -92,13 +92,16 @@ class Supervisor:
                 return self._ended(time.time(), **refusal)
             self._wait_for_job()
             ended_at = self._clear_up()
+            if not self._cards.lease:  # nobody waits; and on Slurm the job may hear sooner than we that it is to end
+                self._monitor.close(self._sleep_and_reap)
             facts = self._exit_facts()
             verdict = judge.judge(
                 facts, self._cards.lease, self.paths.output, self._at_start.output_of(self.paths.output)
             )
             is_over = not verdict.retry or bool(self._stopping)
-            self._give_back_cards(for_good=is_over)
-            self._monitor.close(self._sleep_and_reap)
+            if self._cards.lease:
+                self._give_back_cards(for_good=is_over)
+                self._monitor.close(self._sleep_and_reap)
             if is_over:
                 self._alert_of_exit({**facts, **verdict.facts})
                 return self._ended(ended_at, **{**facts, **verdict.facts})
@@ -121,10 +124,9 @@ class Supervisor:
 
     def _give_back_cards(self, *, for_good: bool) -> None:
         """The job is gone and judged. Its last numbers may still take long to read; no card waits for that."""
-        if self._cards.lease:
-            self._cards.release()
-            if for_good:
-                self.record.wake_server("over")
+        self._cards.release()
+        if for_good:
+            self.record.wake_server("over")
 
     # -- the job
 
