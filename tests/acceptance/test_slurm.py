@@ -216,7 +216,6 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
 
 
-@pytest.mark.slow
 def test_a_preempted_run_may_save_and_goes_on_later(
     patient_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
@@ -233,6 +232,17 @@ def test_a_preempted_run_may_save_and_goes_on_later(
     ended = server.wait_for_end(run["id"], timeout=120)
     assert (ended["status"], ended["attempt"]) == ("finished", 2), ended["error"]
     assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
+
+
+def test_a_job_that_hears_first_that_it_is_to_end_has_not_ended_by_itself(server: LiveServer) -> None:
+    """It saves and exits with 0 before its supervisor is told; what slurmd wrote before both is there."""
+    run = started(server, f"{until_file(server, 'saved')}; exit 0")
+    with (server.state / "runs" / run["id"] / "slurm.log").open("a") as log:
+        log.write(
+            f"slurmstepd: error: *** JOB {run['slurm_job_id']} ON node1 CANCELLED AT 2026 DUE TO PREEMPTION ***\n"
+        )
+    (server.project / "saved").touch()
+    assert server.wait_for_end(run["id"])["status_reason"] == "terminated"
 
 
 def test_a_signal_before_the_time_limit_reaches_the_job(server: LiveServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -31,8 +32,8 @@ def claim(paths: RunPaths, attempt: int, owner: dict[str, Any]) -> None:
     Path(paths.claim(attempt)).write_text(json.dumps(owner))
 
 
-def ended(paths: RunPaths, attempt: int, reason: str) -> None:
-    write_json(paths.exit, {"attempt": attempt, "reason": reason})  # whole, as a supervisor does it
+def ended(paths: RunPaths, attempt: int, reason: str, by: int | None = None) -> None:
+    write_json(paths.exit, {"attempt": attempt, "reason": reason, "signal": by})  # whole, as a supervisor does it
 
 
 def test_the_first_attempt_waits_for_nobody(paths: RunPaths) -> None:
@@ -46,6 +47,13 @@ def test_an_attempt_that_never_began_is_not_waited_for(paths: RunPaths) -> None:
 def test_after_an_interrupted_attempt_there_is_something_to_do(paths: RunPaths) -> None:
     claim(paths, 1, ELSEWHERE)
     ended(paths, 1, "terminated")
+    assert is_to_run(paths, "run-x", 2)
+
+
+def test_after_one_that_was_killed_there_is(paths: RunPaths) -> None:
+    """By Slurm, when it would not end in time: why else would it be started again?"""
+    claim(paths, 1, ELSEWHERE)
+    ended(paths, 1, "exit_code", by=signal.SIGKILL)
     assert is_to_run(paths, "run-x", 2)
 
 

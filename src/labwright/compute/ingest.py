@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import IllegalMove, NotFound
 from labwright.domain.ids import ALERT, id_of, new_id
+from labwright.domain.interruption import may_be_slurms_doing
 from labwright.domain.run import MOVES, Run, RunStatus
 from labwright.files import LONGEST_LINE, TooLong, all_lines, read_json, write_json
 from labwright.paths import RunPaths
@@ -198,9 +198,7 @@ _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
 
 
 def is_provisional(run: Run, facts: dict[str, Any]) -> bool:
-    """On Slurm a job that was told to end, or killed, has not ended for a reason that its sidecar could know."""
-    killed = facts["reason"] == "exit_code" and facts["signal"] == signal.SIGKILL
-    return run.launcher == "slurm" and run.is_active and (facts["reason"] == "terminated" or killed)
+    return run.launcher == "slurm" and run.is_active and may_be_slurms_doing(facts)
 
 
 def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable
 from typing import Any
 
+from labwright.domain.interruption import may_be_slurms_doing
 from labwright.files import read_json
 from labwright.paths import RunPaths
 from labwright.processes import end_tree, processes_of_run, read_identity, send_signal
@@ -15,10 +18,12 @@ from labwright.processes import end_tree, processes_of_run, read_identity, send_
 _POLL_SECONDS = 1.0
 _SILENCE_SECONDS = 20.0  # a heartbeat comes every two; file systems between nodes show it late
 _LONG_AGO_SECONDS = 300.0
+_LOG_BYTES = 1 << 20
 _GIVEN_BY_SLURM = ("SLURM_", "SLURMD_", "PMI_", "PMIX_", "PMI2_")
 _CARDS = frozenset({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "TMPDIR"})
 _FOR_SRUN = "SRUN_CPUS_PER_TASK"  # set by the batch script where srun takes no other word for it
 _KEPT_OF_OURS = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
+_TOLD_TO_END = re.compile(rb"\*\*\* [^\n]+ ON [^\n]+ CANCELLED AT ")
 
 
 def run_folder_of(target: str, environ: dict[str, str]) -> str:
@@ -88,6 +93,22 @@ def _catches(pid: int, number: int) -> bool:
     return bool(masks) and bool(int(masks[0], 16) >> (number - 1) & 1)
 
 
+class StepLog:
+    """What slurmd writes for the job, beside our own errors: that it is to end stands there before anybody is told.
+
+    The job may hear it before us, save, and exit with 0: by the signals alone it would have ended by itself.
+    """
+
+    def __init__(self) -> None:
+        self._ours_from = os.fstat(sys.stderr.fileno()).st_size  # before that: an earlier attempt's
+
+    def says_that_it_is_to_end(self) -> bool:
+        with contextlib.suppress(OSError), open(f"/proc/self/fd/{sys.stderr.fileno()}", "rb") as file:
+            file.seek(self._ours_from)  # refused where it is no file; reading there might wait forever
+            return bool(_TOLD_TO_END.search(file.read(_LOG_BYTES)))
+        return False  # the signals are left
+
+
 class FormerAttempt:
     """A node that was given up may still be at work: two attempts must never run at the same time."""
 
@@ -103,7 +124,7 @@ class FormerAttempt:
         while True:
             facts = self._exit()
             if facts is not None:
-                return bool(facts["reason"] == "terminated")
+                return may_be_slurms_doing(facts)
             if self._is_gone():
                 return True
             time.sleep(_POLL_SECONDS)

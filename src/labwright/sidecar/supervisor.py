@@ -12,6 +12,7 @@ import resource
 import time
 from typing import Any
 
+from labwright.domain.interruption import may_be_slurms_doing
 from labwright.files import passing_refusals, read_json
 from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
 from labwright.sidecar.cards import Cards
@@ -22,7 +23,7 @@ from labwright.sidecar.job import Job, job_environment, start_job
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
 from labwright.sidecar.relay import Relay
-from labwright.sidecar.slurm import facts_of, forward
+from labwright.sidecar.slurm import StepLog, facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
 from labwright.sidecar.wakeups import Wakeups
@@ -50,6 +51,7 @@ class Supervisor:
         self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
         self._place = facts_of(self._inherited) if self._slurm else {}
+        self._step_log = StepLog() if self._slurm else None
         self._variables = variables
         self._cards = Cards(self.options, self.record)
         self._job: Job | None = None
@@ -342,8 +344,8 @@ class Supervisor:
         status = self._job_status or 0
         if not self._stopping and is_by_term(status) and self._stop_requested():
             self._stopping = "stop"  # somebody who was sent to watch the job obeyed first
-        if self._slurm and not self._stopping:
-            self._notice_termination(status)
+        if self._step_log and not self._stopping:
+            self._notice_termination(status, self._step_log)
         facts = facts_of_status(status)
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full"
@@ -358,11 +360,11 @@ class Supervisor:
         disk = os.statvfs(self.paths.dir)
         return disk.f_bavail * disk.f_frsize < _FULL_DISK_BYTES
 
-    def _notice_termination(self, status: int) -> None:
+    def _notice_termination(self, status: int, step_log: StepLog) -> None:
         """Slurm tells everybody to end; the job may have heard it first, and ended as it liked."""
         if is_by_term(status):
             self._sleep(_TERM_SPREAD_SECONDS)
-        if self._wakeups.terminated:
+        if self._wakeups.terminated or step_log.says_that_it_is_to_end():
             self._stopping = "terminated"
 
     def _alert_of_exit(self, facts: dict[str, Any]) -> None:
@@ -392,7 +394,7 @@ class Supervisor:
         self._wakeups.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
-        if self._slurm and facts["reason"] != "terminated":  # it may start again and need them
+        if self._slurm and not may_be_slurms_doing(facts):  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
         self._folder.close()
