@@ -14,15 +14,17 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.archive import SEAL, archive, carried
-from labwright.compute.backups import copy_database, make_backup, newest_backups
+from labwright.compute.backups import copy_database, has_news, make_backup, newest_backups
 from labwright.compute.restore import restore
+from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
+from labwright.domain.event import Event, EventType
 from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
 from labwright.store.database import Database, DatabaseDamaged
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
 from tests.support.children import ended_with_the_test
-from tests.support.lab import lab_in
+from tests.support.lab import lab_in, make_run
 from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate
 from tests.support.waiting import wait_until
@@ -222,6 +224,24 @@ def test_the_newest_backup_is_kept_though_the_clock_was_set_back(
         assert newest_backups(folder)[0] == made
     assert len(newest_backups(folder)) == 2
     database.close()
+
+
+def test_what_happened_since_the_newest_backup_is_news_whoever_made_it(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        assert has_news(lab)  # there is none yet
+        make_backup(lab)
+        with lab.db.transaction() as tx:
+            tx.emit(Event(type=EventType.SERVER_STARTED, actor="system", time=now()))
+        assert not has_news(lab)
+        make_run(lab, "one")
+    with lab_in(tmp_path / "project") as lab:
+        assert has_news(lab)
+        newest = make_backup(lab)
+        assert not has_news(lab)
+        lab.db.renew_epoch()
+        assert has_news(lab)  # it is of another history
+        newest.write_bytes(b"damaged")
+        assert has_news(lab)
 
 
 def test_no_copy_of_a_damaged_database_drives_out_a_good_backup(tmp_path: Path) -> None:

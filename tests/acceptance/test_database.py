@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from labwright.compute import machine
-from labwright.compute.database_place import local_folder
+from labwright.compute.backups import newest_backups
+from labwright.compute.database_place import local_folder, place_database, place_of
 from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
 from labwright.domain.errors import StorageFailed
@@ -328,6 +329,27 @@ def test_a_machine_without_room_for_the_database_says_so(elsewhere: LiveServer, 
     (tmp_path / "machine-a").touch()
     said = try_to_start(elsewhere).stderr
     assert "folder for the database" in said and "state_dir" in said
+
+
+@pytest.mark.parametrize("left", [b"", b"\0\0\0", b"half/a/path", b"/a/labwright.db\n{", b'/a\n"e"\n"p"\n1'])
+def test_a_pointer_that_says_no_place_is_told_and_left_alone(tmp_path: Path, left: bytes) -> None:
+    paths = prepare_state(tmp_path)
+    paths.database_pointer.write_bytes(left)
+    with pytest.raises(StorageFailed, match=r"database\.path does not say") as caught:
+        place_database(paths, str(tmp_path / "elsewhere"))
+    assert "delete it" in caught.value.hint
+    with pytest.raises(StorageFailed):  # as for labwright doctor
+        place_of(paths)
+    assert paths.database_pointer.read_bytes() == left
+
+
+def test_an_end_without_news_leaves_the_backups_alone(elsewhere: LiveServer) -> None:
+    """Those of ten starts for nothing would drive out all that differ."""
+    elsewhere.stop()
+    before = newest_backups(elsewhere.state / "backups")
+    elsewhere.start()
+    elsewhere.stop()
+    assert newest_backups(elsewhere.state / "backups") == before != []
 
 
 def test_a_project_begun_anew_does_not_find_the_database_of_the_one_before(elsewhere: LiveServer) -> None:

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 from labwright.compute.lab import Lab
+from labwright.domain.event import EventType
 from labwright.store import events
-from labwright.store.database import Database, DatabaseDamaged
+from labwright.store.database import Database, DatabaseDamaged, read_position
 
 log = logging.getLogger(__name__)
 
@@ -20,19 +21,15 @@ class Backups:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._due = time.monotonic() + lab.settings.backup_minutes * 60
-        self._at_event = events.last_seq(lab.db.reader())
         self._thread: threading.Thread | None = None
 
     def make_if_due(self) -> None:
-        """Only when something happened since the last one."""
         if self._lab.db.damage:
             return  # said when it was found
         if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
             return
         self._due = time.monotonic() + self._lab.settings.backup_minutes * 60
-        last = events.last_seq(self._lab.db.reader())
-        if last != self._at_event:
-            self._at_event = last
+        if has_news(self._lab):
             self._thread = threading.Thread(target=self._make, name="backup", daemon=True)
             self._thread.start()
 
@@ -41,6 +38,15 @@ class Backups:
             make_backup(self._lab)
         except (OSError, sqlite3.Error, DatabaseDamaged) as error:
             log.error("no backup could be made, the next one is tried in time: %s", error)
+
+
+def has_news(lab: Lab) -> bool:
+    """Beyond the newest backup. That servers came and went is none: its copies would drive out what differs."""
+    for newest in newest_backups(lab.paths.backups)[:1]:
+        epoch, seq = read_position(newest)
+        if epoch == lab.db.epoch:
+            return events.any_after(lab.db.reader(), seq, but=EventType.SERVER_STARTED)
+    return True
 
 
 def make_backup(lab: Lab) -> Path:

@@ -21,6 +21,15 @@ from labwright.paths import ProjectPaths
 from labwright.store.database import FILES, copy_online, read_epoch
 
 
+class PlaceUnknown(StorageFailed):
+    """.labwright/database.path does not say where the project's database is."""
+
+    hint = (
+        "Write the path of the database into it, as its only line. Or delete it: the database is then made anew from "
+        "the project's folders and its newest backup, and the old one is kept."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Pointer:
     database: Path
@@ -47,6 +56,12 @@ def place_database(paths: ProjectPaths, state_dir: str) -> None:
     elif pointer.is_outdated():
         set_aside(pointer.database)
     _make_folder(paths.database.parent)
+
+
+def place_of(paths: ProjectPaths) -> Path:
+    """`paths.database`, or an error where the pointer to it was emptied or cut off."""
+    pointer = _read(paths)
+    return pointer.database if pointer else paths.database
 
 
 def note_epoch(paths: ProjectPaths, epoch: str) -> None:
@@ -126,8 +141,14 @@ def _follow(paths: ProjectPaths, pointer: _Pointer, place: Path) -> None:
 def _read(paths: ProjectPaths) -> _Pointer | None:
     if not paths.database_pointer.exists():
         return None
-    _, *facts = paths.database_pointer.read_text().splitlines()
-    return _Pointer(paths.database, *map(json.loads, facts))
+    try:
+        place, *facts = paths.database_pointer.read_text().splitlines()
+        pointer = _Pointer(Path(place), *map(json.loads, facts))
+    except (ValueError, TypeError) as error:
+        raise PlaceUnknown from error
+    if not pointer.database.is_absolute():
+        raise PlaceUnknown
+    return pointer
 
 
 def _write(paths: ProjectPaths, pointer: _Pointer) -> None:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.alert_rules import project_rules
-from labwright.compute.backups import make_backup
+from labwright.compute.backups import has_news, make_backup
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
+from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType
 from labwright.files import write_json, write_whole
 from labwright.llm.choice import load_choice
@@ -32,7 +33,6 @@ from labwright.server.opening import open_lab, prepare_state, unusable
 from labwright.server.server_lock import is_still_ours, take_lock
 from labwright.server.server_log import log_to_file
 from labwright.settings import load_settings, unknown_tables
-from labwright.store.database import DatabaseDamaged
 
 log = logging.getLogger(__name__)
 _HEARTBEAT_SECONDS = 5.0
@@ -69,8 +69,9 @@ def _leave_copy(lab: Lab) -> None:
     """In the project, where the database is not: the next start may be on another machine."""
     if lab.paths.database_pointer.exists():
         try:
-            make_backup(lab)
-        except (OSError, sqlite3.Error, DatabaseDamaged) as error:
+            if has_news(lab):
+                make_backup(lab)
+        except (OSError, sqlite3.Error, LabwrightError) as error:
             log.error("no backup could be made at the end: %s", error)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labwright.compute import machine
 from labwright.compute.alert_rules import project_rules
+from labwright.compute.database_place import PlaceUnknown, place_of
 from labwright.compute.notify.channels import load_channels
 from labwright.compute.slurm.probe import probe_slurm
 from labwright.compute.slurm.resources import load_defaults
@@ -80,7 +81,10 @@ def _file_system(paths: ProjectPaths) -> Finding:
 
 
 def _database(paths: ProjectPaths) -> Finding:
-    database = paths.database
+    try:
+        database = place_of(paths)
+    except PlaceUnknown as error:
+        return Finding("database", "fail", error.message, error.hint)
     if not database.exists():
         return Finding("database", "ok", "none yet; the first labwright up makes it")
     try:

@@ -210,14 +210,20 @@ def copy_online(path: Path, target: Path) -> None:
 
 def read_epoch(path: Path) -> str | None:
     """Of a database that need not be there; None also where it is damaged, which its opening tells."""
+    return read_position(path)[0]
+
+
+def read_position(path: Path) -> tuple[str | None, int]:
+    """Which history it holds, and up to which event."""
     if not path.exists():
-        return None
+        return None, 0
     try:
         with contextlib.closing(_connect(f"{path.as_uri()}?mode=ro")) as connection:
             row = connection.execute(REST["get_meta"], {"key": "epoch"}).fetchone()
+            last = connection.execute(REST["last_event"]).fetchone()[0]
     except sqlite3.DatabaseError:
-        return None
-    return str(row[0]) if row else None
+        return None, 0
+    return (str(row[0]) if row else None), last
 
 
 class _Checker:

@@ -31,6 +31,10 @@ def last_seq(connection: sqlite3.Connection) -> int:
     return int(connection.execute(REST["last_event"]).fetchone()[0])
 
 
+def any_after(connection: sqlite3.Connection, seq: int, *, but: EventType) -> bool:
+    return bool(connection.execute(REST["has_event_after"], {"after": seq, "but": but}).fetchone()[0])
+
+
 def _event(row: tuple[int, str, str, str, str | None, str | None, str]) -> Event:
     return Event(
         seq=row[0],

@@ -20,6 +20,9 @@ ORDER BY seq LIMIT :limit;
 -- name: last_event
 SELECT coalesce(max(seq), 0) FROM events;
 
+-- name: has_event_after
+SELECT EXISTS (SELECT 1 FROM events WHERE seq > :after AND type <> :but);
+
 -- name: get_meta
 SELECT value FROM meta WHERE key = :key;
 
