@@ -91,6 +91,27 @@ def test_a_server_that_starts_again_is_where_it_was_though_the_usual_port_is_tak
         listener.socket.close()
 
 
+def test_a_port_that_somebody_else_takes_in_the_same_moment_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have bound it, which is allowed; who listens first has it."""
+    rival = socket.socket()
+    rival.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    rival.bind(("127.0.0.1", 0))
+
+    class Slow(socket.socket):
+        def listen(self, backlog: int = 1024, /) -> None:
+            rival.listen()
+            super().listen(backlog)
+
+    monkeypatch.setattr(socket, "socket", Slow)
+    taken = rival.getsockname()[1]
+    listener = listen("127.0.0.1", taken, chosen=False)
+    assert listener.port != taken
+    with pytest.raises(Conflict, match="is taken"):
+        listen("127.0.0.1", taken, chosen=True)
+    listener.socket.close()
+    rival.close()
+
+
 @pytest.mark.parametrize("note", ["", "none", "-3", "99999999"])
 def test_a_note_of_the_last_port_that_is_none_stops_no_start(tmp_path: Path, note: str) -> None:
     paths = prepare_state(tmp_path)

@@ -23,13 +23,9 @@ def listen(host: str, port: int, *, chosen: bool, before: int = 0) -> Listener:
     """A port that somebody chose must be free; the usual one gives way to the one before, which open pages know, and to
     any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        _bind(listener, host, [port] if chosen else [port, before, 0])
+        listener = _first_free(family, host, [port] if chosen else [port, before, 0])
     except (OSError, OverflowError) as error:
-        listener.close()
         raise _cannot_listen(host, port, error) from error
     address, port = listener.getsockname()[:2]
     shown = f"[{host}]" if family == socket.AF_INET6 else host
@@ -55,16 +51,28 @@ def name_for_others(shown: str, address: str) -> str:
     return "" if ip_address(address).is_loopback else shown
 
 
-def _bind(listener: socket.socket, host: str, ports: list[int]) -> None:
-    """To the first that is free."""
+def _first_free(family: socket.AddressFamily, host: str, ports: list[int]) -> socket.socket:
     first, *others = ports
     try:
-        listener.bind((host, first))
-        listener.listen(1024)
+        return _listen_on(family, host, first)
     except OSError as error:
         if not others or error.errno != errno.EADDRINUSE:
             raise
-        _bind(listener, host, others)
+        return _first_free(family, host, others)
+
+
+def _listen_on(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    """A socket for this port alone: who was faster may show only after it is bound, and then it takes no other."""
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> Conflict | Invalid:
