@@ -42,10 +42,14 @@ def process_of(place: LiveServer) -> int:
     return int(json.loads((place.state / "server.json").read_text())["pid"])
 
 
+def server_url(place: LiveServer) -> str:
+    return str(json.loads((place.state / "server.json").read_text())["url"])
+
+
 def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer) -> None:
     started = labwright(place, "up", "-d")
     assert started.returncode == 0, started.stderr
-    place.url = json.loads((place.state / "server.json").read_text())["url"]
+    place.url = server_url(place)
     assert place.url in started.stdout
     assert place.token not in started.stdout
     assert place.call("GET", "/health").status == 200
@@ -63,6 +67,21 @@ def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer)
     (place.project / "go").touch()
     up(place)
     assert place.wait_for_end(run["id"])["exit_code"] == 8
+
+
+def test_of_two_starts_at_once_one_is_up_and_the_other_says_where(place: LiveServer) -> None:
+    starts = [
+        subprocess.Popen(
+            [*LABWRIGHT, "up", "-d"], cwd=place.project, env=place.environment, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    said = sorted(start.communicate()[1] for start in starts)
+    refusal = (
+        f"error: A server for {place.project} already runs at {server_url(place)} (process {process_of(place)}).\n"
+    )
+    assert [words.partition("hint: ")[0] for words in said] == ["", refusal]
+    assert sorted(start.returncode for start in starts) == [0, 1]
 
 
 def test_commands_work_from_below_the_project(place: LiveServer) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Annotated, Any
 from urllib.parse import urlsplit
@@ -152,7 +154,8 @@ def _server_command(paths: ProjectPaths, host: str | None, port: int | None) -> 
 
 
 def _start_detached(paths: ProjectPaths, command: list[str]) -> RunningServer:
-    with _open_log(paths) as log:
+    with _turn_to_start(paths), _open_log(paths) as log:
+        _refuse_second(paths)
         began = log.tell()
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=paths.project
@@ -165,12 +168,29 @@ def _start_detached(paths: ProjectPaths, command: list[str]) -> RunningServer:
     return server
 
 
-def _open_log(paths: ProjectPaths) -> IO[bytes]:
-    """What the server says before its own log is open; in memory where the disk takes no words, not even why."""
+def _turn_to_start(paths: ProjectPaths) -> AbstractContextManager[Any]:
+    """One start at a time: who comes second is told where the first is, and their words do not mix in one log.
+
+    That is opened here once more, since the server keeps what it is given.
+    """
     try:
         paths.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths.state.chmod(0o700)
-        log = open(paths.logs / "start.log", "ab+")  # noqa: SIM115
+        log = open(_start_log(paths), "ab")  # noqa: SIM115
+        fcntl.flock(log, fcntl.LOCK_EX)
+    except OSError:  # the server says what is the matter
+        return nullcontext()
+    return log
+
+
+def _start_log(paths: ProjectPaths) -> Path:
+    return paths.logs / "start.log"
+
+
+def _open_log(paths: ProjectPaths) -> IO[bytes]:
+    """What the server says before its own log is open; in memory where the disk takes no words, not even why."""
+    try:
+        log = open(_start_log(paths), "ab+")  # noqa: SIM115
         _want_room(log.fileno())
     except OSError:
         return os.fdopen(os.memfd_create("start.log"), "wb+")
