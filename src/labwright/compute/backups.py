@@ -52,7 +52,7 @@ def has_news(lab: Lab) -> bool:
 def make_backup(lab: Lab) -> Path:
     """Not of a damaged one: such copies would drive out the good ones."""
     if lab.db.damage:
-        raise DatabaseDamaged(f"The database is damaged, and no backup is made of it: {lab.db.damage}.")
+        raise DatabaseDamaged(f"No backup is made: {lab.db.damage}")
     return copy_database(lab.db, lab.paths.backups, lab.settings.backups_kept)
 
 
