@@ -66,19 +66,63 @@ _NOT_KEPT = (  # of W&B's; taken, so that training goes on
 )
 
 
+class _Unheard(dict):  # type: ignore[type-arg]
+    """Stands for every call, the run and its config where the SDK cannot be loaded: holds what it is given, keeps none.
+
+    A process that changed its user, or whose state folder is gone, can read no file of ours. Its training goes on.
+    """
+
+    def __call__(self, *_ignored: object, config: object = None, **_also_ignored: object) -> "_Unheard":
+        self.update(config if isinstance(config, dict) else getattr(config, "__dict__", {}))
+        return self
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.get(name, self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self[name] = value
+
+    def __enter__(self) -> "_Unheard":
+        return self
+
+    def __exit__(self, *_ignored: object) -> None:
+        return None
+
+
 def __getattr__(name: str) -> object:
+    if name != "run" and name not in _FIXED and name not in _NOT_KEPT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return _from_sdk(name)
+    except (ImportError, OSError) as error:
+        return _without_sdk(name, error)
+
+
+def _from_sdk(name: str) -> object:
+    from labwright import sdk
+
+    if name == "run":  # changes with `init` and `finish`
+        return sdk.run
     if name in _NOT_KEPT:
         from labwright.sdk.not_kept import not_kept
 
         return not_kept(name)
-    if name == "run" or name in _FIXED:
-        from labwright import sdk
+    globals().update({fixed: getattr(sdk, fixed) for fixed in _FIXED})
+    return globals()[name]
 
-        if name == "run":  # changes with `init` and `finish`
-            return sdk.run
-        globals().update({fixed: getattr(sdk, fixed) for fixed in _FIXED})
-        return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def _without_sdk(name: str, error: Exception) -> object:
+    import sys
+
+    globals().update(dict.fromkeys((*_FIXED, *_NOT_KEPT, "run"), _Unheard()))
+    try:
+        words = "nothing is logged, training goes on: the SDK cannot be loaded, as after a change of user"
+        sys.stderr.write(f"labwright: {words} ({error})\n")
+    except Exception:  # noqa: BLE001, S110 - stderr may be closed, replaced or gone
+        pass
+    return globals()[name]
 
 
 def __dir__() -> list:  # type: ignore[type-arg]

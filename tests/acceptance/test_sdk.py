@@ -287,6 +287,49 @@ def test_a_run_folder_that_is_none_stops_no_training(scripts: Scripts, folder: s
     assert len(scripts.points(scripts.offline())) == 2000
 
 
+BECOMES_NOBODY = "os.setgid(65534); os.setuid(65534)"
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="changing the user needs root")
+
+
+@pytest.mark.parametrize("python", interpreters())
+@pytest.mark.parametrize(
+    "loses_it", [pytest.param(BECOMES_NOBODY, marks=needs_root), "os.rename(os.environ['PYTHONPATH'], 'elsewhere')"]
+)
+def test_a_process_that_can_no_longer_read_the_sdk_trains_on(scripts: Scripts, loses_it: str, python: str) -> None:
+    code = f"""
+import argparse, labwright, os
+{loses_it}
+with labwright.init(config=argparse.Namespace(lr=0.1)) as run:
+    assert labwright.config.lr == run.config["lr"] == 0.1
+    labwright.log({{"loss": 1.0, "picture": labwright.Image([0]), "table": labwright.Table(columns=[])}}, step=3)
+    run.summary["best"] = 0.5
+    labwright.alert("Diverged", level=labwright.AlertLevel.WARN)
+labwright.finish()
+print("trained", run.summary["best"])
+"""
+    out, err = scripts.run(code, python=python)
+    assert out == "trained 0.5\n"
+    assert err.startswith("labwright: nothing is logged, training goes on") and err.count("\n") == 1
+
+
+@needs_root
+def test_a_process_that_changes_its_user_while_it_logs_loses_no_number(scripts: Scripts) -> None:
+    code = f"""
+import labwright, os
+labwright.log({{"loss": 0.0}})
+{BECOMES_NOBODY}
+labwright.log({{"loss": 1.0, "weights": labwright.Histogram([1, 2])}})
+if os.fork() == 0:
+    labwright.log({{"loss": 2.0}})
+    os._exit(0)
+os.wait()
+labwright.finish()
+"""
+    _, err = scripts.run(code)
+    assert [point["m"]["loss"] for point in scripts.points()] == [0.0, 1.0]
+    assert "'weights' is not logged" in err and "training goes on" in err
+
+
 def test_logging_from_a_signal_handler_and_after_all_files_were_closed(scripts: Scripts) -> None:
     code = """
 import labwright, os, signal
