@@ -219,6 +219,7 @@ def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
         "loss3 and acc7, 2 losses",
         "tok/s=12,345 loss: 0,25",
         "date=2026-01-02",
+        "\x9a\x00h=7 \x13b: 3\x02",
     ],
 )
 def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> None:
@@ -242,6 +243,7 @@ def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> 
         ("step 0: train loss 4.2, val loss 4.3", {"train_loss": 4.2, "val_loss": 4.3}),
         ("Train Epoch: 3 Loss: 0.5, Best Val Acc: 90%", {"Epoch": 3.0, "Loss": 0.5, "Best_Val_Acc": 90.0}),
         ("the accuracy is 0.5, mean loss (eval): 0.2", {"accuracy": 0.5, "eval": 0.2}),
+        ("\x07\x1b[1mloss=0.5\x1b(B\x0f \x1b[32macc=0.25\x1b[m", {"loss": 0.5, "acc": 0.25}),
         ("loss=0.5,acc=0.25, lr=1e-3 - eta 3", {"loss": 0.5, "acc": 0.25, "lr": 0.001}),
     ],
 )

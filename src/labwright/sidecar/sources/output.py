@@ -25,6 +25,7 @@ _ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
 _OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
 _FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of one that is printed field by field
+_NO_TEXT = re.compile(r"[\x00-\x06\x10-\x1a\x1c-\x1f]")  # what terminals know is text: bells, bars, colours
 
 
 def is_worth_a_look(path: str, options: Mapping[str, Any]) -> bool:
@@ -136,8 +137,8 @@ class OutputSource:
 
 
 def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    """Not what merely looks like one: settings that are printed, addresses, places in code."""
-    if _FIELD.fullmatch(text):
+    """Not what merely looks like one: settings that are printed, addresses, places in code, binary."""
+    if _FIELD.fullmatch(text) or _NO_TEXT.search(text):
         return {}
     text, found = _ADDRESS.sub(" ", text), 1
     while found:
