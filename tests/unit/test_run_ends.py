@@ -22,6 +22,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.processes import boot_id
 from labwright.store import alerts, runs
 from tests.support.lab import lab_in, make_run, move
+from tests.support.waiting import wait_until
 
 SHOWN = ("status", "status_reason", "error", "ended_at", "started_at", "exit_code", "signal", "usage")
 
@@ -102,6 +103,23 @@ def test_late_evidence_is_stronger_than_what_the_server_had_given_up(lab: Lab) -
     Path(lab.paths.run(run.id).exit).write_text(json.dumps({**facts, "status": "finished", "exit_code": 0}))
     ingest(lab, run.id)
     assert found(lab, run).status is RunStatus.FINISHED
+
+
+def test_a_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> None:
+    run = orphan(lab)
+    paths = lab.paths.run(run.id)
+    facts = {"attempt": 1, "status": "finished", "reason": "", "exit_code": 0, "signal": None, "error": None}
+    Path(paths.exit).write_text(json.dumps({**facts, "ended_at": time.time(), "usage": {}}))
+    Path(paths.metrics).mkdir(exist_ok=True)
+    lines = (f'{{"s":{step},"t":{time.time()},"m":{{"loss":0.5}}}}\n' for step in range(2000))
+    Path(paths.metrics, "sdk-1-a.jsonl").write_text("".join(lines))
+    engine = Engine(lab)
+    engine.tick()
+    assert found(lab, run).status_reason.startswith("it has ended")
+    engine.start()
+    wait_until(lambda: found(lab, run).status is RunStatus.FINISHED, "the end")
+    engine.close()
+    assert found(lab, run).status_reason == "" and found(lab, run).summary["loss"]["step"] == 1999
 
 
 @pytest.mark.parametrize("after_a_kill", [False, True])

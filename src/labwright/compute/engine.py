@@ -38,6 +38,7 @@ _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 _AT_ONCE = 2000  # launches in one go, where nothing else limits them
 _NEWEST = 100
+_STILL_READ = "it has ended; how is told once all that it logged is read"
 
 
 class Engine:
@@ -169,7 +170,7 @@ class Engine:
         try:
             if os.path.exists(self._lab.paths.run(run_id).exit):
                 if not self._metrics.finish(run_id):
-                    self._unfinished.add(run_id)
+                    self._say_it_has_ended(run_id)
                     return None
                 self._unfinished.discard(run_id)
             return ingest(self._lab, run_id)
@@ -178,6 +179,16 @@ class Engine:
         except (LabwrightError, OSError, ValueError, KeyError, TypeError, ArithmeticError):  # it may be anybody's
             log.exception("what the sidecar of %s wrote cannot be understood", run_id)
             return None
+
+    def _say_it_has_ended(self, run_id: str) -> None:
+        """Its status waits for its metrics: in a rebuilt database it may be `launching` until then."""
+        if run_id in self._unfinished:
+            return
+        self._unfinished.add(run_id)
+        with self._lab.db.transaction() as tx:
+            run = runs.get(tx.connection, run_id)
+            if run.is_active:
+                runs.change(tx, run, run.evolve(status_reason=_STILL_READ), str(SYSTEM))
 
     def _recover(self, run: Run, *, at_start: bool = False) -> None:
         """One run that cannot be recovered must not keep the others from it."""
