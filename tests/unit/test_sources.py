@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from labwright.sidecar.sources import patterns
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import MetricFile
 from labwright.sidecar.sources.numbers import numbers_in
@@ -266,6 +267,24 @@ def test_patterns_name_their_numbers(tmp_path: Path) -> None:
     output.write("Epoch 3: loss is 0.5\nEpoch 4: loss is big\nsomething=1\n")
     output.look()
     assert points(output.entries) == [(3, {"loss": 0.5})] and refusals(output.entries) == {"loss": "not a number"}
+
+
+def test_a_pattern_that_fits_what_is_no_number_says_so(tmp_path: Path) -> None:
+    output = Output(tmp_path, patterns=[r"acc (?P<acc>\S+)"])
+    output.write("acc 93.5%\nacc soon\n")
+    output.look()
+    assert points(output.entries) == [] and refusals(output.entries) == {"acc": "not a number"}
+
+
+def test_a_pattern_that_would_take_years_is_given_up_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "_PATIENCE_SECONDS", 0.05)
+    output = Output(tmp_path, patterns=[r"(?P<x>(\d+)+)$", r"loss (?P<loss>\S+)"])
+    output.write(f"{'1' * 60}x\n" + f"{'1' * 60}x loss 0.5\n" + '{"loss": 0.25}\n')
+    output.look()
+    assert points(output.entries) == [(0, {"loss": 0.5}), (1, {"loss": 0.25})]
+    assert "took too long" in refusals(output.entries)["(a pattern)"]
 
 
 def test_only_output_that_may_hold_something_is_looked_at(tmp_path: Path) -> None:

@@ -22,8 +22,11 @@ class Numbers:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def numbers_in(record: dict[str, Any], since: float, until: float) -> Numbers | None:
-    """None for what is no line of metrics, such as a structured log's; `since` and `until` tell a time from a span."""
+def numbers_in(record: dict[str, Any], since: float, until: float, *, meant: bool = False) -> Numbers | None:
+    """None for what is no line of metrics, such as a structured log's; `since` and `until` tell a time from a span.
+
+    Where somebody said that these are metrics (`meant`), each that is no number is told.
+    """
     found = Numbers()
     used = {_take_step(record, found), _take_time(record, found, since, until)}
     if found.step is None and any(isinstance(record.get(word), str) for word in _OF_A_LOG):
@@ -38,7 +41,7 @@ def numbers_in(record: dict[str, Any], since: float, until: float) -> Numbers | 
             found.values[key] = number
     if "(a line)" in found.refused:
         found.values.clear()
-    return found if found.values or (found.refused and found.step is not None) else None
+    return found if found.values or (found.refused and (meant or found.step is not None)) else None
 
 
 def _take_step(record: dict[str, Any], found: Numbers) -> str:

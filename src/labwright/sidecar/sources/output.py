@@ -13,6 +13,7 @@ from labwright.domain.metric_direction import PRINTED_NAME, as_printed, directio
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import Numbers, numbers_in
+from labwright.sidecar.sources.patterns import Patterns
 
 _BLOCK = 4 << 20
 _GLANCE = 64 << 10
@@ -57,7 +58,7 @@ class OutputSource:
         self._started = started
         self._position, self._count = file.mark or began
         self._lines = GrowingLines(path, self._position)
-        self._patterns = [re.compile(text) for text in options.get("patterns", ())]
+        self._patterns = Patterns(options.get("patterns", ()), self._refuse_now)
         self._pair = re.compile(_PAIR, re.IGNORECASE) if options.get("key_value") else None
 
     def look(self, *, last: bool = False) -> bool:
@@ -118,6 +119,9 @@ class OutputSource:
     def _refuse(self, key: str, why: str, now: float) -> None:
         self._file.refuse(key, why, now, self._mark)
 
+    def _refuse_now(self, key: str, why: str) -> None:
+        self._refuse(key, why, time.time())
+
     def _from_json(self, line: bytes, now: float) -> Numbers | None:
         try:
             record = json.loads(line)
@@ -127,13 +131,10 @@ class OutputSource:
 
     def _from_text(self, text: str) -> Numbers | None:
         """Patterns first, each with its named groups; pairs only where none fits."""
-        record: dict[str, Any] = {}
-        for pattern in self._patterns:
-            if match := pattern.search(text[:4096]):
-                record.update({key: value for key, value in match.groupdict().items() if value is not None})
-        if not record and self._pair:
-            record = _pairs(self._pair, text[:4096])
-        return numbers_in({key: _parse(value) for key, value in record.items()}, self._started, time.time())
+        named = self._patterns.numbers_in(text)
+        record = named or (_pairs(self._pair, text[:4096]) if self._pair else {})
+        values = {key: _parse(value) for key, value in record.items()}
+        return numbers_in(values, self._started, time.time(), meant=bool(named))
 
 
 def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
