@@ -20,6 +20,7 @@ from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
 from labwright.sidecar.sources.system import SystemSource
 from labwright.sidecar.sources.tensorboard import masked_crc, read_scalars
 from tests.support.event_file import event, masked, message, record, simple, tensor
+from tests.support.waiting import wait_until
 
 Entries = list[dict[str, Any]]
 
@@ -380,3 +381,15 @@ def test_the_machine_is_sampled(tmp_path: Path) -> None:
     ((_, numbers),) = points(read(file.path))
     assert share / 3 < numbers["system/cpu_percent"] < 400
     assert numbers["system/memory_mb"] > 5 and numbers["system/disk_free_gb"] > 0
+
+
+def test_nothing_is_said_of_what_ended_processes_take(tmp_path: Path) -> None:
+    file = MetricFile(str(tmp_path), "system", 1)
+    source = SystemSource(file, time.time(), 0.01, str(tmp_path), set)
+
+    def sampled() -> bool:
+        source.look()
+        return file.flush()
+
+    wait_until(sampled, "a sample")
+    assert {key for _, numbers in points(read(file.path)) for key in numbers} == {"system/disk_free_gb"}

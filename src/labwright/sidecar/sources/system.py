@@ -71,6 +71,8 @@ class SystemSource:
         now = time.monotonic()
         span = now - self._sampled_at
         self._ticks, self._sampled_at = ticks, now
+        if not ticks:
+            return {}  # all have ended, while what they left is still read; that they took nothing would be untrue
         return {
             "system/cpu_percent": round(max(0, used) / _TICKS / span * 100, 1),
             "system/memory_mb": round((private + shared) * _PAGE / _MB, 1),
