@@ -92,6 +92,12 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         (f"{GOOD}  lr: [3]\n", 4, "twice"),
         ("base_command: x\nparameters:\n  lr: {min: 0, max: 1}\n", 3, "step or count"),
         ("parameters:\n  lr: [1]\n", 1, "base_command"),
+        (
+            f"{GOOD}paralel: 3\nbudget:\n  runs: -1\nmetod: grid\n",
+            4,
+            "paralel is not known; line 7: metod is not known; line 6: budget.runs must be 1 or more.",
+        ),
+        ("base_command: x\nparameters:\n  lr:\n    max: 1\n    min: .nan\n", 5, "hint: Use a finite number"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_line_and_what_to_do(lab: LiveServer, text: str, line: int, words: str) -> None:

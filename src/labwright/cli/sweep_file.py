@@ -9,9 +9,8 @@ from typing import Any
 
 import yaml
 
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Invalid, Place
 
-Place = tuple[str | int, ...]
 _EXAMPLE = "Begin with: base_command: python train.py, then parameters: with lr: [0.1, 0.01] below it."
 _LARGEST_BYTES = 1 << 20
 
@@ -43,12 +42,15 @@ class SweepFile:
     lines: dict[Place, int]
 
     def located(self, error: Invalid) -> Invalid:
-        """The same with the line: of the field itself, or of what it would be in."""
-        field = error.field
+        """The same with the line of each fault."""
+        words = "; ".join(f"line {self._line_of(field)}: {words.removesuffix('.')}" for field, words in error.faults)
+        return Invalid(f"{self.path}, {words}.", hint=error.hint)
+
+    def _line_of(self, field: Place) -> int:
+        """Of the field itself, or of what it would be in."""
         while field and field not in self.lines:
             field = field[:-1]
-        line = self.lines.get(field, 1)
-        return Invalid(f"{self.path}, line {line}: {error.message}", hint=error.hint)
+        return self.lines.get(field, 1)
 
 
 def read_sweep_file(path: Path) -> SweepFile:

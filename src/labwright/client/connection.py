@@ -179,5 +179,6 @@ def raise_for_error(answer: Answer) -> None:
 
 def _error_of(facts: dict[str, Any]) -> LabwrightError:
     if facts.get("field"):
-        return Invalid(facts["message"], hint=facts["hint"], field=tuple(facts["field"]))
+        faults = [(tuple(fault["field"]), fault["message"]) for fault in facts.get("faults", ())]
+        return Invalid(facts["message"], hint=facts["hint"], field=tuple(facts["field"]), faults=faults)
     return LabwrightError(facts["message"], hint=facts["hint"])

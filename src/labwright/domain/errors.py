@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+Place = tuple[str | int, ...]
+
 
 class LabwrightError(Exception):
     """Something went wrong inside Labwright."""
@@ -21,10 +25,16 @@ class Invalid(LabwrightError):
     code = "invalid"
 
     def __init__(
-        self, message: str | None = None, *, hint: str | None = None, field: tuple[str | int, ...] = ()
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        field: Place = (),
+        faults: Sequence[tuple[Place, str]] = (),
     ) -> None:
         super().__init__(message, hint=hint)
         self.field = field  # where in the request it is, so that whoever wrote a file can be shown the line
+        self.faults = faults or [(field, self.message)]  # each with its own place
 
 
 class NotFound(LabwrightError):

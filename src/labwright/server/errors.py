@@ -50,6 +50,7 @@ def answer(error: errors.LabwrightError) -> JSONResponse:
     body = body_of(error.code, error.message, error.hint)
     if isinstance(error, errors.Invalid) and error.field:
         body["error"]["field"] = list(error.field)
+        body["error"]["faults"] = [{"field": list(field), "message": words} for field, words in error.faults]
     return JSONResponse(body, status_of(error))
 
 

@@ -8,10 +8,9 @@ from typing import Any, get_args
 from fastapi import Request
 from pydantic import BaseModel
 
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Invalid, Place
 from labwright.settings import nearest
 
-Place = tuple[str | int, ...]
 _SHOWN = 5
 _KNOWN_SHOWN = 20
 _MUST_BE = {
@@ -42,10 +41,11 @@ _LENGTHS = ("too_long", "too_short")  # of lists, and of text that is checked fu
 def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
     """One sentence for all of them; the first is the one that is pointed at."""
     form = _form_of(request)
-    told = _told(list(faults), form, body)
-    words = "; ".join(f"{'.'.join(map(str, place)) or 'body'} {said}" for place, said in list(told.items())[:_SHOWN])
-    place = next(iter(told), ())
-    return Invalid(f"{words}.", hint=_hint(faults, form), field=place)
+    told = list(_told(list(faults), form, body).items())[:_SHOWN]
+    named = [(place, f"{'.'.join(map(str, place)) or 'body'} {said}") for place, said in told]
+    words = "; ".join(text for _, text in named)
+    place = named[0][0] if named else ()
+    return Invalid(f"{words}.", hint=_hint(faults, form), field=place, faults=named)
 
 
 def _told(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[Place, str]:
