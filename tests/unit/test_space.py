@@ -97,6 +97,16 @@ def test_a_fault_is_named_with_its_place(parameters: dict[str, Any], field: tupl
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("low", "hint"),
+    [("1e-4", "write 0.0001, without quotes"), (".nan", "finite"), ("few", "finite"), (True, "finite")],
+)
+def test_what_is_no_number_is_refused_with_what_to_write_instead(low: Any, hint: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_space({"lr": {"min": low, "max": 1}})
+    assert hint in caught.value.hint
+
+
 def test_a_grid_refuses_a_range_that_it_cannot_go_through() -> None:
     with pytest.raises(Invalid, match="cannot go through the range of lr"):
         count_grid(parse_space({"lr": {"min": 0, "max": 1}}))

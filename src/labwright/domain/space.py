@@ -231,10 +231,17 @@ def _parse_range(name: str, spec: dict[str, Any], place: tuple[str, ...]) -> Ran
 
 def _check_number(value: Any, words: str, place: tuple[str | int, ...]) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        hint = "YAML reads 1e-4 as text: write 1.0e-4 or 0.0001." if isinstance(value, str) else "Use a finite number."
-        raise Invalid(f"{words} must be a number, not {value!r}.", hint=hint, field=place)
+        raise Invalid(f"{words} must be a number, not {value!r}.", hint=_number_instead_of(value), field=place)
     if abs(value) > _PLAIN_NUMBER:
         raise Invalid(f"{words} is too large.", hint="Use numbers up to 2^53.", field=place)
+
+
+def _number_instead_of(value: Any) -> str:
+    try:
+        meant = float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        meant = math.nan
+    return f"It is text: write {meant:g}, without quotes." if math.isfinite(meant) else "Use a finite number."
 
 
 def _step(spec: Mapping[str, Any], whole: bool, place: tuple[str, ...]) -> float | None:
