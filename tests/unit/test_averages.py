@@ -34,6 +34,13 @@ def test_the_spread_of_huge_numbers_is_no_error(column: list[float]) -> None:
     assert math.isfinite(mean) and spread is not None and spread > 0 and count == len(column)
 
 
+@pytest.mark.parametrize("value", [0.1, 0.7, 1e-300, 1.7e308])
+@pytest.mark.parametrize("count", [3, 6, 7])
+def test_equal_values_have_no_deviation_however_their_sum_is_rounded(value: float, count: int) -> None:
+    assert mean_and_spread([[value] * count]) == [(value, 0.0, count)]
+    assert (configuration([value] * count).mean, configuration([value] * count).std) == (value, 0.0)
+
+
 def test_one_value_alone_has_no_deviation() -> None:
     assert mean_and_spread([[2.0, math.nan], [3.0, 3.0]]) == [(2.0, None, 1), (3.0, 0.0, 2)]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 
-_LARGEST = sys.float_info.max
 _SCALE = 2.0**80
 
 
@@ -19,11 +17,12 @@ def total_of(values: Sequence[float]) -> float:
 
 
 def mean_of(values: Sequence[float]) -> float:
+    """Rounding puts it outside of what it is the mean of: equal values would differ from it, and so deviate."""
     try:
-        return math.fsum(values) / len(values)
+        mean = math.fsum(values) / len(values)
     except OverflowError:
         mean = math.fsum(value / _SCALE for value in values) / len(values) * _SCALE
-        return max(-_LARGEST, min(_LARGEST, mean))
+    return max(min(values), min(max(values), mean))
 
 
 def deviation_of(values: Sequence[float], mean: float) -> float:

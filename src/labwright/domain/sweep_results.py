@@ -49,7 +49,7 @@ class Configuration:
 
     def settle(self) -> None:
         """Mean and standard deviation over seeds; a seed that ran twice counts once."""
-        values = [sum(several) / len(several) for several in self.samples.values()]
+        values = [mean_of(several) for several in self.samples.values()]
         if values:
             self.mean = mean_of(values)
         if len(values) > 1:
