@@ -62,6 +62,7 @@ class Sweep:
     best: dict[str, Any] | None = None
     best_at: int = -1  # how many runs had finished when that was the best
     warnings: tuple[str, ...] = ()
+    rungs: dict[str, int] = field(default_factory=dict)  # halving: the step at which each running run was judged
     failures_accepted: int = 0  # how many had failed when somebody said that it is to go on
     started_at: str | None = None
     ended_at: str | None = None

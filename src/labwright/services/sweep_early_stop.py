@@ -11,6 +11,7 @@ from labwright.domain.errors import Conflict
 from labwright.domain.run import TERMINAL, RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.services import runs as run_verbs
+from labwright.services.sweeps import change
 from labwright.store import metrics, sweeps
 from labwright.store.sweeps import SweepRun
 
@@ -20,11 +21,11 @@ REASON = "early_stop: "
 
 
 class EarlyStop:
-    """Of one sweep. What it remembers spares reading it again and can be lost at any time."""
+    """Of one sweep. What it remembers spares reading it again and can be lost at any time, but for rungs."""
 
-    def __init__(self) -> None:
+    def __init__(self, rungs: dict[str, int]) -> None:
         self._ended: dict[str, Progress] = {}
-        self._judged: dict[str, int] = {}  # up to which step, by run
+        self._judged = dict(rungs)  # up to which step, by run
 
     def look(self, lab: Lab, sweep: Sweep) -> None:
         assert sweep.early_stop is not None
@@ -39,6 +40,7 @@ class EarlyStop:
             if words:
                 with contextlib.suppress(Conflict):  # it has ended by itself
                     run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{words}")
+        self._keep_rungs(lab, sweep)
 
     def _judge(self, sweep: Sweep, run_id: str, known: dict[str, Progress]) -> str:
         """Once at each checkpoint: what is good enough then may go on to the next."""
@@ -53,6 +55,15 @@ class EarlyStop:
         if words is not None:
             self._judged[run_id] = step
         return words or ""
+
+    def _keep_rungs(self, lab: Lab, sweep: Sweep) -> None:
+        """A run that was let go on from a rung must not be judged there again, whoever has come since."""
+        assert sweep.early_stop is not None
+        if sweep.early_stop["method"] != "halving" or self._judged == sweep.rungs:
+            return
+        with lab.db.transaction() as tx:
+            current = sweeps.get(tx.connection, sweep.id)
+            change(lab, tx, current, current.evolve(rungs=dict(self._judged)), SYSTEM)
 
     def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, Progress]:
         counted = (RunStatus.FINISHED, RunStatus.STOPPED)

@@ -129,7 +129,7 @@ class SweepKeeper:
 
     def _stop_hopeless(self, sweep: Sweep) -> None:
         if sweep.early_stop and sweep.metric:
-            self._early.setdefault(sweep.id, EarlyStop()).look(self._lab, sweep)
+            self._early.setdefault(sweep.id, EarlyStop(sweep.rungs)).look(self._lab, sweep)
 
     def _supply(self, sweep: Sweep) -> None:
         supply = Supply(self._lab, sweep)
