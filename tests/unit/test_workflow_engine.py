@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -338,6 +339,17 @@ def test_a_workflow_that_cannot_run_is_refused_before_anything_runs(tmp_path: Pa
 def test_two_runs_never_share_a_store(tmp_path: Path) -> None:
     with Store(tmp_path), pytest.raises(StoreInUse):
         run(built(fan), tmp_path)
+
+
+def test_a_child_forked_by_another_thread_does_not_keep_the_store(tmp_path: Path) -> None:
+    """Until it execs, it has every file that was open then."""
+    with Store(tmp_path) as store:
+        assert store._fd is not None
+        inherited = os.dup(store._fd)
+    try:
+        assert run(built(fan), tmp_path).status == "finished"
+    finally:
+        os.close(inherited)
 
 
 def test_the_log_grows_by_lines_and_tells_the_whole_story(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class Store:
         if fd is not None:
             if self._sync != "never":
                 os.fsync(fd)
+            fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone leaves it to a child that another thread is just forking
             os.close(fd)
 
     def facts(self) -> Iterator[dict[str, Any]]:
