@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,12 @@ from labwright.services.housekeeping import database_bytes
 from labwright.settings import Settings, load_settings, unknown_tables
 
 _DRIVER_SECONDS = 5.0
+_MISSING = "Install bubblewrap, e.g. apt-get install bubblewrap."
+_FORBIDDEN = (
+    "bubblewrap is there and may not be used. Allow user namespaces: sysctl user.max_user_namespaces above 0, "
+    "kernel.unprivileged_userns_clone=1, on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0; in a container its "
+    "runtime has to, e.g. docker run --security-opt seccomp=unconfined. Then start Labwright again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def _sandbox() -> Finding:
     if held.kind == "bubblewrap":
         return Finding("sandbox", "ok", f"bubblewrap; generated code has no {', no '.join(held.contained[1:3])}")
     said = f"{held.reason}; generated code is limited, but reaches {', '.join(held.not_contained)}"
-    return Finding("sandbox", "warn", said, "Install bubblewrap, e.g. apt-get install bubblewrap.")
+    return Finding("sandbox", "warn", said, _FORBIDDEN if shutil.which("bwrap") else _MISSING)
 
 
 def _tables(paths: ProjectPaths) -> Finding:
