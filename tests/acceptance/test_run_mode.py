@@ -108,7 +108,7 @@ def executed(planned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_it_becomes_a_report_with_its_runs_and_pictures(executed: tuple[Path, Lab]) -> None:
     project, lab = executed
     (experiment,) = numbers_of(project)["experiments"]
-    in_sweep = {run.id for run in runs_of_plan(lab, plan_of(project)) if run.sweep_id == experiment["sweep_id"]}
+    in_sweep = {run.id for run in runs_of_plan(lab, plan_of(project)) if [run.sweep_id] == experiment["sweep_ids"]}
     assert len(in_sweep) == len(RUNS) and {run["run_id"] for run in experiment["runs"]} == in_sweep
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
     text = report_of(project)
@@ -186,7 +186,9 @@ def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_no
         (project / "hold.txt").unlink()
         assert execute(lab, handle).completed
     (experiment,) = numbers_of(project)["experiments"]
-    assert experiment["sweep_id"] != sweep_id and len(experiment["runs"]) == len(RUNS)
+    first, second = experiment["sweep_ids"]
+    assert first == sweep_id and len(experiment["runs"]) == len(RUNS)
+    assert f"Sweeps `{first}` and `{second}`." in report_of(project)
     assert done and done < {run["run_id"] for run in experiment["runs"]}
     assert all(starts(project)[f"0.1 {seed}"] == 1 for seed in (0, 1))
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])

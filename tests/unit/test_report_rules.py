@@ -81,7 +81,7 @@ def findings(failed: int = 0) -> Findings:
     lost = [run(0.3, seed, RunStatus.FAILED) for seed in range(failed)]
     return Findings(
         step="train",
-        sweep_id="sweep-1",
+        sweep_ids=["sweep-1"],
         metric=Metric("val_acc", "maximize"),
         grid={"lr": [0.1, 0.2]},
         runs=[*runs, *lost],

@@ -25,11 +25,6 @@ def note_carrier(handle: PlanWorkspaceHandle, step: str, carrier: str, beside: S
         os.close(fd)
 
 
-def carriers_of(handle: PlanWorkspaceHandle) -> dict[str, str]:
-    """By step; the newest where it was tried more than once."""
-    return {step: found[-1] for step, found in counted_carriers(handle).items()}
-
-
 def counted_carriers(handle: PlanWorkspaceHandle) -> dict[str, list[str]]:
     """By step, all whose runs count; the newest last."""
     lines, _end = all_lines(str(handle.paths.execution / _FILE))

@@ -54,7 +54,7 @@ def _every_run(text: str, findings: Findings, _comparison: Comparison) -> tuple[
     if not _EVERY_RUN.search(text):
         return None
     done, total = len(findings.values), len(findings.runs)
-    words = f"{done} of {total} runs of {findings.sweep_id} finished with {findings.metric.name}"
+    words = f"{done} of {total} runs of {_some(findings.sweep_ids)} finished with {findings.metric.name}"
     missing = [failed.run.id for failed in findings.failed]
     return done == total, words + (f"; not: {_some(missing)}" if missing else "")
 

@@ -29,7 +29,7 @@ class Findings:
     """What one experiment came to."""
 
     step: str
-    sweep_id: str
+    sweep_ids: list[str]  # those whose runs count; the newest last
     metric: Metric
     grid: Mapping[str, list[Any]]
     runs: list[Run]
@@ -83,7 +83,7 @@ def _findings(lab: Lab, step: str, sweep_ids: list[str], experiment: Experiment)
     label = None if experiment.baseline is None else config_hash(experiment.baseline)
     return Findings(
         step=step,
-        sweep_id=sweep_ids[-1],
+        sweep_ids=[one for one in sweep_ids if one in {run.sweep_id for run in counted}],
         metric=metric,
         grid={name: list(given) for name, given in experiment.grid.items()},
         runs=counted,

@@ -49,7 +49,7 @@ class Report:
     parts: list[Part]
     judged: list[Judged]
     result: RunResult
-    carriers: dict[str, str]  # by step: the sweep or run that carried it out
+    carriers: dict[str, list[str]]  # by step: the sweeps or the run that carried it out, the newest last
 
     @property
     def failed_steps(self) -> dict[str, Outcome]:
@@ -77,9 +77,8 @@ class Report:
             return
         yield from ("## What failed, and what to do", "")
         for name, outcome in self.failed_steps.items():
-            carrier = self.carriers.get(name, "")
             yield f"- {code(name)}: {plain(outcome.reason)}"
-            yield f"  {self._advice(name, carrier)}"
+            yield f"  {self._advice(name, self.carriers.get(name, [''])[-1])}"
         yield ""
 
     def _advice(self, name: str, carrier: str) -> str:
@@ -101,8 +100,8 @@ class Report:
         yield from ("## Steps", "")
         rows = []
         for name, outcome in self.result.steps.items():
-            carrier = self.carriers.get(name)
-            rows.append([code(name), outcome.status, code(carrier) if carrier else "–", plain(outcome.reason)[:200]])
+            carriers = ", ".join(map(code, self.carriers.get(name, []))) or "–"
+            rows.append([code(name), outcome.status, carriers, plain(outcome.reason)[:200]])
         yield from table(["step", "status", "carried out by", "reason"], rows)
         yield ""
 
@@ -111,8 +110,9 @@ def _experiment(part: Part, *, several: bool) -> Iterator[str]:
     findings, best = part.findings, part.findings.best
     way = "more is better" if findings.goal == "max" else "less is better"
     yield from (f"## Results{f' of {code(findings.step)}' if several else ''}", "")
-    metric, sweep = code(findings.metric.name), code(findings.sweep_id)
-    yield f"Metric: {metric} ({way}), the last value that each run logged. Sweep {sweep}."
+    word = "Sweeps" if len(findings.sweep_ids) > 1 else "Sweep"
+    sweeps = " and ".join(map(code, findings.sweep_ids))
+    yield f"Metric: {code(findings.metric.name)} ({way}), the last value that each run logged. {word} {sweeps}."
     yield ""
     if best is None:
         yield f"No run finished with a value of {code(findings.metric.name)}."

@@ -8,7 +8,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.plan_reader import read
-from labwright.planning.carriers import carriers_of, counted_carriers
+from labwright.planning.carriers import counted_carriers
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import Findings, findings_of
@@ -27,8 +27,8 @@ def write_results(lab: Lab, handle: PlanWorkspaceHandle, handoff: PlanRunHandoff
     """Also where a step failed: the report then says what, and what there is. Answers where it lies."""
     text = (handle.open_copy(handoff.digest) / "plan" / handle.paths.text.name).read_text()
     sections = read(text).sections
-    carriers = carriers_of(handle)
-    parts = [_part(lab, findings) for findings in findings_of(lab, counted_carriers(handle), result)]
+    carriers = counted_carriers(handle)
+    parts = [_part(lab, findings) for findings in findings_of(lab, carriers, result)]
     deciding = _deciding(parts, sections.metrics.primary.name if sections.metrics.primary else "")
     report = Report(
         plan_id=handle.id,
@@ -80,7 +80,7 @@ def _numbers(report: Report) -> dict[str, Any]:
             {"text": judged.text, "met": judged.met, "evidence": judged.evidence} for judged in report.judged
         ],
         "steps": {
-            name: {"status": outcome.status, "reason": outcome.reason, "carried_out_by": report.carriers.get(name)}
+            name: {"status": outcome.status, "reason": outcome.reason, "carried_out_by": report.carriers.get(name, [])}
             for name, outcome in report.result.steps.items()
         },
         "returned": _returned(report.result),
@@ -91,7 +91,7 @@ def _experiment(part: Part) -> dict[str, Any]:
     findings = part.findings
     return {
         "step": findings.step,
-        "sweep_id": findings.sweep_id,
+        "sweep_ids": findings.sweep_ids,
         "metric": {"name": findings.metric.name, "direction": findings.metric.direction, "use": "last"},
         "configurations": [found.to_dict() for found in findings.configurations],
         "best": findings.best.label if findings.best else None,
