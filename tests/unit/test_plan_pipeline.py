@@ -17,6 +17,7 @@ from labwright.planning.history import EarlierPlan, EarlierRun, EarlierSweep, Hi
 from labwright.planning.nodes.repair import MOST_ROUNDS
 from labwright.planning.pipeline import MOST_REJECTIONS
 from labwright.planning.rules import offline_model
+from labwright.workspace import PlanWorkspaceHandle
 from tests.support.plan_workspaces import Planned, planned
 
 GOAL = "degree 1 and 3, lowest test_mse"
@@ -52,6 +53,25 @@ def test_a_wrong_test_is_mended_after_a_diagnosis_and_the_body_stays(tmp_path: P
     assert answer.diagnosis in (plan.folder / "validation/report.md").read_text()
     (asked,) = [request for request in model.asked if request.node == "ValidateWorkspace"]
     assert asked.given["findings"][0]["code"] == "test_failed" and asked.given["test"] == WRONG_TEST
+
+
+def test_a_repair_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the worst moment: what is to be written is noted, and not written."""
+    answer = Repair(diagnosis="The test expects 2.0 of a row with 1.0.", fault="test", test=RIGHT_TEST)
+    model = scripted({"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace": [answer, answer]})
+    plan = planned(tmp_path, "bare-script", GOAL, provider=model)
+    write = PlanWorkspaceHandle.write
+
+    def killed(handle: PlanWorkspaceHandle, path: str, content: bytes) -> None:
+        if content == RIGHT_TEST.encode():
+            raise KeyboardInterrupt
+        write(handle, path, content)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(PlanWorkspaceHandle, "write", killed)
+        plan.run()
+    assert (plan.folder / TEST).read_text() == WRONG_TEST
+    assert plan.run()["validated"], report(plan)
 
 
 def test_a_wrong_body_is_mended_and_the_test_stays(tmp_path: Path) -> None:

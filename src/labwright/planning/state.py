@@ -90,6 +90,7 @@ class PlanState(Strict):
     rejections: tuple[Rejection, ...] = ()
     compilations: tuple[Compilation, ...] = ()  # the last ones, oldest first
     generated: dict[str, str] = {}  # files that a model wrote: their hash, to tell an edit by a person
+    replaced: dict[str, str] = {}  # the hash that each of them had before; after a kill, that text may still lie there
     repairs: tuple[RepairDone, ...] = ()  # of the code that is there now
     usage: dict[str, NodeUsage] = {}  # by node
     error: str = ""

@@ -83,9 +83,10 @@ class Planning:
 
     def keep_generated(self, texts: Mapping[str, str]) -> list[str]:
         """The same of texts that a model wrote, by path: what a person makes of them later can be told from it."""
-        generated = read_state(self.handle).generated
+        state = read_state(self.handle)
         hashes = {path: hash_of(text) for path, text in texts.items()}
-        change_state(self.handle, generated={**generated, **hashes})
+        before = {path: state.generated[path] for path in texts if path in state.generated}
+        change_state(self.handle, generated={**state.generated, **hashes}, replaced={**state.replaced, **before})
         return [self.keep(path, text) for path, text in texts.items()]
 
     def keep_draft(self, draft: ExperimentDraft) -> None:

@@ -66,7 +66,8 @@ def _as_generated(planning: Planning, path: str) -> str | None:
         text = planning.handle.read(path).decode(errors="replace")
     except FileNotFoundError:
         return None
-    return text if read_state(planning.handle).generated.get(path) == hash_of(text) else None
+    state = read_state(planning.handle)
+    return text if hash_of(text) in (state.generated.get(path), state.replaced.get(path)) else None
 
 
 def _apply(planning: Planning, task: str, answer: Repair) -> tuple[str, ...]:
