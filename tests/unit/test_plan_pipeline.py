@@ -238,6 +238,13 @@ def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
     assert second.run()["validated"]
     assert second.mode.handle.paths.text.read_text() == saved
     assert saved in (second.folder / "report/original.md").read_text()
+    second.goal = "lowest test_mse"  # as it stands there
+    assert second.run()["validated"]
+    assert second.mode.handle.paths.text.read_text() == saved
+    second.goal = "degree 2 and 4"
+    assert second.run()["validated"], report(second)
+    text = second.mode.handle.paths.text.read_text()
+    assert "| degree | 2, 4 |" in text and "- **Runs**: 6 (2 degree × 2 seeds, and the baseline)" in text
 
 
 def test_seeds_alone_make_a_plan_with_one_configuration(tmp_path: Path) -> None:

@@ -8,15 +8,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labwright.domain.actor import PERSON
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Conflict, Invalid, TooLarge
+from labwright.domain.plan_document import compose
 from labwright.llm import Request
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.document import sections_of
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.pipeline import withdraw
 from labwright.planning.rules import RULES
@@ -165,6 +168,47 @@ def test_on_slurm_a_script_for_gpus_asks_for_one(
         Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
     )
     assert draft.gpus == gpus
+
+
+SAVED = {"parameters": {"degree": (1, 3)}, "fixed": {"max_steps": 20}, "seeds": ()}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "changed"),
+    [
+        ("", {}),
+        ("degree 2, 4 and 6", {"parameters": {"degree": (2, 4, 6)}}),
+        ("add degree 5", {"parameters": {"degree": (1, 3, 5)}}),
+        ("lr 0.1 and 0.2", {"parameters": {"degree": (1, 3), "lr": (0.1, 0.2)}}),
+        ("lr 0.1 and 0.2, degree 7", {"parameters": {"lr": (0.1, 0.2)}, "fixed": {"max_steps": 20, "degree": 7}}),
+        ("max_steps 5, 2 seeds", {"fixed": {"max_steps": 5}, "seeds": (0, 1)}),
+    ],
+)
+def test_what_is_said_of_a_saved_plan_goes_before_its_table_and_older_words(
+    tmp_path: Path, wishes: str, changed: dict[str, Any]
+) -> None:
+    draft = answered(tmp_path, wishes)
+    said = {"parameters": {p.flag: p.values for p in draft.parameters}, "fixed": draft.fixed, "seeds": draft.seeds}
+    assert said == {**SAVED, **changed}
+    assert not any("Not understood" in note for note in draft.notes)
+
+
+def test_words_of_a_saved_plan_that_no_rule_can_read_are_asked_about(tmp_path: Path) -> None:
+    (question,) = answered(tmp_path, "other values", "DraftReportDigest").missing
+    assert "“other values”" in question.text
+    for words in ("degree 1 and 3", "2 seeds", "the metric is train_mse", "use fit.py"):
+        assert not answered(tmp_path, words, "DraftReportDigest").missing, words
+
+
+def answered(project: Path, wishes: str, node: str = "DraftImplementationPlan") -> Any:
+    """By the rules, of a plan whose text was edited after its goal."""
+    shutil.copytree(EXAMPLES / "bare-script", project, dirs_exist_ok=True)
+    scan, cluster = scan_project(project), Cluster(type=ClusterType.CPU_ONLY)
+    given = {"scan": scan, "cluster": cluster, "goal": f"{GOAL}, max_steps 20", "plan": "", "report": ""}
+    request: Request[Any] = Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+    text = compose(sections_of(RULES["DraftImplementationPlan"](request), scan, cluster))
+    of_saved = {**given, "plan": text, "goal": f"{wishes}\ndegree 8 and 9, lowest test_mse", "wishes": wishes}
+    return RULES[node](Request(node=node, wanted=ExperimentDraft, given=of_saved))
 
 
 def test_another_version_of_a_package_of_the_system_is_another_environment(tmp_path: Path) -> None:

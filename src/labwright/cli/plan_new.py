@@ -33,7 +33,7 @@ def new(
     ] = None,
     from_plan: Annotated[
         str | None,
-        typer.Option(metavar="PLAN", help="Compile a plan that was saved. GOAL says what its text leaves open."),
+        typer.Option(metavar="PLAN", help="Compile a plan that was saved. GOAL says what is to be different."),
     ] = None,
     from_node: Annotated[
         str | None, typer.Option(metavar="NODE", help="With --from-plan: begin again at this node.")

@@ -86,6 +86,7 @@ def _planning(
         goal=request.words(plan.goal),
         report=request.report(handle),
         plan=request.source(handle),
+        wishes=request.wishes(),
         rehearse=rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping),
         history=earlier_work(lab, scan, plan.id),
         stopping=stopping,

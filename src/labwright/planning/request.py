@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labwright.planning.drafts import Strict
+from labwright.planning.state import change_state
 from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "request"  # our part of the manifest
@@ -16,6 +17,7 @@ _REPORT, _DOCUMENT = "report/given.md", "report/source.md"
 class CompileRequest(Strict):
     answers: tuple[str, ...] = ()  # to questions; read like more words of the goal
     document: str = ""  # hash of the saved text that is the source; none where the goal is
+    before_document: int = 0  # how many of the answers are older than it
     drafted: str = ""  # hash of the text that planning left in its place
     has_report: bool = False
     rehearsal: bool = True
@@ -24,6 +26,10 @@ class CompileRequest(Strict):
     def words(self, goal: str) -> str:
         """All that was said: the newest first, since rules take the first of two."""
         return "\n\n".join(part for part in (*reversed(self.answers), goal) if part.strip())
+
+    def wishes(self) -> str:
+        """What was said of the saved text since it became the source: it goes before what stands there."""
+        return "\n\n".join(reversed(self.answers[self.before_document :])) if self.document else ""
 
     def report(self, handle: PlanWorkspaceHandle) -> str:
         return handle.read(_REPORT).decode() if self.has_report else ""
@@ -56,13 +62,15 @@ def ask(
     before = read_request(handle) or CompileRequest()
     if report is not None:
         handle.write(_REPORT, report.encode())
-    document = before.document
+    document, older = before.document, before.before_document
     if text.strip() and hash_of(text) not in (before.document, before.drafted):
         handle.write(_DOCUMENT, text.encode())
-        document = hash_of(text)
+        document, older = hash_of(text), len(before.answers)
+        change_state(handle, feedback={})  # it was about an older text
     wanted = CompileRequest(
         answers=(*before.answers, *answers),
         document=document,
+        before_document=older,
         drafted=before.drafted,
         has_report=before.has_report or report is not None,
         rehearsal=before.rehearsal if rehearsal is None else rehearsal,

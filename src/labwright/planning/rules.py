@@ -14,7 +14,7 @@ from labwright.llm.offline import Rule
 from labwright.planning import templates
 from labwright.planning.document import BUILD_ON
 from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
-from labwright.planning.goals import Goal, GoalReading, Question, Variation, read_goal
+from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
 from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
 from labwright.planning.plan_values import read_value
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
@@ -36,7 +36,7 @@ def offline_model() -> OfflineModel:
 
 def digest(request: Request[ReportDigest]) -> ReportDigest:
     reading = _reading(request)
-    questions = [*reading.questions, *_about_budget(reading)][:_MOST_QUESTIONS]
+    questions = [*reading.questions, *_about_budget(reading), *_about_wishes(request, reading)][:_MOST_QUESTIONS]
     return ReportDigest(
         summary=_summary(reading),
         goal=reading.text.strip(),
@@ -99,7 +99,8 @@ def _reading(request: Request[Any]) -> GoalReading:
     plan: str = request.given["plan"]
     if not plan:
         return _with_held(read_goal(words, scan))
-    return _of_saved_plan(read(plan).sections, words, scan)
+    wishes = "\n".join(part for part in (request.feedback, request.given.get("wishes", "")) if part)
+    return _of_saved_plan(read(plan).sections, words, wishes, scan)
 
 
 def _with_held(reading: GoalReading) -> GoalReading:
@@ -110,23 +111,38 @@ def _with_held(reading: GoalReading) -> GoalReading:
     return replace(reading, variations=(reading.held,), fixed=fixed)
 
 
-def _of_saved_plan(sections: PlanSections, words: str, scan: ProjectScan) -> GoalReading:
-    """The table of a saved plan is its grid; the other facts are read from its words."""
+def _of_saved_plan(sections: PlanSections, words: str, wishes: str, scan: ProjectScan) -> GoalReading:
+    """The table of a saved plan is its grid, but for wishes; the other facts are read from its words."""
     approach = "\n".join(step.description for step in sections.approach if step.title != BUILD_ON)
     rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
     metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
     reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
     entry = scan.entry_point(reading.script or "")
-    variations = tuple(_row(entry, row.name, row.values, row.rationale) for row in sections.parameters)
+    table = tuple(_row(entry, row.name, row.values, row.rationale) for row in sections.parameters)
+    variations = _as_wished(table, wishes, f"{rows}\n{reading.script or ''}", scan)
     if entry is None or not variations or any(entry.flag(variation.flag) is None for variation in variations):
         return reading
     asked = tuple(question for question in reading.questions if question.about not in ("vary", "values"))
     baseline = {variation.flag: _default(entry, variation.flag) for variation in variations}
     # "3 lr × 2 seeds" counts values; it fixes none
     fixed = {name: value for name, value in reading.fixed.items() if name not in baseline}
-    unread = read_goal(words, scan).unread if words.strip() else ()  # a plan's own sentences are no wishes
+    said = f"{wishes}\n{reading.script}" if wishes.strip() else words  # a plan's own sentences are no wishes
+    unread = read_goal(said, scan).unread if said.strip() else ()
     found = replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
     return replace(found, fixed=fixed, unread=unread)
+
+
+def _as_wished(table: tuple[Variation, ...], wishes: str, text: str, scan: ProjectScan) -> tuple[Variation, ...]:
+    """The table with what wishes change in it: other values, further flags, and flags that are not varied any more."""
+    if not wishes.strip():
+        return table
+    before = {variation.flag: variation for variation in read_goal(text, scan).variations}
+    after = {variation.flag: variation for variation in read_goal(f"{wishes}\n{text}", scan).variations}
+    changed = {
+        flag: found for flag, found in after.items() if flag not in before or found.values != before[flag].values
+    }
+    rows = [changed.pop(row.flag, row) for row in table if row.flag in after or row.flag not in before]
+    return (*rows, *changed.values())
 
 
 def _row(entry: EntryPoint | None, name: str, values: tuple[str, ...], rationale: str) -> Variation:
@@ -149,6 +165,21 @@ def _about_budget(reading: GoalReading) -> list[Question]:
         return []
     text = f"The grid makes {reading.run_count} runs, and the goal allows {limit}. Which values or seeds may go?"
     return [Question(about="budget", text=text)]
+
+
+def _about_wishes(request: Request[Any], reading: GoalReading) -> list[Question]:
+    """Words about a saved text that no rule can read would be passed over in silence."""
+    wishes: str = request.given.get("wishes", "")
+    if not request.given["plan"] or not wishes.strip() or reading.script is None or reading.script in wishes:
+        return []
+    told = read_goal(f"{wishes}\n{reading.script}", request.given["scan"])
+    names_metric = told.goal is not None and not told.goal.assumed
+    if told.variations or told.fixed or told.held or told.seeds or told.budget != Budget() or names_metric:
+        return []
+    text = (
+        f"Rules read nothing in “{wishes[:_LONGEST_TITLE]}” that the saved plan does not say. What is to be different?"
+    )
+    return [Question(about="wishes", text=text)]
 
 
 def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]:

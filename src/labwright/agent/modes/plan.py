@@ -75,6 +75,7 @@ class PlanMode:
             model=self._model,
             goal=goal,
             plan=self._plan,
+            wishes=goal if self._plan else "",
             report=self._report,
             history=self._history,
             model_policy=self._policy,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from labwright.domain.plan_document import compose
+import re
+from typing import Any
+
+from labwright.domain.plan_document import PlanSections, compose
+from labwright.domain.plan_reader import read
 from labwright.planning.document import sections_of
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History
 from labwright.planning.nodes.planning import Planning
+from labwright.planning.plan_values import write_value
 from labwright.planning.state import read_state
 
 
 def draft_implementation_plan(planning: Planning) -> str:
     feedback = read_state(planning.handle).feedback.get("DraftReportDigest", "")
-    goal = "\n".join(part for part in (feedback, planning.request) if part)
-    draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal, cluster=planning.cluster)
+    goal, wishes = (f"{feedback}\n{words}".strip("\n") for words in (planning.request, planning.wishes))
+    draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal, wishes=wishes, cluster=planning.cluster)
     draft = (planning.history or History()).cited(draft)
     planning.keep_draft(draft)
     return planning.keep("plan/implementation_plan.md", _document(planning, draft))
@@ -21,7 +26,25 @@ def draft_implementation_plan(planning: Planning) -> str:
 
 def _document(planning: Planning, draft: ExperimentDraft) -> str:
     """A text that somebody wrote stays as it is, until they ask for another: what it says is checked, not mended."""
-    feedback = read_state(planning.handle).feedback
-    if planning.plan and not feedback.keys() & {"DraftReportDigest", "DraftImplementationPlan"}:
-        return planning.plan
-    return compose(sections_of(draft, planning.scan, planning.cluster))
+    feedback = read_state(planning.handle).feedback.keys() & {"DraftReportDigest", "DraftImplementationPlan"}
+    sections = sections_of(draft, planning.scan, planning.cluster)
+    wished = bool(planning.wishes) and not _says(read(planning.plan).sections, sections, draft)
+    return planning.plan if planning.plan and not feedback and not wished else compose(sections)
+
+
+def _says(saved: PlanSections, meant: PlanSections, draft: ExperimentDraft) -> bool:
+    """Whether a saved text is about the experiment that is meant."""
+    words = "\n".join(f"{step.title} {step.description}" for step in saved.approach)
+    fixed = all(_stands_in(words, name, write_value(value)) for name, value in draft.fixed.items())
+    return fixed and draft.script in words and _experiment(saved) == _experiment(meant)
+
+
+def _stands_in(words: str, name: str, value: str) -> bool:
+    """`epochs=5`, `epochs: 5`, `5 epochs`."""
+    name, value = re.escape(name), re.escape(value)
+    return re.search(rf"\b(?:{name}\W{{1,4}}{value}|{value}\W{{1,4}}{name})\b", words) is not None
+
+
+def _experiment(sections: PlanSections) -> tuple[Any, ...]:
+    runs, primary = re.match(r"\d+", sections.estimated_effort.runs), sections.metrics.primary
+    return {row.name: row.values for row in sections.parameters}, primary and primary.name, runs and runs[0]

@@ -35,6 +35,7 @@ class Planning:
     model: Model
     goal: str
     plan: str = ""  # the text of a saved plan to start from
+    wishes: str = ""  # what was said of that text; it is in the goal, too, beside older words
     report: str = ""  # the text of a report that the goal is about
     rehearse: Rehearse | None = None  # it takes a server
     history: History | None = None  # None: nobody can tell, as without a server
@@ -52,7 +53,8 @@ class Planning:
     def answer(self, node: str, wanted: type[Value], **given: Any) -> Answer[Value]:
         """Changes nothing, so several may be asked for at once; whoever has it notes it."""
         feedback = read_state(self.handle).feedback.get(node, "")
-        facts = {"scan": self.scan, "plan": self.plan, "report": self.report, "history": self.history, **given}
+        texts = {"plan": self.plan, "wishes": self.wishes, "report": self.report}
+        facts = {"scan": self.scan, **texts, "history": self.history, **given}
         found = self._answered(node, Request(node=node, wanted=wanted, given=facts, feedback=feedback))
         if not isinstance(found.value, wanted):
             raise TypeError(f"{found.model} answered {node} with {type(found.value).__name__}, not {wanted.__name__}")
