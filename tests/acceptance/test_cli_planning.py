@@ -64,8 +64,9 @@ def test_a_script_goes_the_whole_way(lab: LiveServer) -> None:
     assert "results/train-by-degree" in shown and "report.md" in shown
     events = labwright(lab, "events", "-n", "500").stdout
     assert "plan.node" in events and "plan.step" in events
-    again = labwright(lab, "plan", "new", "--from-plan", plan_id, "--no-rehearsal")
+    again = labwright(lab, "plan", "new", "--from-plan", plan_id, "degree 2 and 4", "--no-rehearsal")
     assert "a new plan from its text" in again.stderr and saved(again.stdout) != plan_id
+    assert "varies        degree 2, 4" in again.stdout, again.stdout
 
 
 def test_questions_are_asked_at_a_terminal_and_printed_elsewhere(lab: LiveServer) -> None:
@@ -123,6 +124,7 @@ def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp
     reject = ("plan", "review", plan_id, "--reject", "--reason", "again", "--node", "GenerateTaskImplementations")
     mended = labwright(lab, *reject)
     assert mended.returncode == 0 and plan_id in mended.stdout
+    assert "works by rules and read no reason" in mended.stdout
     assert "subprocess" not in labwright(lab, "plan", "show", plan_id, "--file", CODE).stdout
     typed = "n\nuse 2 seeds\nDraftPlan\nDraftImplementationPlan\n"
     shown = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed=typed))

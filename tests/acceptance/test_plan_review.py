@@ -63,6 +63,7 @@ def test_a_change_after_the_approval_is_refused_and_named_until_it_is_undone(lab
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     try:
         assert "the environment changed" in _refused(lab, plan_id)
+        assert "the environment changed" in lab.get(f"/plans/{plan_id}/workspace")["changed_since_validation"]
     finally:
         subprocess.run(["rm", "-rf", environment], check=True)
     assert not [run for run in lab.all_runs() if run["plan_id"] == plan_id]
@@ -181,10 +182,17 @@ def test_a_rejection_with_a_node_does_it_again_with_the_reason(lab: LiveServer) 
     plan = at_rest(lab, plan_id)
     assert "× 2 seeds" in plan["raw_markdown"] and plan["planning"]["validated"]
     assert plan["planning"]["feedback"] == {"DraftImplementationPlan": "use 2 seeds"}
+    edited = plan["raw_markdown"].replace("lowest test_mse when", "very lowest test_mse when")
+    lab.call("PATCH", f"/plans/{plan_id}", {"raw_markdown": edited})
+    lab.call("POST", f"/plans/{plan_id}/compile", {})
+    assert at_rest(lab, plan_id)["raw_markdown"] == edited, "the older feedback is in it already"
     rejected = lab.post(f"/plans/{plan_id}/review", {"approved": False, "reason": "not now"})
     assert (rejected["planning"]["status"], rejected["compiling_by"], rejected["asks"]) == ("rejected", "", "")
     for body in ({"approved": False}, {"approved": False, "reason": "x", "node": "Nowhere"}, {"approved": True}):
         assert lab.call("POST", f"/plans/{plan_id}/review", body).status == 422
+    for node in ("HumanReview", "FinalHandoffCheck"):
+        refused = lab.call("POST", f"/plans/{plan_id}/review", {"approved": False, "reason": "x", "node": node})
+        assert refused.status == 422 and "ValidateWorkspace" in refused.json["error"]["hint"]
 
 
 # -- who

@@ -27,6 +27,7 @@ from labwright.domain.errors import Invalid
 
 Json = dict[str, Any]
 _DEFAULT_NODE = "DraftImplementationPlan"
+_SHOWN_CHANGES = 5
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")  # a terminal shows where it lies
 
 
@@ -113,8 +114,7 @@ def _show(screen: Screen, plan: Json, workspace: Json) -> None:
 def _facts(planning: Json, workspace: Json) -> list[tuple[str, Cell]]:
     validated, approved, ready = lights(planning)
     if workspace["changed_since_validation"]:
-        validated = ("validated", ("no: it was changed since", "amber"))
-    changed = "; ".join(workspace["changed_since_approval"])
+        validated = ("validated", (f"no, changed since: {_changes(workspace['changed_since_validation'])}", "amber"))
     return [
         ("digest", workspace["digest"]),
         ("planned by", planning["model"]),
@@ -122,10 +122,15 @@ def _facts(planning: Json, workspace: Json) -> list[tuple[str, Cell]]:
         *rehearsal_facts(workspace["rehearsal"]),
         approved,
         ready,
-        ("changed since", (one_line(changed), "amber")),
+        ("changed since", (_changes(workspace["changed_since_approval"]), "amber")),
         ("stopped at", "" if planning["node"] in ("", "HumanReview") else planning["node"]),
         ("why", one_line(planning["error"])),
     ]
+
+
+def _changes(words: list[str]) -> str:
+    more = [f"and {len(words) - _SHOWN_CHANGES} more"] if len(words) > _SHOWN_CHANGES else []
+    return one_line("; ".join([*words[:_SHOWN_CHANGES], *more]))
 
 
 def _asks(screen: Screen, plan: Json, workspace: Json) -> bool:
@@ -192,10 +197,19 @@ def _reject(screen: Screen, client: LabClient, plan: Json, reason: str, node: st
         screen.json(done)
     elif node is not None:
         show_standing(screen, client, done)
+        if not _reads_reasons(node, done["planning"]["model"]):
+            words = f"{node} works by rules and read no reason. To try other things: --node {_DEFAULT_NODE}"
+            screen.say((words, "amber"))
     else:
         plan_line(screen, done)
         screen.say(("rejected", "amber"), f": {one_line(reason)}")
         screen.next(f"Change it: labwright plan edit {plan['id']}")
+
+
+def _reads_reasons(node: str, model: str) -> bool:
+    """What only follows from the draft is made again as it was; so is code, where rules write it by template."""
+    by_model = ("GenerateTaskTests", "GenerateTaskImplementations", "ValidateWorkspace")
+    return node in ("DraftReportDigest", _DEFAULT_NODE) or (node in by_model and not model.startswith("offline rules"))
 
 
 def execute(

@@ -11,7 +11,7 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.llm import Tier
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.handed_in import check_request
-from labwright.planning.nodes import NODES, Node, Planning
+from labwright.planning.nodes import NODES, REDONE_BY, Node, Planning
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.workflow import Output, RunResult, Store, Task, Workflow, run
@@ -124,6 +124,8 @@ def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     """The next run begins at the node, with the reason as feedback."""
     if not reason.strip():
         raise Invalid("A rejection says why.", hint="The reason is what the node is given to do better.")
+    if node not in REDONE_BY:
+        raise Invalid(f"{node} is no node that makes anything.", hint=f"Choose: {', '.join(REDONE_BY)}.")
     state = read_state(handle)
     if len(state.rejections) >= MOST_REJECTIONS:
         hint = "Edit its files yourself, or begin a new plan with a clearer goal."

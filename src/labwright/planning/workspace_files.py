@@ -22,7 +22,7 @@ from labwright.planning.state import read_state
 from labwright.planning.verbs import edit, withdraw_approval
 from labwright.services import plans
 from labwright.store import plans as stored
-from labwright.workspace import PlanWorkspaceHandle, what_changed
+from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 from labwright.workspace.names import inside
 
 LONGEST_FILE = 1 << 20
@@ -44,13 +44,22 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
         "plan_id": plan_id,
         "digest": digest.value,
         "changed_since_approval": what_changed(handle.listing(agreed), digest) if agreed else [],
-        "changed_since_validation": bool(state.validated_digest) and state.validated_digest != digest.value,
+        "changed_since_validation": _changed_since(handle, state.validated_digest, digest),
         "planning": planning_view(handle, plan.compiling_by),
         "manifest": handle.manifest(),
         "files": _entries(handle, _files(handle.paths.dir), digest.files),
         "validation": _yaml_of(handle, "validation/report.yaml"),
         "rehearsal": _yaml_of(handle, "validation/rehearsal.yaml"),
     }
+
+
+def _changed_since(handle: PlanWorkspaceHandle, validated: str, digest: Digest) -> list[str]:
+    if validated in ("", digest.value):
+        return []
+    try:
+        return what_changed(handle.listing(validated), digest)
+    except NotFound:  # it was stopped between its checks and keeping a copy
+        return ["it is not what was validated"]
 
 
 def _files(folder: Path) -> list[str]:

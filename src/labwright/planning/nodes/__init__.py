@@ -15,7 +15,7 @@ from labwright.planning.nodes.ingest_report import ingest_report
 from labwright.planning.nodes.planning import ModelPolicy, Node, Planning
 from labwright.planning.nodes.validate_workspace import validate_workspace
 
-__all__ = ["NODES", "ModelPolicy", "Node", "Planning"]
+__all__ = ["NODES", "REDONE_BY", "ModelPolicy", "Node", "Planning"]
 
 NODES: dict[str, Node] = {
     "IngestReport": ingest_report,
@@ -30,3 +30,5 @@ NODES: dict[str, Node] = {
     "HumanReview": human_review,
     "FinalHandoffCheck": final_handoff_check,
 }
+# Who can do better when a review says no. The other two only look at what these made.
+REDONE_BY = tuple(name for name in NODES if name not in ("HumanReview", "FinalHandoffCheck"))

@@ -185,8 +185,8 @@ class ValidationOut(BaseModel):
 class WorkspaceOut(BaseModel):
     plan_id: str
     digest: str = Field(description="of the bytes as they now are: the one to approve")
-    changed_since_approval: list[str]
-    changed_since_validation: bool
+    changed_since_approval: list[str] = Field(description="in words")
+    changed_since_validation: list[str] = Field(description="likewise; it has to be validated again")
     planning: PlanningOut | None
     manifest: dict[str, Any]
     files: list[FileEntryOut]

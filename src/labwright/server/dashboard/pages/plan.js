@@ -64,7 +64,7 @@ function Header({ plan, workspace, refresh }) {
 function Lights({ planning, workspace }) {
   const approvalIsOld = workspace?.changed_since_approval.length > 0;
   const lights = [
-    ["validated", planning.validated, workspace?.changed_since_validation],
+    ["validated", planning.validated, workspace?.changed_since_validation.length > 0],
     ["approved", planning.approved, approvalIsOld],
     ["ready to run", planning.ready_for_run && !approvalIsOld, false],
   ];

@@ -15,6 +15,7 @@ import { sayError, say } from "./toast.js";
 const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
 const KINDS = { started: "running", finished: "finished", failed: "failed", suspended: "waiting", retried: "waiting" };
 const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
+const ONLY_LOOK = new Set(["HumanReview", "FinalHandoffCheck"]); // what they would do again is no other
 
 export function PlanReview({ plan, workspace, refresh }) {
   const { planning } = plan;
@@ -88,17 +89,22 @@ function Decision({ plan, path, workspace, refresh }) {
     <p>What is to be approved: <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />
       ${" "}<span class="muted">the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.</span></p>
     ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by ${approval.by}${approval.reason && ` (${approval.reason})`}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
-    ${workspace.changed_since_validation && html`<p class="hint-line">Something changed since it was validated. Validate it again first.</p>`}
-    ${workspace.changed_since_approval.length > 0 && html`<div class="hint-line">Changed since the approval: <ul>${workspace.changed_since_approval.map((what) => html`<li key=${what}>${what}</li>`)}</ul></div>`}
+    <${Changed} since="it was validated; validate it again first" what=${workspace.changed_since_validation} />
+    <${Changed} since="the approval" what=${workspace.changed_since_approval} />
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
-      <button class="primary" disabled=${busy || workspace.changed_since_validation} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
+      <button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
       <button disabled=${busy} aria-expanded=${String(rejecting)} onClick=${() => setRejecting(!rejecting)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
-    ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node)} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
+    ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
 }
 
-function Rejection({ nodes, busy, onSave }) {
+const Changed = ({ since, what }) => what.length > 0 && html`<div class="hint-line">Changed since ${since}: <ul>${what.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`;
+
+// What only follows from the draft is made again as it was; so is code, where rules write it by template.
+const readsReasons = (node, model) => node.startsWith("Draft") || (/^(GenerateTask|Validate)/.test(node) && !model.startsWith("offline rules"));
+
+function Rejection({ nodes, model, busy, onSave }) {
   const [draft, setDraft] = useState({ reason: "", node: "" });
   const submit = (event) => {
     event.preventDefault();
@@ -107,6 +113,7 @@ function Rejection({ nodes, busy, onSave }) {
   return html`<form class="stack" onSubmit=${submit} aria-label="Ask for a change">
     <label class="field">What should be different?<textarea rows="3" required value=${draft.reason} onInput=${(event) => setDraft({ ...draft, reason: event.currentTarget.value })}></textarea></label>
     <label class="field">Do again<select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}><option value="">nothing: only reject it</option>${nodes.map((node) => html`<option key=${node} value=${node}>${words(node)}</option>`)}</select></label>
+    ${draft.node && !readsReasons(draft.node, model) && html`<p class="muted">${words(draft.node)} works by rules: it is done again, and reads no reason. To try other things, choose Draft Implementation Plan.</p>`}
     <div><button class="danger" disabled=${busy || !draft.reason.trim()}>${draft.node ? "Have it done again" : "Reject plan"}</button></div></form>`;
 }
 
