@@ -25,8 +25,10 @@ from labwright.planning.pipeline import withdraw
 from labwright.planning.rules import RULES
 from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import Interpreter, scan_project
+from labwright.planning.verbs import compiling
 from labwright.planning.verbs.compiling import Wanted, create
 from labwright.services import plans
+from labwright.store.idempotency import IdempotencyKey
 from labwright.workspace import what_changed
 from tests.support.lab import lab_in
 from tests.support.plan_workspaces import EXAMPLES, planned
@@ -84,6 +86,24 @@ def test_reports_come_as_text_also_that_of_a_pdf(tmp_path: Path) -> None:
         assert plans.folder_of(lab, made["id"]).read("report/given.md").decode() == f"We fitted\n{GOAL}"
         with pytest.raises(Invalid, match="not its text"):
             create(lab, texts, None, Wanted(report="%PDF-1.7 ..."), PERSON, None)
+
+
+def test_a_plan_asked_for_again_after_a_kill_is_compiled_after_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, texts = IdempotencyKey.of("once", "POST /plans", b""), {"title": "t", "goal": GOAL, "raw_markdown": ""}
+
+    def killed(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with lab_in(tmp_path / "project") as lab:
+        shutil.copy(EXAMPLES / "bare-script" / "fit.py", lab.paths.project)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(compiling, "begin", killed)
+            create(lab, texts, None, Wanted(), PERSON, key)
+        made = create(lab, texts, None, Wanted(), PERSON, key)
+        assert made["compiling_by"] == "person"
+        assert create(lab, texts, None, Wanted(), PERSON, key)["id"] == made["id"]
 
 
 def test_a_metric_that_nothing_produces_and_a_grid_above_its_budget_are_asked_about(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from labwright.planning.drafts import AskedQuestion
 from labwright.planning.goal_check import check_goal
 from labwright.planning.handed_in import report_text
 from labwright.planning.plan_views import View, view
-from labwright.planning.request import ask, read_request, write_request
+from labwright.planning.request import ask, write_request
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.planning.verbs.editing import saved_text
 from labwright.planning.verbs.standing import at_rest, begin, check_node, only_a_person, request_of
 from labwright.services import plans
+from labwright.store import plans as stored
 from labwright.store.idempotency import IdempotencyKey
 
 
@@ -46,9 +47,15 @@ def create(
         if not texts["raw_markdown"].strip():
             check_goal(texts["goal"], wanted.report or "", scan_project(lab.paths.project))
     made = plans.create(lab, **texts, session_id=session_id, actor=actor, key=key)
-    if wanted is None or read_request(plans.folder_of(lab, made["id"])) is not None:
-        return view(lab, made)  # the latter where it is asked again, after a broken connection
+    if wanted is None or _has_begun(lab, made["id"]):
+        return view(lab, made)
     return compile_plan(lab, made["id"], wanted, actor)
+
+
+def _has_begun(lab: Lab, plan_id: str) -> bool:
+    """Where it is asked for again, after a broken connection. A kill before the record of it has begun nothing."""
+    compiling = bool(stored.get(lab.db.reader(), plan_id).compiling_by)
+    return compiling or read_state(plans.folder_of(lab, plan_id)).status != "new"
 
 
 def compile_plan(lab: Lab, plan_id: str, wanted: Wanted, actor: Actor) -> View:

@@ -52,6 +52,8 @@ def _what_first(plan: Plan, state: PlanState, handle: PlanWorkspaceHandle, scan:
         return way_on(plan, state)
     if state.validated_digest != current_digest(handle, scan).value:
         return f"It was changed after it was checked. Have it checked again: labwright plan validate {plan.id}"
+    if state.status == "rejected":
+        return f"It was rejected: {state.error} Change it, or look at it again: labwright plan review {plan.id}"
     if not state.validated:
         return f"Mend what validation found, if anything, then: labwright plan validate {plan.id}"
     return f"Review it: labwright plan review {plan.id}"
