@@ -109,6 +109,11 @@ def test_a_rejection_runs_again_from_its_node_with_the_reason(tmp_path: Path) ->
     plan.mode.reject("use 2 seeds", "DraftImplementationPlan")
     assert plan.run()["status"] == "waiting_for_review"
     assert "× 2 seeds" in plan.mode.handle.paths.text.read_text()
+    plan.mode.reject("degree 2 and 4", "DraftImplementationPlan")
+    plan.run()
+    assert "(2 degree × 2 ridge × 2 seeds" in plan.mode.handle.paths.text.read_text(), (
+        "what was asked for before still counts"
+    )
 
 
 @pytest.mark.parametrize(

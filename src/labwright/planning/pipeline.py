@@ -133,7 +133,8 @@ def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     again_from(handle, node)
     sent_back = (*state.rejections, Rejection(node=node, reason=reason, at=now()))
     facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False, "rejections": sent_back}
-    feedback = {**state.feedback, node: reason}
+    earlier = state.feedback.get(node, "")  # still wanted, as far as the newer words leave it
+    feedback = {**state.feedback, node: f"{reason}\n\n{earlier}".strip()}
     change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
 
 
