@@ -182,6 +182,9 @@ def test_a_rejection_with_a_node_does_it_again_with_the_reason(lab: LiveServer) 
     plan = at_rest(lab, plan_id)
     assert "× 2 seeds" in plan["raw_markdown"] and plan["planning"]["validated"]
     assert plan["planning"]["feedback"] == {"DraftImplementationPlan": "use 2 seeds"}
+    lab.call("POST", f"/plans/{plan_id}/compile", {"answers": ["4 seeds"]})
+    plan = at_rest(lab, plan_id)
+    assert "× 4 seeds" in plan["raw_markdown"], "what is said now goes before the reason of a rejection"
     edited = plan["raw_markdown"].replace("lowest test_mse when", "very lowest test_mse when")
     lab.call("PATCH", f"/plans/{plan_id}", {"raw_markdown": edited})
     lab.call("POST", f"/plans/{plan_id}/compile", {})

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from labwright.planning.drafts import Strict
-from labwright.planning.state import change_state
+from labwright.planning.state import change_state, read_state
 from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "request"  # our part of the manifest
+DRAFTS = ("DraftReportDigest", "DraftImplementationPlan")  # who reads what is said of the experiment
 _REPORT, _DOCUMENT = "report/given.md", "report/source.md"
 
 
@@ -62,13 +63,13 @@ def ask(
     before = read_request(handle) or CompileRequest()
     if report is not None:
         handle.write(_REPORT, report.encode())
-    document, older = before.document, before.before_document
+    document, older, reasons = before.document, before.before_document, _reasons(handle) if answers else ()
     if text.strip() and hash_of(text) not in (before.document, before.drafted):
         handle.write(_DOCUMENT, text.encode())
-        document, older = hash_of(text), len(before.answers)
+        document, older, reasons = hash_of(text), len(before.answers), ()
         change_state(handle, feedback={})  # it was about an older text
     wanted = CompileRequest(
-        answers=(*before.answers, *answers),
+        answers=(*before.answers, *reasons, *answers),
         document=document,
         before_document=older,
         drafted=before.drafted,
@@ -77,6 +78,13 @@ def ask(
         auto_approve=auto_approve,
     )
     write_request(handle, wanted)
+
+
+def _reasons(handle: PlanWorkspaceHandle) -> tuple[str, ...]:
+    """Those of rejections so far, as feedback no more: what is said now goes before them."""
+    feedback = read_state(handle).feedback
+    change_state(handle, feedback={node: words for node, words in feedback.items() if node not in DRAFTS})
+    return tuple(feedback[node] for node in DRAFTS if node in feedback)
 
 
 def hash_of(text: str) -> str:

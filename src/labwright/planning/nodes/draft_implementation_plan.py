@@ -12,6 +12,7 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History
 from labwright.planning.nodes.planning import Planning
 from labwright.planning.plan_values import write_value
+from labwright.planning.request import DRAFTS
 from labwright.planning.state import read_state
 
 
@@ -26,7 +27,7 @@ def draft_implementation_plan(planning: Planning) -> str:
 
 def _document(planning: Planning, draft: ExperimentDraft) -> str:
     """A text that somebody wrote stays as it is, until they ask for another: what it says is checked, not mended."""
-    feedback = read_state(planning.handle).feedback.keys() & {"DraftReportDigest", "DraftImplementationPlan"}
+    feedback = read_state(planning.handle).feedback.keys() & set(DRAFTS)
     sections = sections_of(draft, planning.scan, planning.cluster)
     wished = bool(planning.wishes) and not _says(read(planning.plan).sections, sections, draft)
     return planning.plan if planning.plan and not feedback and not wished else compose(sections)
