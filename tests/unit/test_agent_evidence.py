@@ -27,7 +27,8 @@ class Bench:
         usage = {"wall_seconds": 210.4, "max_memory_mb": 2048}
         self.a = ended_run(lab, "first", series={"accuracy": [0.5, 0.95, 0.9312], "loss": [2.0, 0.4321]}, usage=usage)
         self.b = ended_run(lab, "second", series={"accuracy": [0.4, 0.9061]}, params={"lr": 0.003})
-        self.log = ended_run(lab, "third", output="epoch 7: nan in layer 12\n")
+        series = {"loss": [2.0, 0.3], "error": [80.0, 0.8]}
+        self.log = ended_run(lab, "third", output="epoch 7: nan in layer 12\n", series=series)
         compared = {"key": "accuracy", "use": "last"}
         self.evidence = {
             one.id: one
@@ -42,6 +43,8 @@ class Bench:
                 self.mint("E8", "log", run_id=self.log.id),
                 self.mint("E9", "run", run_id=self.b.id),
                 self.mint("E10", "best", key="accuracy", goal="max"),
+                self.mint("E11", "ranking", run_ids=[self.a.id, self.log.id], key="loss", use="last", goal="min"),
+                self.mint("E12", "metric", run_id=self.log.id, key="error"),
             )
         }
 
@@ -107,6 +110,17 @@ LIES = {
     "the best of all that is not": ("Of all 2 runs `second` is the best [E10].", "wrong_order"),
     "more runs than there are": ("`first` is the best of 7 runs [E10].", "mismatch"),
     "more than was done": ("I started 4 runs.", "no_source"),
+    "a share sold as a percentage": ("The accuracy of {a} is 0.93% [E1].", "mismatch"),
+    "a list of lines in the wrong order": ("Ranking [E5]:\n1. `second`\n2. `first`", "wrong_order"),
+    "a list that nobody ranked": ("Best to worst:\n\n- {a} 0.9312 [E1]\n- {b} 0.9061 [E2]", "no_comparison"),
+    "a list that begins with the best": ("Worst first:\n- {a} [E5]\n- {b} [E5]", "wrong_order"),
+    "a table in the wrong order": ("| rank | run |\n|---|---|\n| 1 | {b} |\n| 2 | {a} [E5] |", "wrong_order"),
+    "a sign turned round": ("`second` > `first` [E5]", "wrong_order"),
+    "a sign turned round among numbers": ("{a} (0.9312 [E1]) < {b} (0.9061 [E2]) [E5]", "wrong_order"),
+    "a sign that nobody compared": ("So `first` > `second`.", "no_comparison"),
+    "a loss said to be the greater one": ("By loss, `third` > `first` [E11].", "wrong_order"),
+    "a rise that is a fall": ("The accuracy rose from 0.95 to 0.9312 [E1].", "wrong_order"),
+    "a fall told from its end": ("The accuracy fell steadily from 0.9312 to 0.5 [E1].", "wrong_order"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
@@ -129,6 +143,14 @@ HONEST = [
     "The log says: nan in layer 12 at epoch 7 [E8].",
     "The learning rate was 3e-3 [E9], also written 0.003 [E9].",
     "| run | accuracy |\n|---|---|\n| {a} [E1] | 0.9312 |\n| {b} [E2] | 0.9061 |",
+    "Ranking by accuracy [E5]:\n1. `first`\n   - better than `second` [E5]\n2. `second`\n\nThat is all.",
+    "From worst to best:\n- {b}\n- {a} [E5]\n\nRuns:\n- {b}\n- {a}",
+    "| rank | run |\n|---|---|\n| 1 | {a} |\n| 2 | {b} [E5] |",
+    "`first` (0.9312 [E1]) > `second` (0.9061 [E2]) [E5], and `second` -> `first`.",
+    "By loss, `first` > `third` [E11]. Ranking by loss: `third` > `first` [E11].",
+    "The accuracy rose from 0.5 to 0.9312 [E1], the loss fell from 2.0 to about 0.4321 [E3].",
+    "The accuracy increased from 0.9061 [E2] to 0.9312 [E1].",
+    "The error is 0.8% [E12] and the memory 2 GB [E4].",
     "Nothing is known yet; I will wait.",
     "I suggest to try a rate of 0.3 next, for 20 epochs.",
     "You asked for 3 seeds, so I start with 3.",

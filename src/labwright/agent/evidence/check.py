@@ -14,8 +14,9 @@ from typing import Any
 
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
+from labwright.agent.evidence.movement import contradicted
 from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
-from labwright.agent.evidence.ordering import COMPARES, agrees
+from labwright.agent.evidence.ordering import RankedList, agrees, comparing, ranked_lists
 from labwright.agent.evidence.subjects import Named, Subjects
 
 
@@ -82,7 +83,9 @@ def check(text: str, known: Known) -> list[Mark]:
     subjects = Subjects(text, known.evidence.values(), known.named)
     sentences = (_Sentence(words, start, known, subjects) for start, words in _sentences(text))
     of_sentences = (mark for sentence in sentences for mark in sentence.marks())
-    marks = islice(chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences), _MOST_MARKS)
+    of_lists = (mark for found in ranked_lists(text) for mark in _of_ranked_list(found, known, subjects))
+    of_all = chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences, of_lists)
+    marks = islice(of_all, _MOST_MARKS)
     return sorted(marks, key=lambda mark: mark.start)
 
 
@@ -115,6 +118,25 @@ def _unknown_evidence(text: str, known: Known) -> Iterator[Mark]:
                 yield _mark(found.start(), found.group(0), Fault.UNKNOWN_EVIDENCE, detail)
 
 
+def _of_ranked_list(found: RankedList, known: Known, subjects: Subjects) -> Iterator[Mark]:
+    ranked = found.subjects(subjects)
+    if len(ranked) < 2:
+        return
+    names = re.findall(r"E\d+", " ".join(m[1] for m in CITATION.finditer(found.words)))
+    cited = [known.evidence[name] for name in dict.fromkeys(names) if name in known.evidence]
+    if fault := _against_rankings(cited, lambda seen: found.agrees(ranked, seen)):
+        yield _mark(found.start, found.text, *fault)
+
+
+def _against_rankings(cited: Iterable[Evidence], agree: Callable[[Seen], bool]) -> tuple[Fault, str] | None:
+    rankings = [one for one in cited if one.compares]
+    if not rankings:
+        return Fault.NO_COMPARISON, "nothing that compares is cited for it; compare first"
+    if any(agree(one.seen) for one in rankings):
+        return None
+    return Fault.WRONG_ORDER, f"{rankings[0].id} says {' > '.join(rankings[0].seen.order[:5])}"
+
+
 def _mark(start: int, text: str, fault: Fault, detail: str) -> Mark:
     return Mark(start=start, end=start + len(text), text=text, fault=fault, detail=detail)
 
@@ -138,6 +160,7 @@ class _Sentence:
             if not self._is_quoted(found.group(0)):
                 yield self._mark(found.start(), found.group(0), Fault.NO_SOURCE, "no tool showed this time")
         yield from self._of_comparison()
+        yield from self._of_movement()
 
     def _mark(self, start: int, text: str, fault: Fault, detail: str) -> Mark:
         return _mark(self._offset + start, text, fault, detail)
@@ -233,18 +256,20 @@ class _Sentence:
         return any(words in text for text in (*self._known.quotes, *texts))
 
     def _of_comparison(self) -> Iterator[Mark]:
-        found = COMPARES.search(self._text)
-        names = {name for _, _, names in self._cites for name in names}
-        cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
+        found = comparing(self._text, self._subjects)
+        cited = self._cited()
         if not found or not (cited or self._subjects.of(self._text)):
             return
-        rankings = [one for one in cited if one.compares]
-        if not rankings:
-            detail = "nothing that compares is cited for it; compare first"
-            yield self._mark(found.start(), found.group(0), Fault.NO_COMPARISON, detail)
-        elif not any(agrees(self._text, self._subjects, one.seen) for one in rankings):
-            order = " > ".join(rankings[0].seen.order[:5])
-            yield self._mark(found.start(), found.group(0), Fault.WRONG_ORDER, f"{rankings[0].id} says {order}")
+        if fault := _against_rankings(cited, lambda seen: agrees(self._text, self._subjects, seen)):
+            yield self._mark(*found, *fault)
+
+    def _of_movement(self) -> Iterator[Mark]:
+        for start, words, detail in contradicted(self._text, self._cited()):
+            yield self._mark(start, words, Fault.WRONG_ORDER, detail)
+
+    def _cited(self) -> list[Evidence]:
+        names = dict.fromkeys(name for _, _, names in self._cites for name in names)
+        return [self._known.evidence[name] for name in names if name in self._known.evidence]
 
 
 def _shown(seen: Seen) -> str:

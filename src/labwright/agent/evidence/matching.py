@@ -10,6 +10,8 @@ from labwright.agent.evidence.numbers import Written, numbers
 _COARSEST = 0.05  # rounding to few digits may change a number by this share at most: 0.93 is not 1
 _SLACK = 1e-9
 _EITHER_SIGN = ("difference", "percent", "lead")
+_NAMES_PERCENT = re.compile(r"percent|pct|utilization|%", re.IGNORECASE)
+_MEASURED = re.compile(r"last|min|max|mean|of_first|of_second|place_\d+")
 # What a word beside a number says of which value it is; only where the evidence has that value.
 _SAYS_WHICH = {
     "last": re.compile(r"\b(?:final|last|latest|ended? (?:at|with))\b", re.IGNORECASE),
@@ -34,7 +36,24 @@ def is_shown(written: Written, clause: str, seen: Seen) -> bool:
     spoken = {
         name: value for name, value in values.items() if name not in _SPEAKS_OF or _SPEAKS_OF[name].search(clause)
     }
-    return any(_is(written, name, value) for name, value in spoken.items()) or _is_quoted(written, seen)
+    if written.percent:
+        shown = any(_is_percentage(written, name, value, seen) for name, value in spoken.items())
+    else:
+        shown = any(_means(written, value, name) for name, given in spoken.items() for value in _signed(name, given))
+    return shown or _is_quoted(written, seen)
+
+
+def _is_percentage(written: Written, name: str, given: float, seen: Seen) -> bool:
+    factors = [100] if not _NAMES_PERCENT.search(name) else []
+    factors += [1] if _may_be_in_percent(name, given, seen) else []
+    return any(_percent(written, value * factor) for value in _signed(name, given) for factor in factors)
+
+
+def _may_be_in_percent(name: str, value: float, seen: Seen) -> bool:
+    """Not a share, which stays between 0 and 1: an accuracy of 0.93 is not 0.93 %."""
+    measured = [value for name, value in seen.values.items() if _MEASURED.fullmatch(name)]
+    names = _NAMES_PERCENT.search(f"{name} {seen.key}")
+    return names is not None or (name != "ratio" and any(abs(one) > 1 for one in (value, *measured)))
 
 
 def _is_quoted(written: Written, seen: Seen) -> bool:
@@ -42,14 +61,11 @@ def _is_quoted(written: Written, seen: Seen) -> bool:
     return any(_rounds_to(written, found.value * found.scale) for text in seen.texts for found in numbers(text))
 
 
-def _is(written: Written, name: str, value: float) -> bool:
-    candidates = [value, -value] if name in _EITHER_SIGN else [value]
-    return any(_means(written, name, candidate) for candidate in candidates)
+def _signed(name: str, value: float) -> list[float]:
+    return [value, -value] if name in _EITHER_SIGN else [value]
 
 
-def _means(written: Written, name: str, value: float) -> bool:
-    if written.percent:
-        return _percent(written, value if name == "percent" else value * 100) or _percent(written, value)
+def _means(written: Written, value: float, name: str) -> bool:
     if written.unit == "seconds" and name.endswith("seconds"):
         return _rounds_to(written, value)
     if written.unit == "bytes" and name.endswith(("_mb", "size")):

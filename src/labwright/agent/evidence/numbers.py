@@ -38,6 +38,7 @@ _NAMES = re.compile(
 _PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT}|/\d+)?", re.IGNORECASE)
 _STRUCTURE = re.compile(
     r"^[^\S\n]*(?:[-*][^\S\n]+)?(?:#+[^\S\n]*)?\(?\d+[.)](?=\s|$)|^[^\S\n]*#+[^\S\n]+\d+\b"
+    r"|^[^\S\n]*\|[^\S\n]*\d{1,2}[^\S\n]*(?=\|)"
     r"|(?<!\bat )(?<!\bafter )(?<!\buntil )(?<!\bby )\bstep\s+\d+\b"
     r"|\b(?:option|section|part|phase|question|example|figure|table|item|line|stage|point|choice|version|python|cuda"
     r"|torch|pytorch|v)\s+\d+(?:\.\d+)*|\b\d+(?:st|nd|rd|th)\b",

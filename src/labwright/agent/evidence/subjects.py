@@ -31,14 +31,18 @@ class Subjects:
 
     def of(self, words: str) -> list[Subject]:
         """In the order of the words. `run-… (baseline)` is one."""
-        by_id = [(m.start(), frozenset({m[0]})) for m in ID.finditer(words) if m[0].startswith(_RUN)]
-        by_name = [(m.start(), self._ids[m[m.lastindex or 0]]) for m in self._names_in(words)]
-        found: list[Subject] = []
-        for _, subject in sorted(by_id + by_name, key=lambda one: one[0]):
-            if found and found[-1] & subject:
-                found[-1] &= subject
+        return [subject for _, _, subject in self.placed_in(words)]
+
+    def placed_in(self, words: str) -> list[tuple[int, int, Subject]]:
+        """Each with where it begins and ends."""
+        by_id = [(*m.span(), frozenset({m[0]})) for m in ID.finditer(words) if m[0].startswith(_RUN)]
+        by_name = [(*m.span(), self._ids[m[m.lastindex or 0]]) for m in self._names_in(words)]
+        found: list[tuple[int, int, Subject]] = []
+        for start, end, subject in sorted(by_id + by_name, key=lambda one: one[0]):
+            if found and found[-1][2] & subject:
+                found[-1] = (found[-1][0], end, found[-1][2] & subject)
             else:
-                found.append(subject)
+                found.append((start, end, subject))
         return found
 
     def _names_in(self, words: str) -> Iterable[re.Match[str]]:
