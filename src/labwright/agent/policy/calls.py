@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from labwright.agent.policy import programs, pythons, tasks
+from labwright.agent.policy import embedded, programs, pythons, tasks
 from labwright.agent.policy.names import may_name_a_run, names_a_run
 from labwright.agent.policy.words import UNKNOWN
 
@@ -23,7 +23,7 @@ _QUOTED = re.compile(
 _OTHER_SCRIPT = re.compile(r"\.(?:R|jl|lua|pl|rb|m?js|php|tcl)$")
 _GIT_ALIAS = re.compile(r"(?:^| )alias\.[\w-]+[= ]!(.+)", re.DOTALL)
 _SHEBANG = re.compile(r"#!.*?\b(python[\d.]*|(?:ba|da|z|k)?sh)\b")
-_STARTS = re.compile(r"\b(system|exec|spawn|popen|qx|%x|run|execSync|spawnSync|`)")
+_STARTS = re.compile(r"\b(system|shell-command|getline|exec|spawn|popen|qx|%x|run|execSync|spawnSync|`)")
 _CRON_TIMES = re.compile(r"^\s*(?:[\d*/,-]+\s+){5}|^\s*@\w+\s+", re.MULTILINE)
 _SHELL_OPTIONS_WITH_VALUE = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 
@@ -325,4 +325,7 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     "git": _git,
     **dict.fromkeys(("jupyter", "jupyter-nbconvert"), _jupyter),
     **dict.fromkeys(("tee", "cp", "mv", "ln"), _writes),
+    **dict.fromkeys(embedded.EDITORS, embedded.editor),
+    **dict.fromkeys(("sed", "gsed"), embedded.sed),
+    **dict.fromkeys(embedded.OPTIONS, embedded.in_options),
 }

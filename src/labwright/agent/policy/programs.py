@@ -114,7 +114,7 @@ HARMLESS_MODULES = word_set(
     "flake8 isort pylint build twine sphinx zipfile ast tarfile calendar platform sysconfig tokenize dis inspect "
     "doctest this pydoc uv labwright tox nox pre_commit base64 gzip sqlite3 tabnanny pyclbr pip_audit cmd"
 )
-INTERPRETERS = word_set("perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
+INTERPRETERS = word_set("emacs perl ruby node lua Rscript R julia php awk gawk mawk tclsh")
 LATER = frozenset(
     {
         "at",
