@@ -25,6 +25,7 @@ from labwright.mcp.server import TOOLS
 from labwright.tokens import mint
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
+from tests.support.wilding import write_project
 
 LABWRIGHT = str(Path(sys.executable).with_name("labwright"))
 TRAIN = 'for i in 0 1 2 3; do echo "{\\"step\\": $i, \\"loss\\": 0.$i}"; done; echo "RuntimeError: boom" >&2; exit 3'
@@ -34,8 +35,7 @@ Talk = Callable[[Client], Awaitable[None]]
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    project = tmp_path_factory.mktemp("mcp") / "my project"
-    project.mkdir()
+    project = write_project(tmp_path_factory.mktemp("mcp") / "my project")
     server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="4", LABWRIGHT_GRACE_SECONDS="1").start()
     yield server
     for run in server.all_runs():
@@ -123,24 +123,26 @@ async def a_day_in_the_lab(client: Client) -> None:
         for seed in (0, 1)
     ]
     ids = [run["id"] for run in runs]
-    waited = await call(client, "wait_for_run", runs=ids, max_seconds=30)
+    waited = await call(client, "wait_for_run", run_ids=ids, max_seconds=30)
     assert not waited["timed_out"]
     assert {run["status"] for run in waited["ended"]} == {"failed"}
     listed = await call(client, "list_runs", sweep_id=sweep["id"], status="failed")
     assert {run["id"] for run in listed} == set(ids)
-    shown = await call(client, "show_run", run=ids[0])
+    shown = await call(client, "show_run", run_id=ids[0])
     assert (shown["created_by"], shown["exit_code"]) == ("agent:mcp", 3)
-    assert "boom" in (await call(client, "log_digest", run=ids[0]))["first_error"]
-    assert (await call(client, "log_tail", run=ids[0], length=7))["content"].endswith("boom\n")
+    assert "boom" in (await call(client, "log_digest", run_id=ids[0]))["first_error"]
+    assert (await call(client, "log_tail", run_id=ids[0], length=7))["content"].endswith("boom\n")
     assert (await call(client, "log_grep", run=ids[0], text="boom"))["content"] == "RuntimeError: boom"
-    assert (await call(client, "metrics", run=ids[0]))["keys"] == ["loss"]
+    assert (await call(client, "metrics", run_id=ids[0]))["keys"] == ["loss"]
     compared = await call(client, "compare", run_ids=ids, key="loss")
     assert compared["groups"][0]["n"] == 2
-    again = await call(client, "rerun_run", run=ids[0], command="sleep 60")
-    assert (await call(client, "stop_run", run=again["id"]))["id"] == again["id"]
-    assert (await call(client, "wait_for_run", runs=[again["id"]], max_seconds=30))["ended"][0]["status"] == "stopped"
+    again = await call(client, "rerun_run", run_id=ids[0], command="sleep 60")
+    assert (await call(client, "stop_run", run_id=again["id"]))["id"] == again["id"]
+    assert (await call(client, "wait_for_run", run_ids=[again["id"]], max_seconds=30))["ended"][0][
+        "status"
+    ] == "stopped"
     later = await call(client, "create_run", command="true", auto_start=False)
-    assert (await call(client, "start_run", run=later["id"]))["status"] == "queued"
+    assert (await call(client, "start_run", run_id=later["id"]))["status"] == "queued"
 
 
 async def sweeps_alerts_and_plans(client: Client) -> None:
@@ -160,7 +162,7 @@ async def sweeps_alerts_and_plans(client: Client) -> None:
     assert (await call(client, "change_sweep", sweep_id=wild["id"], verb="stop"))["status"] == "stopped"
     assert wild["id"] in [sweep["id"] for sweep in await call(client, "list_sweeps")]
     run = await call(client, "create_run", command="false")
-    await call(client, "wait_for_run", runs=[run["id"]], max_seconds=30)
+    await call(client, "wait_for_run", run_ids=[run["id"]], max_seconds=30)
     [alert] = [alert for alert in await call(client, "list_alerts") if alert["run_id"] == run["id"]]
     answered = await call(client, "answer_alert", alert_id=alert["id"], choice="ignore")
     assert (answered["status"], answered["answered_by"]) == ("resolved", "agent:mcp")
@@ -180,10 +182,25 @@ async def sweeps_alerts_and_plans(client: Client) -> None:
     assert contents[0].text == PLAN  # type: ignore[union-attr]
 
 
+async def loops_and_memories(client: Client) -> None:
+    goal, budget = "tune lr: reach val_acc 0.99", {"runs": 3}
+    loop = await call(client, "start_wild", goal=goal, budget=budget)
+    assert (loop["budget"]["runs"], loop["criterion"]["threshold"]) == (3, 0.99)
+    assert (await call(client, "change_wild", wild_id=loop["id"], verb="pause"))["status"] == "paused"
+    assert (await call(client, "change_wild", wild_id=loop["id"], verb="steer", text="lr 0.25"))["id"] == loop["id"]
+    assert (await call(client, "change_wild", wild_id=loop["id"], verb="stop"))["status"] == "stopped"
+    shown = await call(client, "show_wild", wild_id=loop["id"])
+    assert (shown["created_by"], shown["steering"][0]["text"]) == ("agent:mcp", "lr 0.25")
+    assert [found["id"] for found in await call(client, "list_wild")] == [loop["id"]]
+    assert (await call(client, "remember", text="It never rains."))["accepted"] is False
+    assert await call(client, "recall") == []
+
+
 def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
     async def talk(client: Client) -> None:
         await a_day_in_the_lab(client)
         await sweeps_alerts_and_plans(client)
+        await loops_and_memories(client)
 
     over_stdio(lab, talk)
 
@@ -227,7 +244,9 @@ def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
     assert not [name for name in names for word in ("approve", "review", "delete", "setting", "token") if word in name]
 
     async def talk(client: Client) -> None:
-        assert {tool.name for tool in (await client.list_tools()).tools} == names
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == names
+        assert not [tool.name for tool in tools if {"run", "runs"} & tool.input_schema["properties"].keys()]
         for made_up in ("../gc", "last/archive", "a?b", "", "..", "x\ny"):
             await said(client, "change_sweep", wrong=True, sweep_id=made_up, verb="stop")
             await said(client, "answer_alert", wrong=True, alert_id=made_up, choice="stop")
@@ -238,7 +257,7 @@ def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
 
 def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
-        assert (await call(client, "show_run", run=(await call(client, "create_run", command="true"))["id"]))[
+        assert (await call(client, "show_run", run_id=(await call(client, "create_run", command="true"))["id"]))[
             "created_by"
         ] == "agent:mcp"
 
@@ -261,16 +280,16 @@ def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address:
     async def talk(client: Client) -> None:
         for tool, arguments in (
             ("list_runs", {"limit": 100}),
-            ("show_run", {"run": loud["id"]}),
-            ("log_digest", {"run": loud["id"]}),
-            ("log_tail", {"run": loud["id"], "length": 10_000}),
-            ("log_grep", {"run": loud["id"], "text": "x"}),
-            ("metrics", {"run": loud["id"], "max_points": 500}),
+            ("show_run", {"run_id": loud["id"]}),
+            ("log_digest", {"run_id": loud["id"]}),
+            ("log_tail", {"run_id": loud["id"], "length": 10_000}),
+            ("log_grep", {"run_id": loud["id"], "text": "x"}),
+            ("metrics", {"run_id": loud["id"], "max_points": 500}),
         ):
             text = await said(client, tool, **arguments)
             assert len(text) <= LONGEST_RESULT + 100, tool
             json.loads(text)
-        assert "more]" in await said(client, "metrics", run=loud["id"], max_points=500)
+        assert "more]" in await said(client, "metrics", run_id=loud["id"], max_points=500)
         for uri in ("labwright://runs", f"labwright://runs/{loud['id']}", f"labwright://runs/{loud['id']}/logs"):
             [content] = (await client.read_resource(uri)).contents
             assert len(content.text) <= LONGEST_RESULT + 100  # type: ignore[union-attr]
@@ -282,12 +301,12 @@ def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, addr
     run = lab.submit("sleep 300")
 
     async def talk(client: Client) -> None:
-        waited = await call(client, "wait_for_run", runs=[run["id"]], max_seconds=0.5)
+        waited = await call(client, "wait_for_run", run_ids=[run["id"]], max_seconds=0.5)
         assert waited["timed_out"]
         assert [left["id"] for left in waited["not_ended"]] == [run["id"]]
         assert "Call again" in waited["hint"]
         assert "less than or equal to 600" in await said(
-            client, "wait_for_run", wrong=True, runs=[run["id"]], max_seconds=6000
+            client, "wait_for_run", wrong=True, run_ids=[run["id"]], max_seconds=6000
         )
 
     over_http(address, lab.token, talk)
@@ -299,12 +318,12 @@ def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, addr
 
 def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
-        assert "Hint: List runs" in await said(client, "show_run", wrong=True, run="nowhere")
+        assert "Hint: List runs" in await said(client, "show_run", wrong=True, run_id="nowhere")
         assert "Hint:" in await said(client, "create_run", wrong=True, command="true", sweep_id="sweep-0000000000")
         assert "command" in await said(client, "create_run", wrong=True)
         ended = await call(client, "create_run", command="true")
-        await call(client, "wait_for_run", runs=[ended["id"]])
-        assert "Hint:" in await said(client, "stop_run", wrong=True, run=ended["id"])
+        await call(client, "wait_for_run", run_ids=[ended["id"]])
+        assert "Hint:" in await said(client, "stop_run", wrong=True, run_id=ended["id"])
 
     over_http(address, lab.token, talk)
 

@@ -18,7 +18,7 @@ from labwright.domain.errors import LabwrightError
 from labwright.mcp.agent_lab import open_lab
 from labwright.mcp.bounds import bounded_json
 from labwright.mcp.resources import add_resources
-from labwright.mcp.tools import machine, plans, results, runs, sweeps, waiting
+from labwright.mcp.tools import machine, memory, plans, results, runs, sweeps, waiting, wild
 from labwright.version import __version__
 
 _INSTRUCTIONS = """\
@@ -54,6 +54,10 @@ TOOLS: dict[Verb, ToolAnnotations] = {
     sweeps.create_sweep: _CREATES,
     sweeps.change_sweep: _CHANGES,
     waiting.wait_for_sweep: _READS,
+    wild.start_wild: _CREATES,
+    wild.list_wild: _READS,
+    wild.show_wild: _READS,
+    wild.change_wild: _CHANGES,
     machine.list_alerts: _READS,
     machine.answer_alert: _CHANGES,
     plans.list_plans: _READS,
@@ -64,6 +68,8 @@ TOOLS: dict[Verb, ToolAnnotations] = {
     plans.validate_plan: _CREATES,
     plans.execute_plan: _CREATES,
     waiting.wait_for_plan: _READS,
+    memory.recall: _READS,
+    memory.remember: _CREATES,
 }
 
 

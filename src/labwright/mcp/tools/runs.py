@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from labwright.client.lab import LabClient
 from labwright.mcp.tools.briefly import Json, given, run_briefly, run_in_full
 
-RunRef = Annotated[str, Field(description="the run's id, the beginning of it, its name, or `last`")]
+# As the API calls it; `run` is understood as well.
+RunRef = Annotated[
+    str,
+    Field(
+        validation_alias=AliasChoices("run_id", "run"),
+        description="the run's id, the beginning of it, its name, or `last`",
+    ),
+]
 Gpuwrap = Annotated[
     Json | None,
     Field(description='{"enabled": true, "retries": 5, "retry_delay_seconds": 10}; left out, the server decides'),
@@ -34,9 +41,9 @@ def list_runs(
     return [run_briefly(run) for run in found]
 
 
-def show_run(lab: LabClient, run: RunRef) -> Json:
+def show_run(lab: LabClient, run_id: RunRef) -> Json:
     """Show one run in full: command, status and its reason, times, GPUs, metrics (last, min, max, mean), warnings."""
-    return run_in_full(lab.run(run))
+    return run_in_full(lab.run(run_id))
 
 
 def create_run(
@@ -65,19 +72,19 @@ def create_run(
     return run_briefly(lab.create_run(wanted))
 
 
-def start_run(lab: LabClient, run: RunRef) -> Json:
+def start_run(lab: LabClient, run_id: RunRef) -> Json:
     """Queue a run that was created without auto_start."""
-    return run_briefly(lab.start_run(id_of(lab, run)))
+    return run_briefly(lab.start_run(id_of(lab, run_id)))
 
 
-def stop_run(lab: LabClient, run: RunRef) -> Json:
+def stop_run(lab: LabClient, run_id: RunRef) -> Json:
     """Stop a run that an assistant began, and everything it started. Others are the user's to stop."""
-    return run_briefly(lab.stop_run(id_of(lab, run)))
+    return run_briefly(lab.stop_run(id_of(lab, run_id)))
 
 
 def rerun_run(
     lab: LabClient,
-    run: RunRef,
+    run_id: RunRef,
     command: Annotated[str | None, Field(description="another command instead of the same one")] = None,
     gpuwrap_config: Gpuwrap = None,
     auto_start: bool = True,
@@ -86,7 +93,7 @@ def rerun_run(
     changes: dict[str, Any] = {"auto_start": auto_start}
     changes |= {"command": command} if command is not None else {}
     changes |= {"gpuwrap_config": gpuwrap_config} if gpuwrap_config is not None else {}
-    return run_briefly(lab.rerun(id_of(lab, run), changes))
+    return run_briefly(lab.rerun(id_of(lab, run_id), changes))
 
 
 def id_of(lab: LabClient, reference: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from labwright.client.follow import TimedOut, wait_for_ends
 from labwright.client.follow import wait_for_plan as follow_plan
@@ -22,11 +22,19 @@ _AGAIN = "The time is over and not all have ended. Call again to go on waiting, 
 
 def wait_for_run(
     lab: LabClient,
-    runs: Annotated[list[str], Field(min_length=1, max_length=100, description="ids, names, or `last`")],
+    run_ids: Annotated[
+        list[str],
+        Field(
+            validation_alias=AliasChoices("run_ids", "runs"),
+            min_length=1,
+            max_length=100,
+            description="ids, names, or `last`",
+        ),
+    ],
     max_seconds: Seconds = 45.0,
 ) -> Json:
     """Wait until all these runs have ended, but no longer than max_seconds. Costs nothing while it waits."""
-    left = dict.fromkeys(id_of(lab, run) for run in runs)
+    left = dict.fromkeys(id_of(lab, run_id) for run_id in run_ids)
     ended: list[Json] = []
     try:
         for run in wait_for_ends(lab, left, _in_silence, max_seconds):
