@@ -116,11 +116,12 @@ def test_an_agent_may_begin_and_steer_but_not_raise_a_budget(lab: LiveServer) ->
     wait_until(lambda: lab.get(f"/wild/{wild_id}")["status"] == "stopped", "the loop to stop")
 
 
-def test_an_agent_neither_holds_nor_ends_a_loop_of_somebody_else(lab: LiveServer) -> None:
+def test_an_agent_neither_holds_steers_nor_ends_a_loop_of_somebody_else(lab: LiveServer) -> None:
     agent = mint(lab.token, Scope.AGENT, "tester", 600)
     theirs = lab.post("/wild/start", {"goal": GOAL, "budget": {"runs": 1}})["id"]
-    for verb in ("pause", "stop"):
-        refused = lab.call("POST", f"/wild/{theirs}/{verb}", token=agent)
+    lab.post(f"/wild/{theirs}/pause")
+    for verb, body in (("pause", None), ("resume", None), ("steer", {"text": "lr 0.25"}), ("stop", None)):
+        refused = lab.call("POST", f"/wild/{theirs}/{verb}", body, token=agent)
         assert refused.status == 403 and "was begun by person" in refused.json["error"]["message"]
     assert lab.post(f"/wild/{theirs}/stop")["status"] == "stopped"
     own = lab.call("POST", "/wild/start", {"goal": GOAL, "budget": {"runs": 1}}, token=agent).json["id"]

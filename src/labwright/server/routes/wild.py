@@ -64,7 +64,8 @@ def pause_wild(wild_id: str, request: Request) -> WildOut:
 
 @router.post("/{wild_id}/resume", dependencies=[WRITERS()])
 def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) -> WildOut:
-    """Go on after a pause, with another budget if a person gives one."""
+    """Go on after a pause, with another budget if a person gives one. An agent resumes what it began."""
+    others.check_wild(lab_of(request), wild_id, actor_of(request))
     budget: dict[str, Any] = body.budget.value() if body and body.budget else {}
     return _shown(request, verbs.resume(lab_of(request), wild_id, actor_of(request), budget))
 
@@ -78,7 +79,8 @@ def stop_wild(wild_id: str, request: Request) -> WildOut:
 
 @router.post("/{wild_id}/steer", dependencies=[WRITERS()])
 def steer_wild(wild_id: str, body: WildSteer, request: Request, key: Key = None) -> WildOut:
-    """Words that the next proposal takes into account."""
+    """Words that the next proposal takes into account. An agent steers what it began."""
+    others.check_wild(lab_of(request), wild_id, actor_of(request))
     once = idempotency_key(key, request, body)
     return _shown(request, verbs.steer(lab_of(request), wild_id, body.text, actor_of(request), once))
 
