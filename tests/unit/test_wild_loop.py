@@ -233,9 +233,11 @@ def test_pause_resume_and_stop(lab: Lab) -> None:
     bench = Bench(lab)
     bench.advance()
     verbs.pause(lab, bench.id, PERSON)
+    assert verbs.view(lab, bench.wild)["iterations"][0]["status"] == "running"
     bench.end_runs(peak)
     assert bench.advance().status is WildStatus.PAUSED
     assert len(bench.wild.iterations) == 1 and bench.wild.iterations[0].is_open
+    assert verbs.view(lab, bench.wild)["iterations"][0]["status"] == "ended"
     verbs.resume(lab, bench.id, PERSON)
     assert bench.advance().baseline
     wild = verbs.stop(lab, bench.id, PERSON)

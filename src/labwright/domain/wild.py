@@ -41,6 +41,7 @@ class Verdict(StrEnum):
 class IterationStatus(StrEnum):
     PLANNED = "planned"  # recorded; its runs may not be there yet
     RUNNING = "running"
+    ENDED = "ended"  # as it is shown, not stored: its runs have, and it is judged when the loop goes on
     DONE = "done"
 
 

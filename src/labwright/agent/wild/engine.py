@@ -14,7 +14,7 @@ from labwright.agent.wild.criterion import is_met, met_in_words
 from labwright.agent.wild.dead_ends import dead_end
 from labwright.agent.wild.iterations import judge, make_runs, with_runs
 from labwright.agent.wild.news import decided_in_words
-from labwright.agent.wild.noise import measured, own_runs
+from labwright.agent.wild.noise import all_ended, measured
 from labwright.agent.wild.proposal import NothingLeft, Proposal
 from labwright.agent.wild.proposers import Proposers
 from labwright.agent.wild.protect import Guard
@@ -59,7 +59,7 @@ class Engine:
         for iteration in wild.open_iterations:
             if iteration.made < len(iteration.run_ids):
                 return make_runs(loop, iteration, self._window(wild) if wild.baseline else 1)
-            if all(run.is_terminal for _seed, run in own_runs(self._lab, iteration)):
+            if all_ended(self._lab, iteration):
                 return judge(loop, iteration)
         if reason := self._why_over(wild):
             return loop.end(WildStatus.COMPLETED, reason)

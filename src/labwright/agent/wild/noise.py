@@ -24,6 +24,10 @@ def own_runs(lab: Lab, iteration: Iteration) -> list[tuple[int, Run]]:
     return found
 
 
+def all_ended(lab: Lab, iteration: Iteration) -> bool:
+    return all(run.is_terminal for _seed, run in own_runs(lab, iteration))
+
+
 def measured(lab: Lab, wild: Wild, iteration: Iteration) -> Configuration:
     """Mean and deviation over those of its runs that finished with a value."""
     values = sweeps.metric_values(lab.db.reader(), wild.sweep_id, wild.metric)

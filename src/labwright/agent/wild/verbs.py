@@ -18,7 +18,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, WILD, id_of, new_id
 from labwright.domain.sweep import SweepStatus
-from labwright.domain.wild import AT_WORK, Verdict, Wild, WildStatus
+from labwright.domain.wild import AT_WORK, Iteration, IterationStatus, Verdict, Wild, WildStatus
 from labwright.files import write_json
 from labwright.services import sweeps as sweep_verbs
 from labwright.store import alerts, sessions, sweeps
@@ -112,8 +112,17 @@ def page(lab: Lab, limit: int, before: int | None) -> tuple[list[Wild], int | No
 
 def view(lab: Lab, wild: Wild) -> dict[str, Any]:
     """With what it has used by now, and the runs that are there."""
-    made = [{**one.to_dict(), "run_ids": one.run_ids[: one.made]} for one in wild.iterations]
+    made = [_iteration_now(lab, one).evolve(run_ids=one.run_ids[: one.made]).to_dict() for one in wild.iterations]
     return {**wild.to_dict(), "iterations": made, "used": wild.used if wild.is_ended else used(lab, wild)}
+
+
+def _iteration_now(lab: Lab, iteration: Iteration) -> Iteration:
+    """While a loop is paused, nobody judges what has ended: it is not running for that."""
+    if iteration.status is not IterationStatus.RUNNING:
+        return iteration
+    from labwright.agent.wild.noise import all_ended
+
+    return iteration.evolve(status=IterationStatus.ENDED) if all_ended(lab, iteration) else iteration
 
 
 def pause(lab: Lab, wild_id: str, actor: Actor) -> Wild:

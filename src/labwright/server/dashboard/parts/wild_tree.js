@@ -9,7 +9,7 @@ import { isGoing, OpenRuns } from "./wild_runs.js";
 
 const DEEPEST = 8; // further in, the words would have no room
 const VERDICTS = { baseline: ["target", "running", "baseline"], keep: ["circle-check", "finished", "kept"], drop: ["circle-slash", "stopped", "dropped"], stop: ["octagon-alert", "failed", "stopped"] };
-const STATES = { planned: ["circle-dashed", "stopped", "planned"], waiting: ["hourglass", "waiting", "waiting"], running: ["loader", "running", "running"] };
+const STATES = { planned: ["circle-dashed", "stopped", "planned"], waiting: ["hourglass", "waiting", "waiting"], running: ["loader", "running", "running"], ended: ["circle-dashed", "stopped", "not judged yet"] };
 
 // Depth first, so that what builds upon an iteration stands below it.
 export function inTreeOrder(iterations) {
