@@ -397,6 +397,8 @@ def test_chat_on_the_command_line(lab: LiveServer) -> None:
     session = lines[0]["session_id"]
     assert session in labwright(lab, "sessions").stdout
     assert "you: gpus" in labwright(lab, "sessions", "show", session).stdout
+    assert "you: gpus" in labwright(lab, "sessions", "show", "last").stdout
+    assert "There is no conversation nobody" in labwright(lab, "sessions", "show", "nobody").stderr
     assert labwright(lab, "sessions", "delete", session).returncode == 0
     assert labwright(lab, "sessions", "show", session).returncode == 1
 

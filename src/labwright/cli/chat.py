@@ -10,6 +10,7 @@ import typer
 
 from labwright.cli.chat_screen import ChatScreen, ask
 from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.references import session_id_of
 from labwright.cli.screen import Screen, note
 from labwright.client.follow import follow_session, follow_turn
 from labwright.client.lab import LabClient
@@ -28,7 +29,7 @@ def chat(
         str | None, typer.Argument(metavar="MESSAGE", help="What to say; without it, line by line.")
     ] = None,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Go on with this conversation.")
+        str | None, typer.Option("--session", metavar="ID", help="Go on with this conversation, or with the `last`.")
     ] = None,
     mode: Annotated[Mode | None, typer.Option("--mode", help="What it may do; holds from now on.")] = None,
     follow: Annotated[
@@ -38,7 +39,8 @@ def chat(
     as_json: AsJson = False,
 ) -> None:
     """Ctrl-C stops the turn. The exit code is 1 if the turn failed and 4 if it waits for an approval."""
-    talk = _Talk(connect(project), Screen(as_json=as_json), session, mode, follow)
+    client = connect(project)
+    talk = _Talk(client, Screen(as_json=as_json), session and session_id_of(client, session), mode, follow)
     if message is None:
         talk.converse()
         return

@@ -8,13 +8,16 @@ import typer
 
 from labwright.cli.chat_screen import ChatScreen, waits_in_words
 from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.references import session_id_of
 from labwright.cli.screen import Cell, Column, Screen
 from labwright.cli.words import ago, one_line
 from labwright.domain.errors import Invalid
 
 sessions = typer.Typer(rich_markup_mode=None, add_completion=False)
 SuggestionId = Annotated[str, typer.Argument(metavar="SUGGESTION", help="Its id.")]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
+SessionRef = Annotated[
+    str, typer.Argument(metavar="SESSION", help="A session's id, its beginning, or `last`: the one last spoken in.")
+]
 
 
 @sessions.callback(invoke_without_command=True)
@@ -46,20 +49,19 @@ def _row(session: dict[str, Any]) -> list[Cell]:
 
 
 @sessions.command("show")
-def show(session: SessionId, project: Project = None, as_json: AsJson = False) -> None:
+def show(session: SessionRef, project: Project = None, as_json: AsJson = False) -> None:
     """What was said and done in one, from the beginning."""
     screen, client = Screen(as_json=as_json), connect(project)
     shown = ChatScreen(screen)
-    client.session(session)
-    for piece in client.pieces(session, 0):
+    for piece in client.pieces(session_id_of(client, session), 0):
         shown.show_again(piece)
 
 
 @sessions.command("stop")
-def stop(session: SessionId, project: Project = None, as_json: AsJson = False) -> None:
+def stop(session: SessionRef, project: Project = None, as_json: AsJson = False) -> None:
     """End its turn at once; it no longer waits for anything either."""
-    screen = Screen(as_json=as_json)
-    stopped = connect(project).stop_session(session)
+    screen, client = Screen(as_json=as_json), connect(project)
+    stopped = client.stop_session(session_id_of(client, session))
     if as_json:
         screen.json(stopped)
     else:
@@ -67,14 +69,15 @@ def stop(session: SessionId, project: Project = None, as_json: AsJson = False) -
 
 
 @sessions.command("delete")
-def delete(session: SessionId, project: Project = None, as_json: AsJson = False) -> None:
+def delete(session: SessionRef, project: Project = None, as_json: AsJson = False) -> None:
     """Delete all that was said in it; what it started stays."""
-    connect(project).delete_session(session)
-    screen = Screen(as_json=as_json)
+    screen, client = Screen(as_json=as_json), connect(project)
+    session_id = session_id_of(client, session)
+    client.delete_session(session_id)
     if as_json:
-        screen.json({"deleted": session})
+        screen.json({"deleted": session_id})
     else:
-        screen.say((session, "bold"), "  deleted")
+        screen.say((session_id, "bold"), "  deleted")
 
 
 @sessions.command("suggestions")

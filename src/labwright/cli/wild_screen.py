@@ -8,28 +8,12 @@ from labwright.cli.screen import Cell, Column, Screen, note
 from labwright.cli.words import ago, duration, number, one_line
 from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
-from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.event import EventType
-from labwright.domain.ids import WILD, is_id
 from labwright.domain.wild import AT_WORK
 
 Json = dict[str, Any]
 _TYPES = f"{EventType.WILD_CHANGED},{EventType.WILD_ITERATION}"
 _STYLES = {"keep": "green", "baseline": "blue", "stop": "amber", "drop": "dim"}
-
-
-def wild_id_of(client: LabClient, reference: str) -> str:
-    """By id, the beginning of one, or `last`."""
-    if is_id(reference, WILD):
-        return reference
-    found = [str(wild["id"]) for wild in client.wilds()]
-    prefix = reference if reference.startswith(f"{WILD}-") else f"{WILD}-{reference}"
-    begins = found[:1] if reference == "last" else [wild_id for wild_id in found if wild_id.startswith(prefix)]
-    if not begins:
-        raise NotFound(f"There is no wild loop {reference}.", hint="List them with: labwright wild list")
-    if len(begins) > 1:
-        raise Invalid(f"{reference!r} is the beginning of more than one loop's id.", hint="Type more of it.")
-    return begins[0]
 
 
 def follow_wild(screen: Screen, client: LabClient, wild_id: str) -> Json:
