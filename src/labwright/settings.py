@@ -42,7 +42,7 @@ class Settings:
     agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
     server_log_json: bool = False  # the server's own log as one JSON object a line, for programs that read it
     state_dir: str = ""  # local folder for the database when the project is on a network file system
-    model: str = ""  # `provider:model`; empty: offline rules, and nothing leaves the machine
+    model: str = ""  # `provider:model`; empty or `offline`: offline rules, and nothing leaves the machine
     model_cheap: str = ""  # for small questions; empty: `model`
     model_heavy: str = ""  # for hard ones; empty: `model`
     model_max_tokens: int = 0  # longest answer; 0: as long as the provider lets it be

@@ -27,6 +27,7 @@ def chosen(project: Path, toml: str = "", **environ: str) -> Choice:
 
 def test_nothing_configured_is_no_model_whatever_keys_lie_about(tmp_path: Path) -> None:
     assert chosen(tmp_path, ANTHROPIC_API_KEY="sk-1", OPENAI_API_KEY="sk-2") == {}
+    assert chosen(tmp_path, 'model = "anthropic:claude-sonnet-5-5"', LABWRIGHT_MODEL="offline") == {}
 
 
 def test_one_model_answers_every_tier_until_a_tier_has_its_own(tmp_path: Path) -> None:

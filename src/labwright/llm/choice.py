@@ -28,13 +28,14 @@ class Target:
 
 
 Choice = Mapping[Tier, Target]
+_NO_MODEL = ("", "offline")  # the word, so that a variable can switch off what the file sets
 
 
 def load_choice(project: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> Choice:
     """Empty where no model is configured: then nothing leaves the machine, whatever keys lie about."""
     endpoints = load_endpoints(project, environ)
     prices = load_prices(project)
-    if not settings.model:
+    if settings.model.strip() in _NO_MODEL:
         _refuse_tier_alone(settings)
         return {}
     wanted = {Tier.CHEAP: "model_cheap", Tier.DEFAULT: "model", Tier.HEAVY: "model_heavy"}
