@@ -112,6 +112,10 @@ def test_an_agent_may_begin_and_steer_but_not_raise_a_budget(lab: LiveServer) ->
     assert lab.call("POST", f"/wild/{wild_id}/resume", raising, token=agent).status == 403
     assert lab.call("POST", f"/wild/{wild_id}/resume").status == 409
     [alert] = [one for one in lab.get("/alerts?status=pending") if one["wild_id"] == wild_id]
+    assert wild_id in labwright(lab, "alerts").stdout
+    assert wild_id in labwright(lab, "alerts", "show", alert["id"]).stdout
+    told = [one["data"] for one in lab.get("/events?types=alert.raised&limit=1000")]
+    assert wild_id in [data.get("wild_id") for data in told]
     lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})
     wait_until(lambda: lab.get(f"/wild/{wild_id}")["status"] == "stopped", "the loop to stop")
 

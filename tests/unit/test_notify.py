@@ -128,6 +128,12 @@ def test_what_an_agent_asks_for_is_news_with_how_to_answer_it() -> None:
     assert message.how_to_answer == "labwright approvals answer ask-1 approve|deny"
 
 
+def test_what_a_wild_loop_asks_for_names_the_loop() -> None:
+    data = {"alert_id": "alert-1", "severity": "warning", "message": "m", "choices": ["stop"], "wild_id": "wild-1"}
+    message = message_of(Event(type=EventType.ALERT_RAISED, actor="agent:wild-1", time="t", data=data), None, "p")
+    assert message is not None and message.title == "Warning: wild-1"
+
+
 def test_a_message_survives_being_stored() -> None:
     message = message_of(moved(RunStatus.FAILED), run(error="it broke"), "p")
     assert message is not None and Message.from_dict(message.to_dict()) == message

@@ -62,7 +62,7 @@ def _table(screen: Screen, found: list[Json]) -> None:
 def _row(alert: Json, with_choices: bool) -> list[Cell]:
     severity = (alert["severity"], _STYLES[Severity(alert["severity"])])
     answer = f"answered: {alert['answer']}" if alert["answer"] else " / ".join(alert["choices"])
-    about = alert["run_id"] or alert["sweep_id"]
+    about = alert["run_id"] or alert["sweep_id"] or alert["wild_id"] or ""
     raised = (ago(alert["created_at"]), "dim")
     return [alert["id"], severity, about, raised, *([answer] if with_choices else []), _message(alert)]
 
@@ -85,6 +85,7 @@ def show(alert: AlertRef, project: Project = None, as_json: AsJson = False) -> N
             ("severity", (found["severity"], _STYLES[Severity(found["severity"])])),
             ("run", found["run_id"] or ""),
             ("sweep", found["sweep_id"] or ""),
+            ("loop", found["wild_id"] or ""),
             ("rule", found["rule"]),
             ("raised", f"{clock_time(found['created_at'])}  ({ago(found['created_at'])})"),
             ("choices", ", ".join(found["choices"])),

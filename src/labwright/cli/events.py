@@ -46,7 +46,8 @@ def _show(screen: Screen, event: Json) -> None:
     if screen.as_json:
         screen.json_line(event)
         return
-    subject = event["run_id"] or event["sweep_id"] or event["data"].get("plan_id") or ""
+    data = event["data"]
+    subject = event["run_id"] or event["sweep_id"] or data.get("plan_id") or data.get("wild_id") or ""
     when = clock_time(event["time"])
     screen.say((f"{when}  ", "dim"), f"{event['type']:<15} ", (f"{subject:<16} ", "bold"), *_words(event))
 

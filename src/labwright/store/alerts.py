@@ -42,6 +42,7 @@ def _emit(tx: Transaction, kind: EventType, alert: Alert, actor: str) -> None:
         "message": alert.message,
         "choices": list(alert.choices),
         "answer": alert.answer,
+        **({"wild_id": alert.wild_id} if alert.wild_id else {}),
     }
     tx.emit(Event(type=kind, actor=actor, time=now(), run_id=alert.run_id, sweep_id=alert.sweep_id, data=data))
 

@@ -143,7 +143,7 @@ def _short(value: object) -> str:
 
 
 def _name(event: Event, run: Run | None) -> str:
-    return run.name if run else event.run_id or event.sweep_id or "a run"
+    return run.name if run else event.run_id or event.sweep_id or event.data.get("wild_id") or "a run"
 
 
 def _facts(event: Event, run: Run | None) -> dict[str, Any]:
