@@ -250,3 +250,16 @@ def test_runs_are_compared_by_the_time_since_their_start(lab: LiveServer, runs: 
     assert "49m 59s" in shown
     by_epoch = labwright(lab, "compare", *runs, "--key", "train/loss", "--x", "epoch")
     assert by_epoch.returncode == 1 and "x=step" in by_epoch.stderr
+
+
+def test_a_curve_by_time_follows_the_clock_whatever_the_order_of_its_steps(lab: LiveServer) -> None:
+    run = lab.post("/runs", {"command": "true"})["id"]
+    moments = [f"2026-01-02T03:{minute:02}:05.5Z" for minute in range(20)]
+    given = [("forth", 1, moments), ("back", -1, moments), ("seconds", 1, [1e9 + 60 * at for at in range(20)])]
+    for key, sign, times in given:
+        points = [{"key": key, "step": sign * at, "value": at % 7, "time": time} for at, time in enumerate(times)]
+        send(lab, run, points)
+    wait_until(lambda: len(lab.run(run)["summary"]) == 3, "the points")
+    shown = [labwright(lab, "metrics", run, "--key", key, "--x", "time").stdout for key, _, _ in given]
+    curves = ["\n".join(line for line in text.splitlines() if set("┤│└") & set(line)) for text in shown]
+    assert curves[0] and curves[0] == curves[1] == curves[2]

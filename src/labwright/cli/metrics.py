@@ -161,11 +161,16 @@ def _plot(screen: Screen, series: Json, view: View, rows: int) -> None:
     xs: list[float] = series["steps"]
     words: Callable[[float], str] | None = None
     if view.x is Axis.TIME:
-        first = min(series["times"], default=0.0)
-        xs, words = [moment - first for moment in series["times"]], time_words
+        (xs, values), words = _by_time(series["times"], values), time_words
     elif view.x is Axis.EPOCH:
         xs, values = _with_epochs(screen, series["epochs"], values)
     print_lines(screen, [Curve(xs=xs, ys=values, style=STYLES[0])], rows, log=view.log, x_words=words)
+
+
+def _by_time(times: list[float], values: list[float]) -> tuple[list[float], list[float]]:
+    """From the earliest on; a clock that was set back, or whoever sent them, may have told them in another order."""
+    placed = sorted(zip(times, values, strict=True), key=lambda point: point[0])
+    return [moment - placed[0][0] for moment, _ in placed], [value for _, value in placed]
 
 
 def _with_epochs(screen: Screen, epochs: list[float | str], values: list[float]) -> tuple[list[float], list[float]]:

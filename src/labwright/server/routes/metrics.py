@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
-from pydantic import BaseModel, Field, GetPydanticSchema, ValidatorFunctionWrapHandler
+from pydantic import BaseModel, BeforeValidator, Field, GetPydanticSchema, ValidatorFunctionWrapHandler
 from pydantic_core import from_json
 from pydantic_core.core_schema import no_info_wrap_validator_function
 
@@ -40,11 +41,25 @@ class AcceptedOut(BaseModel):
     accepted: int
 
 
+def _seconds(given: Any) -> Any:
+    try:
+        moment = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return given
+    if moment.tzinfo is None:
+        raise ValueError("must say its time zone, as in 2026-01-02T03:04:05Z")
+    return moment.timestamp()
+
+
 class PointIn(In):
+    """`time` is text, as everywhere, or seconds since 1970, which are quicker where there are many."""
+
     key: Annotated[Text, Field(min_length=1, max_length=_MAX_KEY)]
     step: int = Field(ge=-BIG, le=BIG)
     value: float | Literal["NaN", "Infinity", "-Infinity"]
-    time: float | None = Field(None, ge=0, le=_MAX_TIME, allow_inf_nan=False)
+    time: Annotated[float | None, BeforeValidator(_seconds, json_schema_input_type=float | datetime | None)] = Field(
+        None, ge=0, le=_MAX_TIME, allow_inf_nan=False
+    )
 
 
 def _checked(given: Any, check: ValidatorFunctionWrapHandler) -> list[metrics.Point]:
