@@ -12,7 +12,7 @@ import pytest
 
 from labwright.compute.notify import load_channels
 from labwright.compute.notify.message import Message, message_of
-from labwright.compute.notify.senders import NotSent, Slack, Webhook
+from labwright.compute.notify.senders import Desktop, NotSent, Slack, Webhook
 from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
@@ -161,3 +161,15 @@ def wait_asked_for(said: str) -> float:
     with receiver(lambda _count: (503, {"Retry-After": said})) as busy, pytest.raises(NotSent) as refused:
         Webhook(busy.url(SECRET)).send(message, "key", 10)
     return refused.value.retry_after
+
+
+@pytest.mark.parametrize("reason", ["no daemon shows notices", ""])
+def test_why_the_desktop_showed_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    (tmp_path / "notify-send").write_text(f"#!/bin/sh\necho '{reason}' >&2; exit 1\n")
+    (tmp_path / "notify-send").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    message = message_of(moved(RunStatus.FAILED), run(), "p")
+    assert message is not None
+    with pytest.raises(NotSent) as refused:
+        Desktop().send(message, "key", 10)
+    assert str(refused.value) == ("notify-send ended with 1" + (f": {reason}" if reason else ""))

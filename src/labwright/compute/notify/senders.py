@@ -24,6 +24,7 @@ from labwright.version import __version__
 _HERE = ("localhost", "127.0.0.1", "::1")
 _SLACK_TEXT = 2900  # of 3000 that a block may have
 _DESKTOP_TEXT = 500
+_DESKTOP_REASON = 200
 _LONGEST_PAUSE = 3600.0
 _URGENCY = {Severity.INFO: "low", Severity.WARNING: "normal", Severity.CRITICAL: "critical"}
 _MARKS = {Severity.INFO: ":information_source:", Severity.WARNING: ":warning:", Severity.CRITICAL: ":rotating_light:"}
@@ -179,6 +180,7 @@ class Desktop:
         except subprocess.TimeoutExpired:
             raise NotSent(f"notify-send did not end within {timeout:g} s") from None
         except subprocess.CalledProcessError as error:
-            raise NotSent(f"notify-send ended with {error.returncode}") from None
+            reason = " ".join(error.stderr.decode(errors="replace").split())[:_DESKTOP_REASON]
+            raise NotSent(f"notify-send ended with {error.returncode}: {reason}".rstrip(": ")) from None
         except OSError as error:
             raise NotSent(f"notify-send cannot be started: {error.strerror}") from None
