@@ -239,6 +239,17 @@ def test_rules_see_every_source_of_this_attempt_and_under_a_flood_still_every_na
     assert points[-1].step in (1, 29_999) and list(tail.new_points()) == []
 
 
+def test_under_a_flood_what_the_projects_rules_watch_is_seen(tmp_path: Path) -> None:
+    lines = [{"s": step, "t": 1.0, "m": {"loss": 1.0}} for step in range(30_000)]
+    lines[15_000]["m"], lines[16_000]["m"], lines[17_000]["m"] = {"val/é": 0.1}, {"acc": 0.2}, {"other": 0.3}
+    (tmp_path / "sdk-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rare = MetricTail(str(tmp_path), 1, ["val/é*", "acc", "lr"])
+    seen = {point.key for _ in range(4) for point in rare.new_points()}
+    assert seen == {"loss", "val/é", "acc"}
+    flood = MetricTail(str(tmp_path), 1, ["loss"])
+    assert 10_000 < len([point for _ in range(4) for point in flood.new_points()]) < 20_000, "it must keep up"
+
+
 def test_rules_see_a_line_of_very_many_metrics(tmp_path: Path) -> None:
     numbers = {f"loss/{index}": 1.0 for index in range(50_000)}
     numbers["loss/7"] = math.nan

@@ -23,8 +23,10 @@ class RunRules:
         self._record = record
         self._started = started
         self._workdir = spec["sidecar"]["workdir"]
-        self._tail = MetricTail(paths.metrics, spec["run"]["attempt"])
-        self._book = RuleBook(spec["sidecar"].get("alerts", {}), self._told(), self._say)
+        options = spec["sidecar"].get("alerts", {})
+        watched = [rule["metric"] for rule in options.get("project", ())]
+        self._tail = MetricTail(paths.metrics, spec["run"]["attempt"], watched)
+        self._book = RuleBook(options, self._told(), self._say)
         self._tick_at = 0.0
 
     def _told(self) -> dict[tuple[str, str], float]:

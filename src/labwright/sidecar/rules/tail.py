@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from labwright.domain.metric import as_number, as_step, as_time
@@ -12,13 +13,17 @@ from labwright.files import complete_lines
 from labwright.sidecar.rules.seen import Point
 
 _BLOCK = 256 << 10  # what is read line by line at a time: about 10 ms
-_SEARCHED = 16 << 20  # under a flood the rest is only searched for what is no number
+_SEARCHED = 16 << 20  # under a flood the rest is only searched for what is no number, and for what people watch
+_WATCHED_LINES = 2000  # of what is searched at a time: a rare metric among others is seen whole, a flood of it is not
 
 
 class MetricTail:
-    def __init__(self, folder: str, attempt: int) -> None:
+    """`watched` are the metrics that the project's own rules name, with wildcards."""
+
+    def __init__(self, folder: str, attempt: int, watched: Iterable[str] = ()) -> None:
         self._folder = folder
         self._attempt = attempt
+        self._watched = _any_of(watched)
         self._positions: dict[str, int] = {}
         self._foreign: set[str] = set()  # files of other attempts
 
@@ -54,17 +59,31 @@ class MetricTail:
             return False
 
     def _catch_up(self, path: str, position: int) -> Generator[Point, None, int]:
-        """Leave out what came too fast to be judged point by point, but for NaN and infinity."""
+        """Leave out what came too fast to be judged point by point, but for NaN, infinity and what is watched."""
         goal = os.path.getsize(path) - _BLOCK
         while goal > position + _BLOCK:
             lines, end = complete_lines(path, position, min(_SEARCHED, goal - position))
             if end == position:
                 return position  # a line that has no end yet
-            for line in lines:
-                if b"NaN" in line or b"Infinity" in line:
-                    yield from points_in(line)
+            for line in self._worth_a_look(lines):
+                yield from points_in(line)
             position = end
         return position
+
+    def _worth_a_look(self, lines: list[bytes]) -> Iterator[bytes]:
+        room = _WATCHED_LINES if self._watched else 0
+        for line in lines:
+            if b"NaN" in line or b"Infinity" in line:
+                yield line
+            elif room and self._watched and self._watched.search(line):
+                room -= 1
+                yield line
+
+
+def _any_of(names: Iterable[str]) -> re.Pattern[bytes] | None:
+    """Finds, in a line, a key that begins as one of them does before its first wildcard."""
+    begins = {json.dumps(re.split(r"[*?[]", name)[0])[:-1].encode() for name in names}
+    return re.compile(b"|".join(map(re.escape, sorted(begins)))) if begins else None
 
 
 def points_in(line: bytes) -> Iterator[Point]:
