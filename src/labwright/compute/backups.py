@@ -41,11 +41,12 @@ class Backups:
 
 
 def has_news(lab: Lab) -> bool:
-    """Beyond the newest backup. That servers came and went is none: its copies would drive out what differs."""
-    for newest in newest_backups(lab.paths.backups)[:1]:
-        epoch, seq = read_position(newest)
-        if epoch == lab.db.epoch:
-            return events.any_after(lab.db.reader(), seq, but=EventType.SERVER_STARTED)
+    """Beyond the newest backup that can be read. That servers came and went is none: copies that tell only that would
+    drive out those that differ."""
+    for backup in newest_backups(lab.paths.backups):
+        epoch, seq = read_position(backup)
+        if epoch:
+            return epoch != lab.db.epoch or events.any_after(lab.db.reader(), seq, but=EventType.SERVER_STARTED)
     return True
 
 
