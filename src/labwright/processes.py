@@ -186,6 +186,11 @@ def send_signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
+def parents_first(pids: Iterable[int]) -> list[int]:
+    """In the order in which they are to be ended: a shell that outlives its command begins the next one."""
+    return sorted(pids, key=lambda pid: (start_time(pid) or 0, pid))
+
+
 def end_tree(find: Callable[[], Iterable[int]], grace_seconds: float, reap: Callable[[], None] = lambda: None) -> int:
     """TERM, wait for up to the grace, KILL until nobody is left. Answers how many were met in all.
 
@@ -195,7 +200,7 @@ def end_tree(find: Callable[[], Iterable[int]], grace_seconds: float, reap: Call
     deadline = time.monotonic() + grace_seconds
     while alive := set(find()):
         killing = time.monotonic() >= deadline
-        for pid in alive:
+        for pid in parents_first(alive):
             if killing or pid not in met:
                 send_signal(pid, signal.SIGKILL if killing else signal.SIGTERM)
                 send_signal(pid, signal.SIGCONT)  # a stopped process sees neither until it goes on

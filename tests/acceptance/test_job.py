@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from labwright.processes import processes_of_run, start_time
+from labwright.processes import children_of, end_tree, parents_first, processes_of_run, start_time
+from tests.support.children import ended_with_the_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -39,6 +40,21 @@ def test_stop_ends_the_whole_tree_daemons_included(make_server: Callable[..., Li
     stopped = server.wait_for_status(run["id"], "stopped")
     assert stopped["status_reason"] == "stopped on request"
     assert [pid for pid in pids if start_time(pid) is not None] == []
+
+
+def test_a_shell_is_ended_before_its_command_so_that_it_does_not_go_on(tmp_path: Path) -> None:
+    """In `train; echo > done` of a stopped run, say."""
+    script = "bash -c 'bash -c \"sleep 1000; echo > done\"; echo > done'; echo > done"
+    shell = ended_with_the_test(subprocess.Popen(["bash", "-c", script], cwd=tmp_path))
+    tree = [shell.pid, *wait_until(lambda: len(below := chain_below(shell.pid)) == 3 and below, "the tree to stand")]
+    assert parents_first(tree[::-1]) == parents_first(set(tree)) == tree
+    end_tree(lambda: filter(start_time, tree), 60, reap=shell.poll)
+    assert not (tmp_path / "done").exists()
+
+
+def chain_below(pid: int) -> list[int]:
+    children = children_of(pid)
+    return [*children, *chain_below(children[0])] if children else []
 
 
 def test_what_a_command_leaves_behind_ends_with_it(server: LiveServer) -> None:
