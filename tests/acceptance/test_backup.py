@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import os
+import sqlite3
 import subprocess
 import tarfile
 import time
@@ -241,6 +243,21 @@ def test_what_happened_since_the_newest_backup_is_news_whoever_made_it(tmp_path:
         assert not has_news(lab)
         lab.db.renew_epoch()
         assert has_news(lab)  # the backup is of another history
+
+
+@pytest.mark.parametrize("damaged", [1 << 12, 1 << 17], ids=["one page", "the schema too"])
+def test_no_copy_counts_of_a_database_that_was_damaged_after_the_start(tmp_path: Path, damaged: int) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        good = make_backup(lab)
+        with contextlib.closing(sqlite3.connect(lab.paths.database)) as beside:
+            beside.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with lab.paths.database.open("r+b") as file:
+            file.seek(-damaged, os.SEEK_END)
+            file.write(b"\xa5" * damaged)
+        with pytest.raises(DatabaseDamaged):
+            make_backup(lab)
+        assert list(lab.paths.backups.iterdir()) == [good]
+        assert lab.db.damage  # from here on /health tells
 
 
 def test_no_copy_of_a_damaged_database_drives_out_a_good_backup(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from labwright.compute.lab import Lab
+from labwright.domain.errors import LabwrightError
 from labwright.domain.event import EventType
 from labwright.store import events
 from labwright.store.database import Database, DatabaseDamaged, read_position
@@ -36,7 +37,7 @@ class Backups:
     def _make(self) -> None:
         try:
             make_backup(self._lab)
-        except (OSError, sqlite3.Error, DatabaseDamaged) as error:
+        except (OSError, sqlite3.Error, LabwrightError) as error:
             log.error("no backup could be made, the next one is tried in time: %s", error)
 
 

@@ -155,7 +155,13 @@ class Database:
         self.epoch = self._epoch()
 
     def backup_to(self, target: Path) -> None:
-        copy_online(self.path, target)
+        """Checked before it counts: a disk may have gone bad since the file was opened."""
+        try:
+            with _clear_errors():
+                copy_online(self.path, target, check=True)
+        except DatabaseDamaged as error:
+            self._note_damage(error.message)
+            raise
 
     def heal_if_deleted(self) -> bool:
         """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
@@ -192,7 +198,7 @@ class Database:
             self._writer.close()
 
 
-def copy_online(path: Path, target: Path) -> None:
+def copy_online(path: Path, target: Path, *, check: bool = False) -> None:
     """Pages in small steps, so that who has it open goes on writing meanwhile."""
     aside = target.with_suffix(".new")
     aside.unlink(missing_ok=True)
@@ -200,6 +206,8 @@ def copy_online(path: Path, target: Path) -> None:
     try:
         source.backup(copy, pages=256, sleep=0.01)
         copy.execute("PRAGMA journal_mode = DELETE")
+        if check:
+            _refuse_damage(copy)
         os.chmod(aside, 0o600)
         aside.replace(target)
     finally:
