@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,22 @@ def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Pat
         os.makedirs(paths.run(held.id).dir)
     Holding(commands, paths, JobBook(paths)).carry_out([Keep(verb=HOLD, run=run) for run in runs[:3]])
     assert (tmp_path / "said-to-scontrol").read_text() == "uhold 3,7_[0-1]\n"
+
+
+def test_a_job_that_takes_no_signal_is_ended_by_slurm_after_the_grace(tmp_path: Path) -> None:
+    """As one that is suspended: it cannot be told to end, and its sidecar does not see that it is to."""
+    refuses = '[ "$1" != --batch ] || { echo "Job can not be altered now" >&2; exit 1; }'
+    (tmp_path / "scancel").write_text(f"#!/bin/sh\n{refuses}\n")
+    (tmp_path / "scancel").chmod(0o755)
+    commands, paths = SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"}), ProjectPaths(tmp_path)
+    begun = run(1, slurm_job_id="17")
+    os.makedirs(paths.run(begun.id).dir)
+    Path(paths.run(begun.id).claim(1)).touch()
+    cancelling = Cancelling(commands, paths, JobBook(paths), lambda _: None, grace_seconds=1)
+    told_at = time.monotonic()
+    (later,) = cancelling.carry_out([Cancel(run=begun)])
+    assert later.hard and later.not_before > told_at + 1
+    assert cancelling.carry_out([later]) == []
 
 
 ACCOUNTS = "echo 'AccountingStorageType = accounting_storage/slurmdbd'"

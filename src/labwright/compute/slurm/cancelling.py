@@ -97,7 +97,9 @@ class Cancelling:
         try:
             self._commands.call("scancel", *how, *([job_id] if job_id else _by_name(run)))
         except (SlurmSilent, SlurmRefused):
-            return _later([run], TRY_AGAIN_SECONDS, hard=order.hard)
+            if order.hard:
+                return _later([run], TRY_AGAIN_SECONDS, hard=True)
+            # The signal is only a help: a suspended job takes none, and scancel waits in vain; but Slurm can end it.
         return [] if order.hard else _later([run], self._grace_seconds + _HARD_AFTER_SECONDS, hard=True)
 
 
