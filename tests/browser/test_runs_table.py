@@ -52,6 +52,17 @@ def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sampl
     expect(page).not_to_have_url(re.compile("sweep="))
 
 
+def test_equal_values_of_a_group_do_not_deviate(visitor: Visitor) -> None:
+    page = visitor.sign_in("#/runs")
+    spread = page.evaluate(
+        """async () => {
+            const { spreadOf } = await import("/dashboard/run_columns.js");
+            return spreadOf([0.1, 0.1, 0.1].map((last) => ({ summary: { loss: { last } } })), "m:loss");
+        }"""
+    )
+    assert spread == {"mean": 0.1, "std": 0, "n": 3}
+
+
 def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor, lab: LiveServer) -> None:
     commands = ("true --lr 0.1 --seed 1", "true --lr 0.1 --seed 2", "true --lr 0.01 --seed 1")
     for command in commands:

@@ -64,11 +64,12 @@ export const configText = (run) =>
   Object.entries(run.params).filter(([name]) => name !== "seed")
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
 
-// Mean and deviation over the finite last values.
+// Mean and deviation over the finite last values. Rounding must not put equal ones beside their mean: they would deviate.
 export function spreadOf(runs, column) {
   const values = runs.map((run) => toNumber(valueOf(run, column))).filter(Number.isFinite);
   if (!values.length) return null;
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [least, greatest] = [Math.min, Math.max].map((pick) => values.reduce((one, other) => pick(one, other)));
+  const mean = Math.max(least, Math.min(greatest, values.reduce((sum, value) => sum + value, 0) / values.length));
   const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   return { mean, std: values.length > 1 ? Math.sqrt(square / (values.length - 1)) : 0, n: values.length };
 }
