@@ -52,7 +52,7 @@ def plans(lab: LiveServer) -> list[str]:
 
 
 def test_a_change_after_the_approval_is_refused_and_named_until_it_is_undone(lab: LiveServer) -> None:
-    plan_id = approved(lab, compiled(lab)["id"])["id"]
+    plan_id, other = approved(lab, compiled(lab)["id"])["id"], compiled(lab)["id"]
     (lab.state / "plans" / plan_id / "src" / "__pycache__").mkdir()  # no change
     script, code, environment = lab.project / "fit.py", lab.state / "plans" / plan_id / CODE, lab.project / ".venv"
     for file, named in ((code, f"{CODE} was changed"), (script, "project's fit.py changed")):
@@ -64,6 +64,9 @@ def test_a_change_after_the_approval_is_refused_and_named_until_it_is_undone(lab
     try:
         assert "the environment changed" in _refused(lab, plan_id)
         assert "the environment changed" in lab.get(f"/plans/{plan_id}/workspace")["changed_since_validation"]
+        validated(lab, other)
+        seen = lab.get(f"/plans/{other}/workspace")
+        assert "the environment changed" in seen["changed_since_compilation"] and not seen["changed_since_validation"]
     finally:
         subprocess.run(["rm", "-rf", environment], check=True)
     assert not [run for run in lab.all_runs() if run["plan_id"] == plan_id]

@@ -123,6 +123,7 @@ def _facts(planning: Json, workspace: Json) -> list[tuple[str, Cell]]:
         approved,
         ready,
         ("changed since", (_changes(workspace["changed_since_approval"]), "amber")),
+        ("new in it", _changes(workspace["changed_since_compilation"])),
         ("stopped at", "" if planning["node"] in ("", "HumanReview") else planning["node"]),
         ("why", one_line(planning["error"])),
     ]

@@ -18,7 +18,7 @@ from labwright.planning.plan_views import View, planning_view
 from labwright.planning.request import hash_of
 from labwright.planning.results.write import REPORT
 from labwright.planning.scan import scan_project
-from labwright.planning.state import read_state
+from labwright.planning.state import PlanState, read_state
 from labwright.planning.verbs import edit, withdraw_approval
 from labwright.services import plans
 from labwright.store import plans as stored
@@ -45,6 +45,7 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
         "digest": digest.value,
         "changed_since_approval": what_changed(handle.listing(agreed), digest) if agreed else [],
         "changed_since_validation": _changed_since(handle, state.validated_digest, digest),
+        "changed_since_compilation": _changed_since(handle, _before(state, digest), digest),
         "planning": planning_view(handle, plan.compiling_by),
         "manifest": handle.manifest(),
         "files": _entries(handle, _files(handle.paths.dir), digest.files),
@@ -53,13 +54,18 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
     }
 
 
-def _changed_since(handle: PlanWorkspaceHandle, validated: str, digest: Digest) -> list[str]:
-    if validated in ("", digest.value):
+def _before(state: PlanState, digest: Digest) -> str:
+    """The digest of the last compilation that was another than what is there now."""
+    return next((one.digest for one in reversed(state.compilations) if one.digest != digest.value), "")
+
+
+def _changed_since(handle: PlanWorkspaceHandle, before: str, digest: Digest) -> list[str]:
+    if before in ("", digest.value):
         return []
     try:
-        return what_changed(handle.listing(validated), digest)
+        return what_changed(handle.listing(before), digest)
     except NotFound:  # it was stopped between its checks and keeping a copy
-        return ["it is not what was validated"]
+        return ["it is not what it was"]
 
 
 def _files(folder: Path) -> list[str]:

@@ -187,6 +187,7 @@ class WorkspaceOut(BaseModel):
     digest: str = Field(description="of the bytes as they now are: the one to approve")
     changed_since_approval: list[str] = Field(description="in words")
     changed_since_validation: list[str] = Field(description="likewise; it has to be validated again")
+    changed_since_compilation: list[str] = Field(description="likewise, since the last one that made something else")
     planning: PlanningOut | None
     manifest: dict[str, Any]
     files: list[FileEntryOut]
