@@ -22,7 +22,8 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.plan_values import write_value
 from labwright.planning.scan import ProjectScan
 
-BUILD_ON = "Build on earlier work"
+_BUILD_ON, _MAKE_ENVIRONMENT = "Build on earlier work", "Make the environment"
+BEFORE_THE_RUNS = (_BUILD_ON, _MAKE_ENVIRONMENT)  # steps that say nothing of the experiment
 
 
 def sections_of(draft: ExperimentDraft, scan: ProjectScan, cluster: Cluster) -> PlanSections:
@@ -58,9 +59,9 @@ def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[Step]:
     names = ", ".join(parameter.flag for parameter in draft.parameters)
     found: list[Step] = []
     if draft.builds_on:
-        found.append(Step(title=BUILD_ON, description="; ".join(draft.builds_on)))
+        found.append(Step(title=_BUILD_ON, description="; ".join(draft.builds_on)))
     if scan.environment.create:
-        found.append(Step(title="Make the environment", description=f"`{scan.environment.create}`"))
+        found.append(Step(title=_MAKE_ENVIRONMENT, description=f"`{scan.environment.create}`"))
     fixed = "".join(f", {name} {write_value(value)}" for name, value in draft.fixed.items())
     found.append(Step(title="Run the grid", description=f"`{draft.script}` for each combination of {names}{fixed}"))
     found.append(Step(title="Summarise", description=f"mean and spread of {draft.metric} for each configuration"))

@@ -12,7 +12,7 @@ from labwright.domain.plan_reader import read
 from labwright.llm import OfflineModel, Request
 from labwright.llm.offline import Rule
 from labwright.planning import templates
-from labwright.planning.document import BUILD_ON
+from labwright.planning.document import BEFORE_THE_RUNS
 from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
 from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
 from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
@@ -113,7 +113,7 @@ def _with_held(reading: GoalReading) -> GoalReading:
 
 def _of_saved_plan(sections: PlanSections, words: str, wishes: str, scan: ProjectScan) -> GoalReading:
     """The table of a saved plan is its grid, but for wishes; the other facts are read from its words."""
-    approach = "\n".join(step.description for step in sections.approach if step.title != BUILD_ON)
+    approach = "\n".join(step.description for step in sections.approach if step.title not in BEFORE_THE_RUNS)
     rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
     metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
     reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
