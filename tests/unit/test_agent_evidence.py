@@ -150,6 +150,8 @@ HONEST = [
     "By loss, `first` > `third` [E11]. Ranking by loss: `third` > `first` [E11].",
     "The accuracy rose from 0.5 to 0.9312 [E1], the loss fell from 2.0 to about 0.4321 [E3].",
     "The accuracy increased from 0.9061 [E2] to 0.9312 [E1].",
+    "By the rank of the adapter:\n- {b} [E2]\n- {a} [E1]\n\n| rank | run |\n|---|---|\n| 8 | {b} |\n| 16 | {a} |",
+    "There is no rise from 0.95 to 0.9312 [E1]; after a drop in speed it rose from 0.5 to 0.9312 [E1].",
     "The error is 0.8% [E12] and the memory 2 GB [E4].",
     "Nothing is known yet; I will wait.",
     "I suggest to try a rate of 0.3 next, for 20 epochs.",

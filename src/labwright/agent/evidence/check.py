@@ -125,7 +125,7 @@ def _of_ranked_list(found: RankedList, known: Known, subjects: Subjects) -> Iter
     names = re.findall(r"E\d+", " ".join(m[1] for m in CITATION.finditer(found.words)))
     cited = [known.evidence[name] for name in dict.fromkeys(names) if name in known.evidence]
     if fault := _against_rankings(cited, lambda seen: found.agrees(ranked, seen)):
-        yield _mark(found.start, found.text, *fault)
+        yield _mark(found.start, found.said[0], *fault)
 
 
 def _against_rankings(cited: Iterable[Evidence], agree: Callable[[Seen], bool]) -> tuple[Fault, str] | None:

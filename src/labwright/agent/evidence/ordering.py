@@ -32,10 +32,11 @@ _RANKS = re.compile(r"\b(?:ranking|ranked)\b", re.IGNORECASE)
 _SIGN = re.compile(r"(?:[^A-Za-z<>]|\d[eE][+-]?\d)*(?<![-=])([<>])(?![-=])(?:[^A-Za-z<>]|\d[eE][+-]?\d)*")
 _IN_BRACKETS = re.compile(r"\([^()\n]*\)")
 _RANKS_A_LIST = re.compile(
-    r"\b(?:rank(?:ing|ed)?|leaderboard|top \d+|best (?:runs? )?first|best to (?:the )?worst)\b"
-    r"|\b(?P<upwards>worst (?:runs? )?first|worst to (?:the )?best)\b",
+    r"\b(?:ranking|ranked|leaderboard|top \d+ (?:runs?|by)|best (?:runs? )?first|best to (?:the )?worst)\b"
+    r"|\b(?P<upwards>worst (?:runs? )?first|worst to (?:the )?best)\b|^\s*\|\s*(?P<column>rank|place|#)\s*\|",
     re.IGNORECASE,
 )
+_FIRST_PLACE = re.compile(r"\s*\|[\s*]*1[\s*]*\|")  # else the column may tell of something else, as of a LoRA's rank
 _ITEM = re.compile(r"(?P<indent>[^\S\n]*)(?:[-*•]\s|\d+[.)]\s|\|)")
 
 
@@ -90,17 +91,18 @@ def _goes_down(subjects: Sequence[Subject], seen: Seen) -> bool:
 class RankedList:
     """A list or a table under a line that says it goes by merit."""
 
-    start: int  # of the words that say so
-    text: str  # those words
-    is_upwards: bool  # the worst comes first
+    start: int
+    said: re.Match[str]  # what says so
     words: str  # all of it
     lines: list[str] = field(default_factory=list)  # not those that stand further in
 
     def subjects(self, subjects: Subjects) -> list[Subject]:
+        if self.said["column"] and not any(map(_FIRST_PLACE.match, self.lines)):
+            return []
         return [subject for line in self.lines for subject in subjects.of(line)[:1]]
 
     def agrees(self, found: Sequence[Subject], seen: Seen) -> bool:
-        return _goes_down(found[::-1] if self.is_upwards else found, seen)
+        return _goes_down(found[::-1] if self.said["upwards"] else found, seen)
 
 
 def ranked_lists(text: str) -> Iterator[RankedList]:
@@ -116,7 +118,7 @@ def ranked_lists(text: str) -> Iterator[RankedList]:
             if found:
                 yield found
             said = _RANKS_A_LIST.search(line)
-            found = RankedList(start + said.start(), said[0], bool(said["upwards"]), line) if said else None
+            found = RankedList(start + said.start(), said, line) if said else None
         start += len(line)
     if found:
         yield found
