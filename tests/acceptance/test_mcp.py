@@ -313,6 +313,31 @@ def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, addr
     lab.post(f"/runs/{run['id']}/stop")
 
 
+def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(lab: LiveServer) -> None:
+    run = lab.submit("sleep 300")
+    command = [LABWRIGHT, "mcp", "--project", str(lab.project)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin and process.stdout
+
+    def send(method: str, **message: Any) -> None:
+        assert process.stdin
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, **message}) + "\n")
+        process.stdin.flush()
+
+    who = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    send("initialize", id=0, params=who)
+    send("notifications/initialized")
+    waits = {"name": "wait_for_run", "arguments": {"run_ids": [run["id"]], "max_seconds": 600}}
+    for number in range(1, 51):
+        send("tools/call", id=number, params=waits)
+    send("tools/call", id=99, params={"name": "show_run", "arguments": {"run_id": run["id"]}})
+    assert [json.loads(process.stdout.readline())["id"] for _ in range(2)] == [0, 99]
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    process.stdout.close()
+    lab.post(f"/runs/{run['id']}/stop")
+
+
 # -- errors
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
+import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
@@ -18,6 +18,7 @@ from labwright.domain.errors import LabwrightError
 from labwright.mcp.agent_lab import open_lab
 from labwright.mcp.bounds import bounded_json
 from labwright.mcp.resources import add_resources
+from labwright.mcp.threads import in_thread
 from labwright.mcp.tools import machine, memory, plans, results, runs, sweeps, waiting, wild
 from labwright.version import __version__
 
@@ -30,6 +31,9 @@ cannot approve, delete or change settings: ask the user to."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _CREATES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+
+_WAITS_AT_A_TIME = 64  # apart from the others, so that nobody is kept from looking while much is waited for
+_CALLS_AT_A_TIME = 16
 
 Verb = Callable[..., Any]
 TOOLS: dict[Verb, ToolAnnotations] = {
@@ -78,13 +82,16 @@ def make_server(project: Path) -> MCPServer[Any]:
         "labwright", title="Labwright", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     reach = functools.partial(open_lab, project)
+    waits, others = anyio.CapacityLimiter(_WAITS_AT_A_TIME), anyio.CapacityLimiter(_CALLS_AT_A_TIME)
     for verb, kind in TOOLS.items():
-        server.add_tool(_as_tool(verb, reach), name=verb.__name__, annotations=kind, structured_output=False)
+        at_a_time = waits if verb.__module__ == waiting.__name__ else others
+        tool = _as_tool(verb, reach, at_a_time)
+        server.add_tool(tool, name=verb.__name__, annotations=kind, structured_output=False)
     add_resources(server, reach)
     return server
 
 
-def _as_tool(verb: Verb, reach: Callable[[], LabClient]) -> Verb:
+def _as_tool(verb: Verb, reach: Callable[[], LabClient], at_a_time: anyio.CapacityLimiter) -> Verb:
     """Without its first argument, which is ours; with bounded answers, and errors that say what to do."""
 
     def call(arguments: dict[str, Any]) -> str:
@@ -95,8 +102,8 @@ def _as_tool(verb: Verb, reach: Callable[[], LabClient]) -> Verb:
 
     @functools.wraps(verb)
     async def tool(**arguments: Any) -> str:
-        # A call that nobody waits for any more is left to end by itself.
-        return await anyio.to_thread.run_sync(call, arguments, abandon_on_cancel=True)
+        async with at_a_time:
+            return await in_thread(lambda: call(arguments))
 
     shown = inspect.signature(verb, eval_str=True)
     parameters = list(shown.parameters.values())[1:]
