@@ -140,6 +140,7 @@ def test_tokens_are_counted_and_a_limit_pauses_and_asks(lab: Lab) -> None:
     assert wild.status is WildStatus.PAUSED and "900 of 800 tokens" in wild.status_reason
     assert wild.used["tokens"] == 900
     [alert] = [one for one in alerts.page(lab, "pending", None, None, 10, None)[0] if one.wild_id]
+    assert alert.message.endswith("900 of 800 tokens.")
     alerts.respond(lab, alert.id, "raise", PERSON)
     keeper = WildKeeper(lab, bench.proposers)
     keeper.start()

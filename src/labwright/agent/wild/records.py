@@ -88,7 +88,7 @@ class Loop:
         """With an alert that a person answers, and a report of what is known by now."""
         if self.unended_runs():
             return self.wait()
-        alert = self._alert(rule, f"is paused: {words}", Severity.WARNING, choices)
+        alert = self._alert(rule, f"is paused: {words.rstrip('.')}", Severity.WARNING, choices)
 
         def still(found: Wild) -> Wild:
             return verbs.reported(self.lab, verbs.stood_still(found, words, alert.id))
