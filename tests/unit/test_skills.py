@@ -260,6 +260,15 @@ def test_an_edited_file_is_left_and_a_former_one_replaced(registry: SkillRegistr
     assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is Outcome.EDITED
 
 
+def test_what_is_in_the_way_of_a_skill_is_told(registry: SkillRegistry, tmp_path: Path) -> None:
+    (tmp_path / ".claude").write_text("a file")
+    with pytest.raises(Conflict, match="Not a directory"):
+        install(registry.get("agent-mode"), tmp_path, [Editor.CLAUDE], overwrite=True)
+    (tmp_path / ".agents/skills/labwright-agent-mode/SKILL.md").mkdir(parents=True)
+    with pytest.raises(Conflict, match="Is a directory"):
+        install(registry.get("agent-mode"), tmp_path, [Editor.CODEX], overwrite=True)
+
+
 def test_a_skill_with_variables_of_its_own_cannot_be_installed(registry: SkillRegistry, tmp_path: Path) -> None:
     registry.save(skill_text(body="{{dataset}}", variables="dataset"))
     with pytest.raises(Invalid, match="dataset"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Conflict, Invalid
 from labwright.files import write_whole
 from labwright.skills.registry import SKILL_FILE
 from labwright.skills.render import rendered
@@ -95,6 +95,14 @@ def installed_text(skill: Skill) -> str:
 
 
 def _place(path: Path, text: str, overwrite: bool) -> Installed:
+    try:
+        return _written(path, text, overwrite)
+    except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        hint = "Move away the file that stands where a folder has to be, or the folder in place of the file."
+        raise Conflict(f"{path} cannot be written: {error.strerror}.", hint=hint) from error
+
+
+def _written(path: Path, text: str, overwrite: bool) -> Installed:
     there = _read(path)
     if there == text:
         return Installed(path=path, outcome=Outcome.UNCHANGED)
