@@ -37,7 +37,7 @@ def refused(server: LiveServer, answer: Answer, *statuses: int) -> dict[str, str
     if statuses:
         assert answer.status in statuses, (answer.status, answer.body[:300])
     error: dict[str, str] = answer.json["error"]
-    assert set(error) - {"field"} == {"code", "message", "hint"}
+    assert set(error) - {"field", "faults"} == {"code", "message", "hint"}
     assert error["code"] and error["message"]
     return error
 
