@@ -120,6 +120,7 @@ LIES = {
     "a sign that nobody compared": ("So `first` > `second`.", "no_comparison"),
     "a loss said to be the greater one": ("By loss, `third` > `first` [E11].", "wrong_order"),
     "a rise that is a fall": ("The accuracy rose from 0.95 to 0.9312 [E1].", "wrong_order"),
+    "an improvement to the worse": ("The loss improved from 0.4321 to 2.0 [E3].", "wrong_order"),
     "a fall told from its end": ("The accuracy fell steadily from 0.9312 to 0.5 [E1].", "wrong_order"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
@@ -149,6 +150,8 @@ HONEST = [
     "`first` (0.9312 [E1]) > `second` (0.9061 [E2]) [E5], and `second` -> `first`.",
     "By loss, `first` > `third` [E11]. Ranking by loss: `third` > `first` [E11].",
     "The accuracy rose from 0.5 to 0.9312 [E1], the loss fell from 2.0 to about 0.4321 [E3].",
+    "The loss improved from 2.0 to 0.4321 [E3]; accuracy degraded from 0.95 to 0.9312 [E1].",
+    "The loss rose as the accuracy went from 0.95 to 0.9312 [E1]: a fall of the accuracy from 0.95 to 0.9312 [E1].",
     "The accuracy increased from 0.9061 [E2] to 0.9312 [E1].",
     "By the rank of the adapter:\n- {b} [E2]\n- {a} [E1]\n\n| rank | run |\n|---|---|\n| 8 | {b} |\n| 16 | {a} |",
     "There is no rise from 0.95 to 0.9312 [E1]; after a drop in speed it rose from 0.5 to 0.9312 [E1].",

@@ -8,10 +8,20 @@ from collections.abc import Iterator, Sequence
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
 from labwright.agent.evidence.numbers import Written, numbers
+from labwright.domain.metric_direction import MAXIMIZE, MINIMIZE, direction_of
 
 _ROSE = r"ris(?:es?|en|ing)|rose|gr(?:ew|ows?|own|owing)|increas(?:e[sd]?|ing)|climb(?:ed|s|ing)?|jump(?:ed|s)|went up"
 _FELL = r"f(?:ell|alls?|allen|alling)|drop(?:ped|s|ping)?|de(?:creas|clin)(?:e[sd]?|ing)|shrank|sank|went down"
-_MOVED = re.compile(rf"\b(?:(?P<up>{_ROSE})|(?:{_FELL}))\b", re.IGNORECASE)
+_IMPROVED = r"improv(?:e[sd]?|ing|ements?)"
+_WORSENED = r"worsen(?:ed|s|ing)?|degrad(?:e[sd]?|ing)|deteriorat(?:e[sd]?|ing)"
+_MOVED = re.compile(
+    rf"\b(?:(?P<up>{_ROSE})|(?P<down>{_FELL})|(?P<better>{_IMPROVED})|(?P<worse>{_WORSENED}))\b", re.IGNORECASE
+)
+# What may stand between the word and "from": else it is another thing that moved, as in "it rose as lr went from".
+_HOW = re.compile(
+    r"(?:\s+(?:\w+ly|again|back|further|even|overall|a (?:bit|little)|(?:in|of)\s+(?:the\s+)?\S+|by\s+\S+))*\s+",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(r"\b(?:no|not|never|without|instead of)\b|n['’]t\b", re.IGNORECASE)
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 _ABOUT = re.compile(r"[\s*_`(]*(?:(?:about|around|roughly|nearly|almost|some)\s+)?", re.IGNORECASE)
@@ -28,18 +38,29 @@ def contradicted(words: str, cited: Sequence[Evidence]) -> Iterator[tuple[int, s
             continue
         first, then = pair
         is_rise = then.value * then.scale > first.value * first.scale
-        if is_rise is not bool(moved["up"]):
+        ways = {direction_of(one.seen.key) for one in cited if any(is_shown(number, "", one.seen) for number in pair)}
+        if is_rise is not _is_said_to_rise(moved, ways, is_rise):
             yield moved.start(), words[moved.start() : then.end], f"{first.text} to {then.text} is the other way round"
         elif cited and all(_ends_where_it_is_said_to_begin(pair, one.seen) for one in cited):
             yield moved.start(), words[moved.start() : then.end], f"{cited[0].id} ends with {first.text}"
 
 
 def _moved_before(words: str, end: int) -> re.Match[str] | None:
-    """The last word of it, as in "the drop rate rose from"; none where it is denied."""
+    """None where it is denied."""
     start = max(0, end - _FARTHEST)
     if _DENIED.search(words, start, end):
         return None
-    return max(_MOVED.finditer(words, start, end), key=lambda found: found.start(), default=None)
+    moved = max(_MOVED.finditer(words, start, end), key=lambda found: found.start(), default=None)
+    return moved if moved and _HOW.fullmatch(words, moved.end(), end) else None
+
+
+def _is_said_to_rise(moved: re.Match[str], ways: set[str | None], is_rise: bool) -> bool:
+    """Where nobody knows whether more or less is better, both are fine."""
+    if moved["up"] or moved["down"]:
+        return bool(moved["up"])
+    if ways not in ({MAXIMIZE}, {MINIMIZE}):
+        return is_rise
+    return (ways == {MAXIMIZE}) is bool(moved["better"])
 
 
 def _from_and_to(words: str, start: int, written: Sequence[Written]) -> tuple[Written, Written] | None:
