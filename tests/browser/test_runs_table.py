@@ -95,6 +95,19 @@ def test_a_saved_view_is_there_in_another_browser(
     assert lab.call("DELETE", f"/views?name={quote(name)}").status == 204
 
 
+def test_a_view_is_not_replaced_unasked(visitor: Visitor, lab: LiveServer) -> None:
+    lab.call("PUT", "/views", {"name": "the table of the paper", "query": "q=kept"})
+    page = visitor.sign_in("#/runs?q=other")
+    for answer, query in (("Cancel", "q=kept"), ("Replace view", "q=other")):
+        page.get_by_role("button", name="Views").click()
+        page.get_by_label("Name of this view").fill("the table of the paper")
+        page.get_by_role("button", name="Save view").click()
+        page.get_by_role("dialog").get_by_role("button", name=answer).click()
+        expect(page.get_by_role("button", name="the table of the paper")).to_have_count(int(query == "q=other"))
+        assert {"name": "the table of the paper", "query": query} in lab.get("/views")
+    lab.call("DELETE", "/views?name=the%20table%20of%20the%20paper")
+
+
 def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: Visitor, lab: LiveServer) -> None:
     ended = lab.wait_for_end(lab.submit("true", name="many-ended")["id"])
     going = lab.submit("sleep 300", name="many-going")

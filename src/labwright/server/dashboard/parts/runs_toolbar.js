@@ -8,6 +8,7 @@ import * as list from "../run_list.js";
 import { go, route, setQuery } from "../router.js";
 import { isPerson } from "../session.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
+import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
 import { NewButton } from "./new_work.js";
@@ -79,6 +80,8 @@ function ColumnMenu({ columns, chosen }) {
   </${Menu}>`;
 }
 
+const replacing = ({ name }) => ({ title: `Replace the view “${name}”?`, text: "It shows something else so far; that is gone for everybody here.", verb: "Replace view" });
+
 // Kept by the server, so that they are there in every browser.
 function ViewMenu() {
   const { data, refresh } = useFetched("views", {}, { wakes: wakesOn("view.") });
@@ -91,11 +94,14 @@ function ViewMenu() {
     await remove(`views?name=${encodeURIComponent(view.name)}`);
     say(`Deleted the view ${view.name}.`, { action: { label: "Undo", run: () => change(put("views", view)) } });
   };
-  const save = (event, close) => {
+  const save = async (event, close) => {
     event.preventDefault();
-    if (!name.trim()) return;
+    const made = { name: name.trim(), query };
+    const there = views.find((view) => view.name === made.name && view.query !== query);
+    if (!made.name) return;
     close();
-    change(put("views", { name: name.trim(), query }));
+    if (there && !(await ask(replacing(made)))) return;
+    change(put("views", made));
     setName("");
   };
   return html`<${Menu} label=${current ? current.name : "Views"} icon="save" active=${Boolean(current)}>${(close) => html`
