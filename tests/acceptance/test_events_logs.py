@@ -202,6 +202,20 @@ def test_one_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
     assert time.monotonic() - began < 30
 
 
+def test_the_first_error_is_found_where_no_digest_looks(lab: LiveServer) -> None:
+    before, after = b"all is well \xff\xc3\n" * 400_000, b"still well\n" * 600_000
+    run = with_output(lab, before + b"[rank0]: Traceback (most recent call last):\n" + after)
+    assert lab.get(f"/runs/{run}/logs/digest")["first_error"] is None
+    found = lab.get(f"/runs/{run}/logs/first-error")
+    assert found["offset"] == len(before)
+    run = with_output(lab, after)
+    assert lab.get(f"/runs/{run}/logs/first-error") == {
+        "offset": None,
+        "searched": len(after),
+        "total_size": len(after),
+    }
+
+
 def test_a_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     script = (
@@ -222,7 +236,7 @@ def test_a_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveS
     assert "\0" not in whole
     inside = server.get(f"/runs/{run}/logs?offset={gap['start'] + 10}&limit=100")
     assert "left out here" in inside["content"]
-    assert inside["next_offset"] == gap["end"]
+    assert (inside["offset"], inside["next_offset"]) == (gap["start"], gap["end"])
     around = server.get(f"/runs/{run}/logs?offset={gap['start'] - 10}&limit=100")
     assert around["content"].startswith("x" * 10)
     digest = server.get(f"/runs/{run}/logs/digest")

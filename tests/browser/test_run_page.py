@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -144,6 +146,35 @@ def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visit
     page.get_by_role("button", name="End").click()
     expect(log_lines(page).last).to_have_text("after 39999")
     assert log_lines(page).count() < 120
+
+
+def test_the_first_error_is_found_behind_what_the_size_cap_left_out(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true", name="cut")["id"])
+    before, gap = b"before\n" * 700_000, bytes(200_000)
+    behind = "".join(f"behind {n} ü\n" for n in range(2000)).encode()
+    folder = Path(run["run_dir"])
+    (folder / "output.log").write_bytes(before + gap + behind + b"RuntimeError: here\n" + b"after\n" * 800_000)
+    cut = {"start": len(before), "end": len(before) + len(gap)}
+    (folder / "output.gap.json").write_text(json.dumps(cut))
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page).last).to_have_text("after")
+    page.get_by_role("button", name="First error").click()
+    expect(page.locator(".line-marked")).to_have_text("RuntimeError: here")
+    box = page.get_by_role("log")
+    box.evaluate("box => box.scrollTop = 0")
+    expect(log_lines(page).filter(has_text="before").first).to_be_visible()
+    while "behind 0 " not in box.inner_text():
+        box.evaluate("box => box.scrollTop += 300")
+    expect(log_lines(page).filter(has_text="left out here")).to_have_count(1)
+    expect(log_lines(page).filter(has_text="behind 0 ")).to_have_count(1)
+
+
+def test_an_output_without_an_error_says_so(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo fine", name="without an error")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page)).to_have_text(["fine"])
+    page.get_by_role("button", name="First error").click()
+    expect(page.get_by_role("status")).to_contain_text("No error was found in this output.")
 
 
 def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab: LiveServer) -> None:

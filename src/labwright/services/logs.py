@@ -44,7 +44,7 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
     gap = _gap(paths)
     if gap and start < gap["end"] and read_to > gap["start"]:
         content, end = _up_to_gap(block, start, gap).decode(errors="replace"), gap["end"]
-        read_to = end
+        start, read_to = min(start, gap["start"]), end  # told as a whole, so that nobody meets it again on the way up
     else:
         if offset < 0 and start > 0:
             start, block = _from_whole_character(start, block)
@@ -148,15 +148,54 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
 
 def _first_error(block: bytes) -> str | None:
     """The first traceback with all its frames, else the first line that speaks of an error."""
+    start = _place_of_error(block)
+    if start is None:
+        return None
+    lines = block[start : start + 64 * 1024].split(b"\n")
+    if not lines[0].startswith(_TRACEBACK):
+        return _clip(lines[0])
+    end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
+    return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
+
+
+def _place_of_error(block: bytes) -> int | None:
     start = block.find(_TRACEBACK)
     if start >= 0:
-        lines = block[start : start + 64 * 1024].split(b"\n")
-        end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
-        return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
+        return start
     if not any(word in block for word in _SPEAKS_OF_ERROR):
         return None  # plain searches are ten times faster than the pattern
     match = _ERROR.search(block)
-    return _clip(match.group(0)) if match else None
+    return match.start() if match else None
+
+
+def first_error(lab: Lab, run: Run) -> dict[str, Any]:
+    """Where the line of the first error begins; `searched` tells how far it was looked for."""
+    paths = lab.paths.run(run.id)
+    size = _size(paths)
+    read_to = 0
+    for start, block in _blocks_from_start(paths, size):
+        place = _place_of_error(block)
+        read_to = start + len(block)
+        if place is not None:
+            offset = start + block.rfind(b"\n", 0, place) + 1
+            return {"offset": offset, "searched": read_to, "total_size": size}
+        if read_to >= _GREP_SCAN_BYTES:
+            break
+    return {"offset": None, "searched": read_to, "total_size": size}
+
+
+def _blocks_from_start(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
+    """As large as the digest's, so that both find the same; whole lines, without what the size cap dropped."""
+    gap = _gap(paths)
+    for start, end in [(0, gap["start"]), (gap["end"], size)] if gap else [(0, size)]:
+        while start < end:
+            block = _read_block(paths, start, min(end - start, _DIGEST_SCAN_BYTES))
+            if not block:
+                return  # removed meanwhile
+            if start + len(block) < end:
+                block = block[: block.rfind(b"\n") + 1] or block
+            yield start, block
+            start += len(block)
 
 
 def _contention_lines(block: bytes) -> list[str]:

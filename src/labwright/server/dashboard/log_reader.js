@@ -1,15 +1,11 @@
 // Reads a run's output piece by piece into a buffer: the end first, more in either direction when asked.
 
 import { get, isAborted, runPath } from "./api.js";
-import { stripAnsi } from "./ansi.js";
 import { LogBuffer } from "./log_buffer.js";
 
 const PIECE = 64 * 1024;
 const BIG_PIECE = 1024 * 1024;
 const TOO_FAR_BEHIND = 2 * 1024 * 1024; // a reader at the end skips to it rather than show all that went by
-const SEARCH_PIECES = 4; // as far as the server looks for the first error, from either end
-
-const encoder = new TextEncoder();
 
 export class LogReader {
   buffer = new LogBuffer();
@@ -73,16 +69,18 @@ export class LogReader {
       }
     });
 
-  earlier = () =>
-    this.#step(async () => {
-      const { start } = this.buffer;
-      if (!start) return;
-      const from = Math.max(0, start - PIECE);
-      const piece = await this.#read(from, start - from);
-      const { text, skipped } = fromWholeCharacter(piece.content, from);
-      this.total = piece.total_size;
-      this.buffer.prepend(text, from + skipped);
-    });
+  earlier = () => this.#step(() => this.#earlier());
+
+  async #earlier() {
+    const { start } = this.buffer;
+    if (!start) return;
+    const from = Math.max(0, start - PIECE);
+    const piece = await this.#read(from, start - from);
+    const { text, skipped } = fromWholeCharacter(piece.content, piece.offset);
+    const behindGap = piece.next_offset < start ? (await this.#read(piece.next_offset, start - piece.next_offset)).content : "";
+    this.total = piece.total_size;
+    this.buffer.prepend(text + behindGap, piece.offset + skipped);
+  }
 
   later = () =>
     this.#step(async () => {
@@ -91,34 +89,19 @@ export class LogReader {
 
   search = (words) => get(runPath(this.runId, "/logs"), { grep: words, ignore_case: true }, this.#abort.signal);
 
-  // The line of the first error, brought into the buffer.
-  async firstError() {
-    const digest = await get(runPath(this.runId, "/logs/digest"), {}, this.#abort.signal);
-    const words = digest.first_error?.split("\n")[0].replace(/…$/, "").trim();
-    if (!words) return undefined;
-    await this.#step(() => this.#bring(words));
-    return this.#lineWith(words);
-  }
+  firstError = () => get(runPath(this.runId, "/logs/first-error"), {}, this.#abort.signal);
 
-  #lineWith = (words) => this.buffer.lines.find((line) => line.text.includes(words) || stripAnsi(line.text).includes(words));
-
-  async #bring(words) {
-    if (this.buffer.start === 0 && this.#lineWith(words)) return;
-    const fromStart = [...Array(SEARCH_PIECES).keys()].map((n) => n * BIG_PIECE);
-    const fromEnd = fromStart.map((n) => Math.max(0, this.total - BIG_PIECE * SEARCH_PIECES + n));
-    for (const offset of [...fromStart, ...fromEnd].filter((from) => from < this.total)) {
-      const { content } = await this.#read(offset, BIG_PIECE);
-      const at = content.indexOf(words);
-      if (at >= 0) return this.#around(offset + encoder.encode(content.slice(0, at)).length);
-    }
-  }
-
-  async #around(position) {
-    const from = Math.max(0, position - PIECE / 2);
-    const piece = await this.#read(from, PIECE);
-    const { text, skipped } = fromWholeCharacter(piece.content, from);
-    this.buffer.clear(from + skipped);
-    this.#append({ ...piece, content: text });
+  // The line that begins at a position, brought into the buffer with what stands around it.
+  async lineAt(position) {
+    let line;
+    await this.#step(async () => {
+      const piece = await this.#read(position, PIECE / 2);
+      this.buffer.clear(position);
+      this.#append(piece);
+      line = this.buffer.lines[0];
+      await this.#earlier();
+    });
+    return line;
   }
 }
 

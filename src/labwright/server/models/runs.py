@@ -118,6 +118,12 @@ class LogsOut(BaseModel):
     removed_at: str | None = Field(description="when `gc` removed the output; none while it is there")
 
 
+class FirstErrorOut(BaseModel):
+    offset: int | None = Field(description="where the line begins; none if none was found")
+    searched: int = Field(description="how many bytes from the beginning were looked through")
+    total_size: int
+
+
 class LogDigestOut(BaseModel):
     run_id: str
     status: str

@@ -1,4 +1,4 @@
-"""A run's output: a piece, a live stream, a digest."""
+"""A run's output: a piece, a live stream, a digest, where it began to go wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from labwright.compute.lab import Lab
 from labwright.server.auth import READERS
 from labwright.server.context import hub_of, lab_of
-from labwright.server.models.runs import LogDigestOut, LogsOut
+from labwright.server.models.runs import FirstErrorOut, LogDigestOut, LogsOut
 from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
 from labwright.services import logs, runs
 
@@ -54,6 +54,13 @@ def digest_logs(run_id: str, request: Request) -> LogDigestOut:
     """How it ended, the first error with its traceback, the last lines; bounded whatever the log's size."""
     lab = lab_of(request)
     return LogDigestOut(**logs.digest(lab, runs.get(lab, run_id)))
+
+
+@router.get("/first-error", dependencies=[READERS()])
+def find_first_error(run_id: str, request: Request) -> FirstErrorOut:
+    """Looked for in all of it, not only where the digest looks."""
+    lab = lab_of(request)
+    return FirstErrorOut(**logs.first_error(lab, runs.get(lab, run_id)))
 
 
 @router.get("/stream", dependencies=[READERS()], response_class=StreamingResponse)

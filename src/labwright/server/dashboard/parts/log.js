@@ -1,6 +1,7 @@
 // A run's output, live. Only the lines in view are in the page; only part of a long output is in memory.
 
 import { pieces, stripAnsi } from "../ansi.js";
+import { isAborted } from "../api.js";
 import { bytes, exactTime } from "../format.js";
 import { LogReader } from "../log_reader.js";
 import { isTerminal, onHint, resync } from "../store.js";
@@ -8,7 +9,7 @@ import { throttle } from "../throttle.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 import { Icon } from "./icon.js";
 import { LogSearch } from "./log_search.js";
-import { sayError } from "./toast.js";
+import { say, sayError } from "./toast.js";
 import { useVirtual } from "./virtual.js";
 
 const LINE_HEIGHT = 18;
@@ -20,6 +21,7 @@ export function Log({ run }) {
   const changed = () => draw((count) => count + 1);
   const [follows, setFollows] = useState(true);
   const [marked, setMarked] = useState(null); // a line, not its number: numbers shift as lines come in above
+  const [isSeeking, setSeeking] = useState(false);
   const goal = useRef(null);
   const [search, setSearch] = useState({ words: "", all: null });
   const reader = useReader(run, follows, changed);
@@ -60,15 +62,21 @@ export function Log({ run }) {
     setFollows(true);
   };
   const toError = async () => {
+    setSeeking(true); // in a huge output it takes seconds
+    try {
+      const { offset, searched, total_size: total } = await reader.firstError();
+      if (offset === null) say(`No error was found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
+      else await showAt(offset);
+    } catch (error) {
+      if (!isAborted(error)) sayError(error);
+    }
+    setSeeking(false);
+  };
+  const showAt = async (offset) => {
     setSearch({ words: "", all: null });
     setFollows(false);
-    try {
-      const line = await reader.firstError();
-      if (line) show(line);
-      else sayError(new Error("No error was found in this output."));
-    } catch (error) {
-      sayError(error);
-    }
+    const line = await reader.lineAt(offset);
+    if (line) show(line);
   };
 
   return html`<section class="log" aria-label="Output">
@@ -77,7 +85,7 @@ export function Log({ run }) {
       <span class="muted small num">${reader.total ? bytes(reader.total) : ""}</span>
       <div class="controls">
         <${LogSearch} reader=${reader} hits=${hits} search=${search} onSearch=${setSearch} onShow=${show} />
-        <button onClick=${toError}>First error</button>
+        <button disabled=${isSeeking} onClick=${toError}>${isSeeking ? "Searching…" : "First error"}</button>
         <button aria-pressed=${String(follows)} onClick=${toEnd}><${Icon} name="arrow-down" size="14" />
           ${isTerminal(run) ? "End" : "Follow"}</button>
       </div>
