@@ -88,7 +88,7 @@ window.noticed = []
 window.Notification = class {
     static permission = "granted"
     static requestPermission = async () => "granted"
-    constructor(_title, { body }) { noticed.push(body) }
+    constructor(title, { body }) { noticed.push(`${title}: ${body}`) }
 }
 Object.defineProperty(document, "hidden", { get: () => true })
 """
@@ -105,8 +105,18 @@ def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visi
     other.get_by_role("button", name="Turn notices on").click()
     expect(other.get_by_role("button", name="Turn notices off")).to_be_visible()
     lab.submit("false", name="noticed")
-    wait_until(lambda: reads.evaluate("noticed.length") > 0, "the notice")
+    wait_until(lambda: "noticed: Run failed" in reads.evaluate("noticed"), "the notice")
     assert other.evaluate("noticed") == []
+
+
+def test_a_notice_names_a_run_that_its_page_does_not_show(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+    visitor.page.context.add_init_script(NOTICES + "localStorage.setItem('labwright.notices', 'true')")
+    page = visitor.sign_in("#/help")
+    expect(page.get_by_text("ssh -L")).to_be_visible()
+    alert = lab.post(f"/runs/{sample.seeds[0]}/alerts", {"message": "loss is NaN", "choices": ["ignore"]})
+    wait_until(lambda: page.evaluate("noticed.length") > 0, "the notice")
+    assert page.evaluate("noticed") == [f"{lab.get(f'/runs/{sample.seeds[0]}')['name']}: loss is NaN"]
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "ignore"})
 
 
 def test_settings_storage_and_this_browser(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:

@@ -80,7 +80,12 @@ def test_a_built_in_skill_is_overridden_and_comes_back(visitor: Visitor, lab: Li
 def test_notes_are_added_accepted_edited_deleted_and_brought_back(visitor: Visitor, lab: LiveServer) -> None:
     agent = mint(lab.token, Scope.AGENT, "outside", 600)
     proposed = lab.call("POST", "/memories", {"text": f"proposed {SCRIPT}{IMAGE}"}, token=agent).json
+    session = lab.post("/sessions", {})["id"]
+    lab.say(session, "remember warm-up helps")
     page = visitor.sign_in("#/memory")
+    said = page.get_by_role("listitem").filter(has_text="warm-up helps")
+    expect(said).to_contain_text("agent in a conversation")
+    expect(said.get_by_role("link")).to_have_attribute("href", f"#/chat/{session}")
     waits = page.get_by_label("Proposed by agents").get_by_role("listitem").filter(has_text="proposed")
     expect(waits).to_contain_text(SCRIPT)
     waits.get_by_role("button", name="Accept").click()

@@ -104,6 +104,15 @@ def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visi
     expect(baseline.locator(".run-line")).to_have_count(0)
 
 
+def test_a_loop_that_asks_is_called_by_its_goal(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    goal = "reach val_acc 0.98 by tuning lr"
+    wild_id = wild_lab.post("/wild/start", {"goal": goal, "budget": {"runs": 1}})["id"]
+    page = make_visitor(wild_lab).sign_in("#/alerts")
+    page.get_by_label("Open").get_by_role("link", name=goal).click()
+    expect(page.get_by_role("heading", name=goal, level=1)).to_be_visible()
+    wild_lab.post(f"/wild/{wild_id}/stop")
+
+
 def test_a_conversation_in_wild_mode_leads_to_its_loop(
     wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:

@@ -4,7 +4,7 @@
 import { chatAddress, runAddress } from "./router.js";
 import { leads } from "./shared_stream.js";
 import { forgetCopy, keyOf, recall, remember } from "./storage.js";
-import { knownRun, onEvent } from "./store.js";
+import { knownRun, loadRun, onEvent } from "./store.js";
 import { signal } from "./ui.js";
 
 const isPossible = "Notification" in window;
@@ -33,22 +33,26 @@ addEventListener("storage", ({ key }) => {
 });
 
 export function startNotices() {
-  onEvent((event) => {
+  onEvent(async (event) => {
     if (noticesAre.value !== "on" || !document.hidden || !leads.value) return;
     const text = textOf(event);
-    if (text) show(text, event);
+    if (text) show(event.run_id ? await nameOf(event.run_id) : "Labwright", text, event);
   });
 }
 
-function textOf({ type, data, run_id: runId }) {
+function textOf({ type, data }) {
   if (type === "alert.raised") return data.message;
   if (type === "approval.asked") return data.question;
-  if (type !== "run.status" || !["failed", "lost"].includes(data.to)) return "";
-  return `${knownRun(runId)?.value.name ?? runId} ${data.to}`;
+  return type === "run.status" && ["failed", "lost"].includes(data.to) ? `Run ${data.to}` : "";
 }
 
-function show(text, { run_id: runId, seq, data }) {
-  const notice = new Notification("Labwright", { body: text, tag: String(seq), icon: "assets/favicon.svg" });
+async function nameOf(runId) {
+  const run = knownRun(runId) ?? (await loadRun(runId).catch(() => null));
+  return run?.value.name ?? runId;
+}
+
+function show(title, text, { run_id: runId, seq, data }) {
+  const notice = new Notification(title, { body: text, tag: String(seq), icon: "assets/favicon.svg" });
   notice.onclick = () => {
     window.focus();
     location.hash = data.session_id ? chatAddress(data.session_id) : runId ? runAddress(runId) : "#/alerts";

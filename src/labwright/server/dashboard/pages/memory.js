@@ -7,7 +7,7 @@ import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
 import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
-import { chatAddress } from "../router.js";
+import { Who } from "../parts/who.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
@@ -52,7 +52,7 @@ function Memory({ memory, act }) {
   const bringBack = () => act(() => post("memories", { text: memory.text }), "It is back.");
   const drop = () => act(() => remove(path).then(() => say("Deleted.", memory.accepted ? { action: { label: "Undo", run: bringBack } } : {})));
   return html`<li class="memory"><p class="memory-text">${memory.text}</p>
-    <p class="muted small">${memory.created_by}${memory.session_id && html` in <a href=${chatAddress(memory.session_id)}>a conversation</a>`} · <${Ago} time=${memory.updated_at} /></p>
+    <p class="muted small"><${Who} actor=${memory.created_by} /> · <${Ago} time=${memory.updated_at} /></p>
     ${isPerson() && html`<div class="memory-verbs">
       ${!memory.accepted && html`<button class="primary" onClick=${() => change({ accepted: true }, "Told to every conversation from now on.")}>Accept</button>`}
       <button onClick=${() => setEditing(true)}><${Icon} name="pencil" size="14" />Edit</button>

@@ -15,6 +15,7 @@ import { PlanVersions } from "../parts/plan_versions.js";
 import { StatusWord } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago } from "../parts/time.js";
+import { Who } from "../parts/who.js";
 import { go } from "../router.js";
 import { html } from "../ui.js";
 import { useTitle } from "../window_title.js";
@@ -54,7 +55,7 @@ function Header({ plan, workspace, refresh }) {
       <div><dt>Id</dt><dd><${Copy} text=${plan.id} label="Copy the id" /></dd></div>
       <div><dt>Version</dt><dd class="num">${plan.version}</dd></div>
       <div><dt>Form</dt><dd>${!plan.raw_markdown ? "no text yet" : plan.format.valid ? "right" : `${plan.format.errors.length} faults`}</dd></div>
-      <div><dt>Created</dt><dd><${Ago} time=${plan.created_at} /> by ${plan.created_by}</dd></div>
+      <div><dt>Created</dt><dd><${Ago} time=${plan.created_at} /> by <${Who} actor=${plan.created_by} /></dd></div>
       <div><dt>Changed</dt><dd><${Ago} time=${plan.updated_at} /></dd></div>
       ${plan.planning?.model && html`<div><dt>Planned by</dt><dd>${plan.planning.model}</dd></div>`}
     </dl></header>`;

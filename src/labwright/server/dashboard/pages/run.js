@@ -19,6 +19,7 @@ import { RunVerbs } from "../parts/run_verbs.js";
 import { reasonOf, Status } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago, Duration } from "../parts/time.js";
+import { Who } from "../parts/who.js";
 import { progressOf } from "../progress.js";
 import { go, runAddress, sweepAddress } from "../router.js";
 import { isPerson } from "../session.js";
@@ -78,7 +79,7 @@ function Header({ run }) {
     <dl class="facts">
       <${Fact} name="Id"><${Copy} text=${run.id} label="Copy the id" /></${Fact}>
       ${run.started_at && html`<${Fact} name="Duration"><${Duration} run=${run} /></${Fact}>`}
-      <${Fact} name="Created"><${Ago} time=${run.created_at} /> by ${run.created_by}</${Fact}>
+      <${Fact} name="Created"><${Ago} time=${run.created_at} /> by <${Who} actor=${run.created_by} /></${Fact}>
       ${run.ended_at && html`<${Fact} name="Ended"><${Ago} time=${run.ended_at} /></${Fact}>`}
       ${run.exit_code !== null && html`<${Fact} name="Exit"><span class="num">${run.exit_code}</span></${Fact}>`}
       ${run.gpu_uuids.length > 0 && html`<${Fact} name="GPUs"><span title=${run.gpu_uuids.join(", ")}>${run.gpu_uuids.length}</span></${Fact}>`}

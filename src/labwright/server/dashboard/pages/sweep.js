@@ -16,6 +16,7 @@ import { SweepPictures } from "../parts/sweep_pictures.js";
 import { SweepVerbs } from "../parts/sweep_verbs.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago } from "../parts/time.js";
+import { Who } from "../parts/who.js";
 import { go, runAddress } from "../router.js";
 import { pendingAlerts } from "../store.js";
 import { html } from "../ui.js";
@@ -65,7 +66,7 @@ function Header({ sweep, refresh }) {
       ${sweep.metric && html`<div><dt>Metric</dt><dd>${sweep.metric.key}, ${sweep.metric.goal}</dd></div>`}
       ${sweep.seeds.length > 0 && html`<div><dt>Seeds</dt><dd class="num">${sweep.seeds.length}</dd></div>`}
       ${sweep.parallel && html`<div><dt>At a time</dt><dd class="num">${sweep.parallel}</dd></div>`}
-      <div><dt>Created</dt><dd><${Ago} time=${sweep.created_at} /> by ${sweep.created_by}</dd></div>
+      <div><dt>Created</dt><dd><${Ago} time=${sweep.created_at} /> by <${Who} actor=${sweep.created_by} /></dd></div>
       ${sweep.ended_at && html`<div><dt>Ended</dt><dd><${Ago} time=${sweep.ended_at} /></dd></div>`}
     </dl>
   </header>`;

@@ -13,6 +13,7 @@ import { StatusWord } from "../parts/status.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago } from "../parts/time.js";
 import { say, sayError } from "../parts/toast.js";
+import { Who } from "../parts/who.js";
 import { Burn } from "../parts/wild_budget.js";
 import { useOpenRuns, waitingWords } from "../parts/wild_runs.js";
 import { WildTree } from "../parts/wild_tree.js";
@@ -51,7 +52,7 @@ function Header({ wild, open, refresh }) {
       <div><dt>Ideas by</dt><dd>${wild.search}</dd></div>
       <div><dt>Runs</dt><dd><a href=${sweepAddress(wild.sweep_id)}>as a sweep</a></dd></div>
       ${wild.session_id && html`<div><dt>Conversation</dt><dd><a href=${chatAddress(wild.session_id)}>open</a></dd></div>`}
-      <div><dt>Started</dt><dd><${Ago} time=${wild.created_at} /> by ${wild.created_by}</dd></div>
+      <div><dt>Started</dt><dd><${Ago} time=${wild.created_at} /> by <${Who} actor=${wild.created_by} /></dd></div>
       ${wild.ended_at && html`<div><dt>Ended</dt><dd><${Ago} time=${wild.ended_at} /></dd></div>`}
     </dl></header>`;
 }

@@ -1,5 +1,6 @@
 // Something a person should know, with its choices as buttons.
 
+import { useFetched } from "../fetched.js";
 import { sentence } from "../format.js";
 import { sweepAddress, wildAddress } from "../router.js";
 import { mayWrite } from "../session.js";
@@ -10,7 +11,9 @@ import { Icon } from "./icon.js";
 import { RunLink } from "./run_link.js";
 import { Ago } from "./time.js";
 import { say, sayError } from "./toast.js";
+import { Who } from "./who.js";
 
+const LISTED = 200;
 const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-alert" };
 
 export function Alert({ alert, withRun, onAnswered }) {
@@ -26,14 +29,24 @@ export function Alert({ alert, withRun, onAnswered }) {
     </div>
     ${alert.status === "pending"
       ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
-      : html`<p class="muted small">${alert.answer} · ${alert.answered_by} · <${Ago} time=${alert.answered_at} /></p>`}
+      : html`<p class="muted small">${alert.answer} · <${Who} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} /></p>`}
   </article>`;
 }
 
 function About({ alert }) {
   if (alert.run_id) return html`<${RunLink} id=${alert.run_id} />`;
-  if (alert.wild_id) return html`<a href=${wildAddress(alert.wild_id)}>${alert.wild_id}</a>`;
-  return html`<a href=${sweepAddress(alert.sweep_id)}>${alert.sweep_id}</a>`;
+  return alert.wild_id ? html`<${WildLink} id=${alert.wild_id} />` : html`<${SweepLink} id=${alert.sweep_id} />`;
+}
+
+// From their lists: one that is not there any more is no error.
+function WildLink({ id }) {
+  const { data } = useFetched("wild", { limit: LISTED });
+  return html`<a href=${wildAddress(id)} title=${id}>${data?.find((wild) => wild.id === id)?.goal ?? id}</a>`;
+}
+
+function SweepLink({ id }) {
+  const { data } = useFetched("sweeps", { limit: LISTED });
+  return html`<a href=${sweepAddress(id)} title=${id}>${data?.find((sweep) => sweep.id === id)?.name ?? id}</a>`;
 }
 
 function Choices({ alert, onAnswered }) {

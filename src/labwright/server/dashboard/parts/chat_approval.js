@@ -7,13 +7,14 @@ import { Code } from "./code.js";
 import { Icon } from "./icon.js";
 import { Ago } from "./time.js";
 import { sayError } from "./toast.js";
+import { Who } from "./who.js";
 
 export function Approval({ approval }) {
   const { status, question, action } = approval;
   return html`<div class="approval approval-${status}" role="group" aria-label="Approval">
     <p class="approval-question"><${Icon} name=${status === "pending" ? "hourglass" : status === "approved" ? "circle-check" : "circle-slash"} /><strong>${question}</strong></p>
     ${action?.tool && html`<${Code} text="${action.tool} ${JSON.stringify(action.arguments, null, 2)}" language="json" label="Exactly this will be done" />`}
-    ${status === "pending" ? html`<${Answer} approval=${approval} />` : html`<p class="muted small">${status}${approval.answered_by ? ` by ${approval.answered_by}` : ""}${approval.reason ? `: ${approval.reason}` : ""} · <${Ago} time=${approval.answered_at} /></p>`}
+    ${status === "pending" ? html`<${Answer} approval=${approval} />` : html`<p class="muted small">${status}${approval.answered_by && html` by <${Who} actor=${approval.answered_by} />`}${approval.reason ? `: ${approval.reason}` : ""} · <${Ago} time=${approval.answered_at} /></p>`}
   </div>`;
 }
 

@@ -5,6 +5,7 @@ import { hunks, lineDiff } from "../line_diff.js";
 import { html, useMemo, useState } from "../ui.js";
 import { Problem } from "./message.js";
 import { Ago } from "./time.js";
+import { Who } from "./who.js";
 
 export function PlanVersions({ plan }) {
   const { data, problem, refresh } = useFetched(`plans/${encodeURIComponent(plan.id)}/versions`, { limit: 100 }, { wakes: (event) => event.data.plan_id === plan.id });
@@ -16,7 +17,7 @@ export function PlanVersions({ plan }) {
   const choice = (label, current, onPick) => html`<label>${label} <select aria-label=${label} onChange=${(event) => onPick(Number(event.currentTarget.value))}>
     ${data.map(({ version }) => html`<option key=${version} value=${version} selected=${version === current}>${version}</option>`)}</select></label>`;
   return html`<section class="stack" aria-label="Versions">
-    <ul class="lines">${data.map((one) => html`<li class="run-line" key=${one.version}><strong class="num">v${one.version}</strong><span class="version-title">${one.title}</span><span class="muted">${one.created_by}</span><span class="muted run-line-time"><${Ago} time=${one.created_at} /></span></li>`)}</ul>
+    <ul class="lines">${data.map((one) => html`<li class="run-line" key=${one.version}><strong class="num">v${one.version}</strong><span class="version-title">${one.title}</span><span class="muted"><${Who} actor=${one.created_by} /></span><span class="muted run-line-time"><${Ago} time=${one.created_at} /></span></li>`)}</ul>
     ${older && html`<div class="controls controls-left">${choice("From version", older.version, (version) => setPicked([version, newer.version]))}${choice("to version", newer.version, (version) => setPicked([older.version, version]))}</div>
       <${Diff} before=${older.raw_markdown} after=${newer.raw_markdown} />`}
   </section>`;

@@ -25,21 +25,21 @@ export function RunVerbs({ run }) {
   const act = (verb, then, body) => doing(async () => then(await actOnRun(run.id, verb, body)));
   const stop = async () => {
     const text = "It and everything it started will be ended. What it wrote and logged so far stays.";
-    if (await ask({ title: `Stop “${run.name}”?`, text, verb: "Stop run" })) act("stop", () => say("Stopping the run."));
+    if (await ask({ title: `Stop “${run.name}”?`, text, verb: "Stop run" })) act("stop", () => say(`Stopping “${run.name}”.`));
   };
-  const rerun = (body) => act("rerun", (made) => (say("Started again as a new run."), go(runAddress(made.id))), body);
-  const archive = () => act("archive", () => say("Archived.", { action: { label: "Undo", run: unarchive } }));
-  const unarchive = () => act("unarchive", () => say("Back in the list."));
+  const rerun = (body) => act("rerun", (made) => (say(`Started “${run.name}” again as a new run.`), go(runAddress(made.id))), body);
+  const archive = () => act("archive", () => say(`Archived “${run.name}”.`, { action: { label: "Undo", run: unarchive } }));
+  const unarchive = () => act("unarchive", () => say(`“${run.name}” is back in the list.`));
   const drop = async () => {
     const text = "Its output, metrics and files go with it. This cannot be undone; archiving only takes it out of the list.";
-    if (await ask({ title: `Delete “${run.name}”?`, text, verb: "Delete run" })) doing(async () => (await deleteRun(run.id), say("Deleted."), go("#/runs")));
+    if (await ask({ title: `Delete “${run.name}”?`, text, verb: "Delete run" })) doing(async () => (await deleteRun(run.id), say(`Deleted “${run.name}”.`), go("#/runs")));
   };
   const rename = (name) => doing(async () => (await changeRun(run.id, { name }), setEditing("")));
 
   if (!mayWrite() || run.deleted) return null;
   const ended = isTerminal(run);
   return html`<div class="verbs" role="group" aria-label="What to do with this run">
-    ${run.status === "ready" && html`<button class="primary" disabled=${busy} onClick=${() => act("start", () => say("Queued."))}>
+    ${run.status === "ready" && html`<button class="primary" disabled=${busy} onClick=${() => act("start", () => say(`Queued “${run.name}”.`))}>
       <${Icon} name="play" size="14" />Start</button>`}
     ${!ended && html`<button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop run</button>`}
     <button disabled=${busy} onClick=${() => rerun()}><${Icon} name="rotate-cw" size="14" />Rerun</button>
