@@ -65,6 +65,29 @@ def test_pictures_show_and_a_drawing_with_a_script_is_only_a_picture(visitor: Vi
     assert page.locator("iframe, object, embed, main svg script").count() == 0
 
 
+def test_of_a_large_file_only_the_beginning_is_fetched_to_show_it(visitor: Visitor, lab: LiveServer) -> None:
+    (lab.project / "large.py").write_text(
+        "import labwright\nrun = labwright.init()\n"
+        "labwright.log({'weights': labwright.Histogram([1, 2]), 'gone': labwright.Histogram([3])}, step=1)\n"
+    )
+    run = lab.wait_for_end(lab.submit("python3 large.py", name="large files")["id"])
+    files = {item["key"]: Path(run["run_dir"]) / item["path"] for item in lab.get(f"/runs/{run['id']}/artifacts")}
+    files["weights"].write_text("7" * 2_000_000)
+    files["gone"].unlink()
+    sizes = {item["key"]: item["size"] for item in lab.get(f"/runs/{run['id']}/artifacts")}
+    assert sizes == {"weights": 2_000_000, "gone": None}
+    page = visitor.sign_in(f"#/runs/{run['id']}?tab=artifacts")
+    with page.expect_response(re.compile("/artifacts/weights")) as fetched:
+        page.get_by_role("button", name="weights").click()
+    assert int(fetched.value.headers["content-length"]) < 400_000
+    expect(page.get_by_role("dialog")).to_contain_text("2.0 MB · its first 300 kB")
+    with page.expect_download() as saved:
+        page.get_by_role("dialog").get_by_role("button", name="Download").click()
+    assert Path(saved.value.path()).stat().st_size == 2_000_000
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    expect(page.get_by_role("button", name="gone")).to_have_count(0)
+
+
 def test_events_tell_who_did_what(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     page.get_by_role("tab", name="Events").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,4 +116,14 @@ def artifacts(lab: Lab, run_id: str) -> list[dict[str, Any]]:
     run_verbs.get(lab, run_id)
     rows = lab.db.reader().execute(METRICS["artifacts"], {"run_id": run_id})
     names = ("key", "step", "kind", "path", "caption", "time")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    folder = lab.paths.run(run_id).dir
+    return [{**artifact, "size": _size_in(folder, artifact["path"])} for artifact in found]
+
+
+def _size_in(folder: str, path: str) -> int | None:
+    """None for what stayed where the script has it, or is gone."""
+    try:
+        return os.stat(f"{folder}/{path}").st_size if path.startswith("artifacts/") else None
+    except (OSError, ValueError):  # a script may write any path, also one that no file can have
+        return None

@@ -14,7 +14,7 @@ export class ApiError extends Error {
 export const address = (path) => new URL(path, document.baseURI);
 export const isAborted = (error) => error?.name === "AbortError";
 
-async function call(method, path, { query = {}, body, abort, key } = {}) {
+async function call(method, path, { query = {}, body, abort, key, firstBytes } = {}) {
   const url = address(path);
   for (const [name, value] of Object.entries(query)) {
     for (const item of Array.isArray(value) ? value : [value]) {
@@ -25,6 +25,7 @@ async function call(method, path, { query = {}, body, abort, key } = {}) {
   const headers = { "X-Auth-Token": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
+  if (firstBytes) headers.Range = `bytes=0-${firstBytes - 1}`;
   const response = await reach(url, { method, headers, signal: abort, body: body === undefined ? undefined : JSON.stringify(body) });
   if (response.ok) return response;
   throw await refusal(response, used);
@@ -60,6 +61,7 @@ export const patch = async (path, body) => (await call("PATCH", path, { body }))
 export const put = async (path, body) => (await call("PUT", path, { body })).json();
 export const remove = (path) => call("DELETE", path);
 export const getBlob = async (path, query, abort) => (await call("GET", path, { query, abort })).blob();
+export const getBeginning = async (path, firstBytes, abort) => (await call("GET", path, { firstBytes, abort })).blob();
 
 export async function getPage(path, query, abort) {
   const response = await call("GET", path, { query, abort });

@@ -1,7 +1,7 @@
 // Files that a run made. Pictures are fetched with the token and shown from memory; everything else is text or a download,
 // so that nothing a run wrote is ever a page on our origin.
 
-import { getBlob, runPath } from "../api.js";
+import { getBeginning, getBlob, isAborted, runPath } from "../api.js";
 import { saveBlob } from "../downloads.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { bytes } from "../format.js";
@@ -15,6 +15,7 @@ import { sayError } from "./toast.js";
 
 const PICTURES = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", svg: "image/svg+xml" };
 const SHOWN_AS_TEXT = 300_000;
+const LARGEST_TILE = 4_000_000; // a larger picture is fetched when it is opened
 const AT_ONCE = 60;
 const HERE = "artifacts/";
 
@@ -41,12 +42,12 @@ export function Artifacts({ run }) {
 }
 
 function Tile({ run, item, onOpen }) {
-  const isHere = item.path.startsWith(HERE);
+  const isHere = item.size !== null;
   const about = html`<span class="artifact-name" title=${item.path}>${item.caption || item.key}</span>
-    <span class="muted small">${isHere ? `step ${item.step}` : item.path}</span>`;
+    <span class="muted small">${isHere ? `step ${item.step} · ${bytes(item.size)}` : item.path}</span>`;
   if (!isHere) return html`<li class="artifact"><span class="artifact-icon"><${Icon} name="file" size="24" /></span>${about}</li>`;
   return html`<li><button class="artifact" onClick=${() => onOpen(item)}>
-    ${isPicture(item.path) ? html`<${Picture} run=${run} item=${item} alt="" />` : html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`}
+    ${isPicture(item.path) && item.size <= LARGEST_TILE ? html`<${Picture} run=${run} item=${item} alt="" />` : html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`}
     ${about}</button></li>`;
 }
 
@@ -84,25 +85,36 @@ const asData = (blob) => new Promise((resolve) => {
 });
 
 function Viewer({ run, item, onClose }) {
-  const [file, setFile] = useState(null);
+  const [text, setText] = useState(undefined); // null if it is none
+  const [isSaving, setSaving] = useState(false);
   useEffect(() => {
-    getBlob(pathOf(run, item)).then(async (blob) => setFile({ blob, text: isPicture(item.path) ? null : await readable(blob) }), (error) => {
+    if (isPicture(item.path)) return undefined;
+    const abort = new AbortController();
+    readable(run, item, abort.signal).then(setText, (error) => {
+      if (isAborted(error)) return;
       sayError(error);
       onClose();
     });
+    return () => abort.abort();
   }, [item]);
+  const save = async () => {
+    setSaving(true);
+    await getBlob(pathOf(run, item)).then((blob) => saveBlob(blob, fileName(item.path)), sayError);
+    setSaving(false);
+  };
   return html`<${Dialog} title=${item.caption || item.key} onClose=${onClose} wide>
-    <p class="muted small">${fileName(item.path)} · step ${item.step}${file && ` · ${bytes(file.blob.size)}`}</p>
+    <p class="muted small">${fileName(item.path)} · step ${item.step} · ${bytes(item.size)}${text && item.size > SHOWN_AS_TEXT && ` · its first ${bytes(SHOWN_AS_TEXT)}`}</p>
     ${isPicture(item.path) && html`<${Picture} run=${run} item=${item} />`}
-    ${file && file.text !== null && html`<${Code} text=${file.text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
-    ${file && file.text === null && !isPicture(item.path) && html`<p class="muted">This file cannot be shown as text.</p>`}
-    <div class="dialog-verbs"><button disabled=${!file} onClick=${() => saveBlob(file.blob, fileName(item.path))}><${Icon} name="download" size="14" />Download</button>
+    ${typeof text === "string" && html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
+    ${text === null && html`<p class="muted">This file cannot be shown as text.</p>`}
+    <div class="dialog-verbs"><button disabled=${isSaving} onClick=${save}><${Icon} name="download" size="14" />${isSaving ? "Downloading…" : "Download"}</button>
       <button onClick=${onClose}>Close</button></div>
   </${Dialog}>`;
 }
 
-// The beginning of a file as text, or null if it is none.
-async function readable(blob) {
-  const text = await blob.slice(0, SHOWN_AS_TEXT).text();
+// The beginning of a file as text, or null if it is none. An empty file has no bytes to ask for.
+async function readable(run, item, abort) {
+  if (!item.size) return "";
+  const text = await (await getBeginning(pathOf(run, item), SHOWN_AS_TEXT, abort)).text();
   return text.includes("\0") || text.split("\ufffd").length > 8 ? null : text;
 }
