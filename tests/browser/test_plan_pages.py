@@ -55,3 +55,29 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
     expect(page.get_by_role("link", name="gone")).to_have_count(0)
     page.get_by_role("button", name="Archived").click()
     expect(page.get_by_role("link", name="kept")).to_be_visible()
+
+
+UNLOADS = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"  # unless a page asks first
+
+
+def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "Two writers", "goal": "g", "raw_markdown": PLAN})
+    page = visitor.sign_in(f"#/plans/{plan['id']}")
+    page.get_by_role("button", name="Edit document").click()
+    assert page.evaluate(UNLOADS), "nothing was written yet"
+    page.get_by_role("textbox", name="Document").fill(f"{PLAN}\nmine\n")
+    lab.call("PATCH", f"/plans/{plan['id']}", {"raw_markdown": f"{PLAN}\ntheirs\n", "version": 1})
+    expect(page.get_by_text("Version 2 was saved while you wrote.")).to_be_visible()
+    page.get_by_role("tab", name="Versions").click()
+    expect(page.locator(".diff .hl-addition", has_text="theirs")).to_be_visible()
+    assert not page.evaluate(UNLOADS), "what was written is lost unasked"
+    visitor.open("#/help")
+    visitor.open(f"#/plans/{plan['id']}?tab=document")
+    expect(page.get_by_role("textbox", name="Document")).to_have_value(f"{PLAN}\nmine\n")
+    for answer in ("Cancel", "Save version"):
+        assert lab.get(f"/plans/{plan['id']}")["version"] == 2
+        page.get_by_role("button", name="Save version").click()
+        page.get_by_role("dialog").get_by_role("button", name=answer).click()
+    expect(page.locator(".toasts")).to_contain_text("Saved as a new version")
+    assert ["mine" in one["raw_markdown"] for one in lab.get(f"/plans/{plan['id']}/versions")] == [True, False, False]
+    assert page.evaluate(UNLOADS)

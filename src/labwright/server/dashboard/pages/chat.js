@@ -3,6 +3,7 @@
 import { newKey, patch, post, remove, send } from "../api.js";
 import { stateOf } from "../conversation.js";
 import { sessionPath, useConversation } from "../conversations.js";
+import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { number } from "../format.js";
 import { Composer } from "../parts/chat_composer.js";
@@ -23,7 +24,6 @@ const SESSIONS = 200;
 const NEAR_END = 60;
 const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
 const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
-const drafts = new Map(); // what was typed and not sent, while one looks elsewhere
 
 export default function ChatPage({ id = "" }) {
   const sessions = useFetched("sessions", { limit: SESSIONS }, { wakes: wakesOn("session.") });
@@ -35,21 +35,11 @@ export default function ChatPage({ id = "" }) {
   </div>`;
 }
 
-function useDraft(id, first = "") {
-  const [draft, setDraft] = useState(first || drafts.get(id) || "");
-  const keep = (text) => {
-    if (text) drafts.set(id, text);
-    else drafts.delete(id);
-    setDraft(text);
-  };
-  return [draft, keep];
-}
-
 function New() {
   useTitle("Chat");
   const { query } = route.value;
   const about = query.get("about");
-  const [draft, setDraft] = useDraft("", about ? `@${about} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "");
+  const [draft, setDraft] = useDraft("chat", "", about ? `@${about} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "");
   const [mode, setMode] = useState("agent");
   const [busy, setBusy] = useState(false);
   const key = useRef(newKey());
@@ -76,7 +66,7 @@ function New() {
 function Open({ id }) {
   const { conversation, problem } = useConversation(id);
   const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id });
-  const [draft, setDraft] = useDraft(id);
+  const [draft, setDraft] = useDraft(`chat ${id}`, "");
   const [sending, setSending] = useState(null); // what was said and is not in the log yet
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");

@@ -1,6 +1,7 @@
 // One plan: its text, what was made of it, the review, the execution, the report.
 
 import { useFetched } from "../fetched.js";
+import { counted } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { Copy } from "../parts/copy.js";
 import { Icon } from "../parts/icon.js";
@@ -54,7 +55,7 @@ function Header({ plan, workspace, refresh }) {
     <dl class="facts">
       <div><dt>Id</dt><dd><${Copy} text=${plan.id} label="Copy the id" /></dd></div>
       <div><dt>Version</dt><dd class="num">${plan.version}</dd></div>
-      <div><dt>Form</dt><dd>${!plan.raw_markdown ? "no text yet" : plan.format.valid ? "right" : `${plan.format.errors.length} faults`}</dd></div>
+      <div><dt>Form</dt><dd>${!plan.raw_markdown ? "no text yet" : plan.format.valid ? "right" : counted(plan.format.errors.length, "fault")}</dd></div>
       <div><dt>Created</dt><dd><${Ago} time=${plan.created_at} /> by <${Who} actor=${plan.created_by} /></dd></div>
       <div><dt>Changed</dt><dd><${Ago} time=${plan.updated_at} /></dd></div>
       ${plan.planning?.model && html`<div><dt>Planned by</dt><dd>${plan.planning.model}</dd></div>`}

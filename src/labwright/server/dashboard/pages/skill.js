@@ -1,6 +1,7 @@
 // One skill: as a model gets it, as it is written, and to change.
 
 import { put, remove } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
 import { Code } from "../parts/code.js";
@@ -13,14 +14,14 @@ import { Tabs } from "../parts/tabs.js";
 import { say, sayError } from "../parts/toast.js";
 import { go } from "../router.js";
 import { isPerson, mayWrite } from "../session.js";
-import { html, useState } from "../ui.js";
+import { html } from "../ui.js";
 import { useTitle } from "../window_title.js";
 import { Source } from "./skills.js";
 
 export default function SkillPage({ id }) {
   const path = `prompt-skills/${encodeURIComponent(id)}`;
   const { data: skill, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.skill_id === id });
-  const [isEditing, setEditing] = useState(false);
+  const [draft, setDraft] = useDraft(`skill ${id}`);
   useKeys({ Escape: () => go("#/skills") });
   useTitle(skill?.title ?? "Skill");
   if (problem && !skill) return html`<${Problem} error=${problem} />`;
@@ -28,7 +29,7 @@ export default function SkillPage({ id }) {
   const save = async (text) => {
     await put(path, { text });
     say(skill.source === "built-in" ? "Saved. The project's own goes before the built-in one." : "Saved.");
-    setEditing(false);
+    setDraft(null);
     refresh();
   };
   const undo = () => put(path, { text: skill.text }).then(() => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)), sayError);
@@ -44,9 +45,9 @@ export default function SkillPage({ id }) {
   return html`<div class="page run-page"><header class="run-head">
       <a class="back" href="#/skills"><${Icon} name="arrow-left" size="14" />Skills</a>
       <div class="run-title"><h1>${skill.title}</h1><${Source} skill=${skill} />
-        ${isPerson() && !isEditing && html`<div class="verbs"><button onClick=${() => setEditing(true)}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
+        ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: skill.text, before: skill.text })}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
           ${skill.source === "project" && html`<button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button>`}</div>`}</div>
       <p class="muted">${skill.description}</p></header>
-    ${isEditing ? html`<${SkillEditor} id=${id} text=${skill.text} before=${skill.text} onSave=${save} onCancel=${() => setEditing(false)} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
+    ${draft ? html`<${SkillEditor} id=${id} draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before=${skill.text} onSave=${save} onCancel=${() => setDraft(null)} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
   </div>`;
 }

@@ -1,6 +1,7 @@
 // What models are told: the skills that come with Labwright, and the project's own.
 
 import { post } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { useListKeys } from "../keyboard.js";
 import { Icon } from "../parts/icon.js";
@@ -9,7 +10,7 @@ import { SkillEditor } from "../parts/skill_editor.js";
 import { say } from "../parts/toast.js";
 import { go, skillAddress } from "../router.js";
 import { isPerson } from "../session.js";
-import { html, useRef, useState } from "../ui.js";
+import { html, useRef } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 const TEMPLATE = `---
@@ -26,20 +27,21 @@ metadata:
 export default function SkillsPage() {
   useTitle("Skills");
   const { data, problem, refresh } = useFetched("prompt-skills", {}, { wakes: wakesOn("skill.") });
-  const [isNew, setNew] = useState(false);
+  const [draft, setDraft] = useDraft("new skill");
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   const save = async (text) => {
     const made = await post("prompt-skills", { text });
+    setDraft(null);
     say("Saved.");
     go(skillAddress(made.id));
   };
   return html`<div class="page list-page"><header class="page-head"><h1>Skills</h1>
-      ${isPerson() && !isNew && html`<div class="verbs"><button onClick=${() => setNew(true)}><${Icon} name="plus" size="14" />New skill</button></div>`}</header>
-    ${isNew && html`<div class="page-body"><${SkillEditor} id="draft" text=${TEMPLATE} before="" onSave=${save} onCancel=${() => setNew(false)} /></div>`}
+      ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: TEMPLATE, before: TEMPLATE })}><${Icon} name="plus" size="14" />New skill</button></div>`}</header>
+    ${draft && html`<div class="page-body"><${SkillEditor} id="draft" draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before="" onSave=${save} onCancel=${() => setDraft(null)} /></div>`}
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
-    ${data && !isNew && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>
+    ${data && !draft && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>
       <ul class="lines" ref=${box}>${data.map((skill) => html`<li class="run-line" key=${skill.id}>
         <${Source} skill=${skill} /><a href=${skillAddress(skill.id)} title=${skill.title}>${skill.title}</a>
         <span class="run-line-why skill-about ${skill.fault ? "hint-bad" : "muted"}" title=${skill.fault || skill.description}>${skill.fault || skill.description}</span></li>`)}</ul>`}

@@ -1,11 +1,13 @@
 // The files of a plan's workspace: to read, and to mend where the review may.
 
 import { put } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { bytes } from "../format.js";
 import { mayWrite } from "../session.js";
-import { html, useEffect, useState } from "../ui.js";
+import { html, useState } from "../ui.js";
 import { Code, languageOf } from "./code.js";
+import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { Markdown } from "./markdown.js";
 import { Problem } from "./message.js";
@@ -29,13 +31,17 @@ export function PlanFiles({ plan, refresh }) {
 
 export const filePath = (plan, path) => `plans/${encodeURIComponent(plan.id)}/workspace/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 
+const savingOver = (path) => ({ title: "Save over the file as it is now?", text: `${path} changed while you wrote; what changed there is lost.`, verb: "Save file" });
+
 function File({ plan, path, onSaved }) {
   const { data, problem, refresh } = useFetched(filePath(plan, path));
-  const [draft, setDraft] = useState(null);
-  useEffect(() => setDraft(null), [path]);
+  const [draft, setDraft] = useDraft(`file ${plan.id} ${path}`);
+  const edit = () => setDraft({ text: data.content, before: data.content });
+  const isBehind = draft && draft.before !== data?.content;
   const save = async () => {
+    if (isBehind && !(await ask(savingOver(path)))) return;
     try {
-      await put(filePath(plan, path), { content: draft, sha256: data.sha256 });
+      await put(filePath(plan, path), { content: draft.text, sha256: data.sha256 });
       say("Saved. Validate the plan again.");
       setDraft(null);
       refresh();
@@ -48,11 +54,12 @@ function File({ plan, path, onSaved }) {
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const canEdit = data.editable && mayWrite() && plan.status !== "executing" && plan.status !== "completed" && plan.status !== "archived" && !plan.compiling_by;
   return html`<div class="stack file"><div class="section-head"><h2><code>${path}</code></h2>
-      ${canEdit && draft === null && html`<button onClick=${() => setDraft(data.content)}><${Icon} name="pencil" size="14" />Edit file</button>`}
-      ${draft !== null && html`<button class="primary" disabled=${draft === data.content} onClick=${save}>Save file</button><button onClick=${() => setDraft(null)}>Cancel</button>`}</div>
-    ${draft === null ? html`<${Code} text=${data.content} language=${languageOf(path)} label=${path} />`
-      : html`<textarea class="file-field" aria-label=${path} spellcheck=${false} value=${draft} onInput=${(event) => setDraft(event.currentTarget.value)}></textarea>
-        ${draft !== data.content && html`<${Diff} before=${data.content} after=${draft} />`}`}
-    ${draft === null && languageOf(path) === "markdown" && html`<details><summary class="muted">As a page</summary><div class="card document"><${Markdown} text=${data.content} /></div></details>`}
+      ${canEdit && !draft && html`<button onClick=${edit}><${Icon} name="pencil" size="14" />Edit file</button>`}
+      ${draft && html`<button class="primary" disabled=${draft.text === data.content} onClick=${save}>Save file</button><button onClick=${() => setDraft(null)}>Cancel</button>`}</div>
+    ${isBehind && html`<p class="hint-line">This file changed while you wrote. Below is what yours would change in it as it is now.</p>`}
+    ${!draft ? html`<${Code} text=${data.content} language=${languageOf(path)} label=${path} />`
+      : html`<textarea class="file-field" aria-label=${path} spellcheck=${false} value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea>
+        ${draft.text !== data.content && html`<${Diff} before=${data.content} after=${draft.text} />`}`}
+    ${!draft && languageOf(path) === "markdown" && html`<details><summary class="muted">As a page</summary><div class="card document"><${Markdown} text=${data.content} /></div></details>`}
   </div>`;
 }

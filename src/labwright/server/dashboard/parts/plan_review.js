@@ -2,6 +2,7 @@
 // one digest.
 
 import { post } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { bytes, counted, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
@@ -10,10 +11,12 @@ import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
 import { PlanChanges } from "./plan_changes.js";
 import { PlanWork } from "./plan_work.js";
-import { sayError, say } from "./toast.js";
+import { say, sayError } from "./toast.js";
+import { Who } from "./who.js";
 
 const ICONS = { pending: "circle-dashed", started: "loader", finished: "circle-check", failed: "circle-x", suspended: "hourglass", retried: "rotate-cw", skipped: "circle-slash" };
 const KINDS = { started: "running", finished: "finished", failed: "failed", suspended: "waiting", retried: "waiting" };
+const NO_WORDS = { text: "", before: "", node: "" };
 const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
 const ONLY_LOOK = new Set(["HumanReview", "FinalHandoffCheck"]); // what they would do again is no other
 
@@ -69,7 +72,7 @@ function Questions({ path, questions, refresh }) {
 
 function Decision({ plan, path, workspace, refresh }) {
   const [busy, setBusy] = useState(false);
-  const [rejecting, setRejecting] = useState(false);
+  const [rejection, setRejection] = useDraft(`rejection ${plan.id}`);
   const { planning } = plan;
   const { approval } = planning;
   const review = async (body, done) => {
@@ -77,7 +80,7 @@ function Decision({ plan, path, workspace, refresh }) {
     try {
       await post(`${path}/review`, body);
       say(done);
-      setRejecting(false);
+      setRejection(null);
     } catch (error) {
       sayError(error);
     }
@@ -88,14 +91,14 @@ function Decision({ plan, path, workspace, refresh }) {
   return html`<section class="card stack" aria-label="Decision"><h2>Decision</h2>
     <p>What is to be approved: <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />
       ${" "}<span class="muted">the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.</span></p>
-    ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by ${approval.by}${approval.reason && ` (${approval.reason})`}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
+    ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by <${Who} actor=${approval.by} />${approval.reason && ` (${approval.reason})`}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
     <${Changed} since="it was validated; validate it again first" what=${workspace.changed_since_validation} />
     <${Changed} since="the approval" what=${workspace.changed_since_approval} />
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
       <button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
-      <button disabled=${busy} aria-expanded=${String(rejecting)} onClick=${() => setRejecting(!rejecting)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
-    ${rejecting && html`<${Rejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
+      <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => setRejection(rejection ? null : NO_WORDS)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
+    ${rejection && html`<${Rejection} draft=${rejection} setDraft=${setRejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
 }
 
@@ -104,17 +107,16 @@ const Changed = ({ since, what }) => what.length > 0 && html`<div class="hint-li
 // What only follows from the draft is made again as it was; so is code, where rules write it by template.
 const readsReasons = (node, model) => node.startsWith("Draft") || (/^(GenerateTask|Validate)/.test(node) && !model.startsWith("offline rules"));
 
-function Rejection({ nodes, model, busy, onSave }) {
-  const [draft, setDraft] = useState({ reason: "", node: "" });
+function Rejection({ draft, setDraft, nodes, model, busy, onSave }) {
   const submit = (event) => {
     event.preventDefault();
-    onSave({ reason: draft.reason, ...(draft.node && { node: draft.node }) });
+    onSave({ reason: draft.text, ...(draft.node && { node: draft.node }) });
   };
   return html`<form class="stack" onSubmit=${submit} aria-label="Ask for a change">
-    <label class="field">What should be different?<textarea rows="3" required value=${draft.reason} onInput=${(event) => setDraft({ ...draft, reason: event.currentTarget.value })}></textarea></label>
-    <label class="field">Do again<select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}><option value="">nothing: only reject it</option>${nodes.map((node) => html`<option key=${node} value=${node}>${words(node)}</option>`)}</select></label>
+    <label class="field">What should be different?<textarea rows="3" required value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea></label>
+    <label class="field">Do again<select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}><option value="">nothing: only reject it</option>${nodes.map((node) => html`<option key=${node} value=${node} selected=${node === draft.node}>${words(node)}</option>`)}</select></label>
     ${draft.node && !readsReasons(draft.node, model) && html`<p class="muted">${words(draft.node)} works by rules: it is done again, and reads no reason. To try other things, choose Draft Implementation Plan.</p>`}
-    <div><button class="danger" disabled=${busy || !draft.reason.trim()}>${draft.node ? "Have it done again" : "Reject plan"}</button></div></form>`;
+    <div><button class="danger" disabled=${busy || !draft.text.trim()}>${draft.node ? "Have it done again" : "Reject plan"}</button></div></form>`;
 }
 
 function Validation({ validation }) {

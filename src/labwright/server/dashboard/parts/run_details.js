@@ -1,6 +1,7 @@
 // What a run is: parameters beside those of another run, command, environment, facts, notes.
 
 import { isAborted } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { bytes, duration, exactTime, number, text } from "../format.js";
 import { runAddress } from "../router.js";
@@ -86,22 +87,22 @@ function factsOf(run) {
 }
 
 function Notes({ run }) {
-  const [draft, setDraft] = useState(null);
+  const [draft, setDraft] = useDraft(`notes ${run.id}`);
   const save = async (event) => {
     event.preventDefault();
     try {
-      await changeRun(run.id, { notes: draft });
+      await changeRun(run.id, { notes: draft.text });
       setDraft(null);
       say("Notes saved.");
     } catch (error) {
       sayError(error);
     }
   };
-  if (draft === null) {
-    return html`<div class="card"><div class="section-head"><h2>Notes</h2>${mayWrite() && html`<button onClick=${() => setDraft(run.notes)}><${Icon} name="pencil" size="14" />Edit notes</button>`}</div>
+  if (!draft) {
+    return html`<div class="card"><div class="section-head"><h2>Notes</h2>${mayWrite() && html`<button onClick=${() => setDraft({ text: run.notes, before: run.notes })}><${Icon} name="pencil" size="14" />Edit notes</button>`}</div>
       ${run.notes ? html`<p class="notes">${run.notes}</p>` : html`<p class="muted">None.</p>`}</div>`;
   }
   return html`<form class="card" onSubmit=${save}><h2>Notes</h2>
-    <textarea class="notes-field" rows="6" aria-label="Notes" value=${draft} onInput=${(event) => setDraft(event.currentTarget.value)}></textarea>
+    <textarea class="notes-field" rows="6" aria-label="Notes" value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea>
     <div class="dialog-verbs"><button type="button" onClick=${() => setDraft(null)}>Cancel</button><button class="primary">Save notes</button></div></form>`;
 }

@@ -4,8 +4,7 @@ import { html, useState } from "../ui.js";
 import { Shown, useRendered } from "./skill_preview.js";
 import { sayError } from "./toast.js";
 
-export function SkillEditor({ id, text, before, onSave, onCancel }) {
-  const [draft, setDraft] = useState(text);
+export function SkillEditor({ id, draft, setDraft, before, onSave, onCancel }) {
   const [busy, setBusy] = useState(false);
   const { text: rendered, problem } = useRendered(id, draft, {});
   const save = async () => {
