@@ -78,3 +78,12 @@ def test_a_chart_says_what_it_cannot_draw_also_where_nothing_is_left(visitor: Vi
     page = visitor.sign_in(f"#/compare?runs={','.join(runs)}")
     expect(page.get_by_role("figure", name="Chart of huge").get_by_text("4 too large to draw")).to_be_visible()
     expect(page.get_by_role("figure", name="Chart of mixed").get_by_text("2 NaN or infinite")).to_be_visible()
+
+
+def test_a_run_has_no_value_of_a_parameter_that_it_was_not_given(visitor: Visitor, lab: LiveServer) -> None:
+    plain = lab.submit("true", name="plain")["id"]
+    odd = lab.submit("true", name="odd", params={"__proto__": "mine", "constructor": "too"})["id"]
+    page = visitor.sign_in(f"#/compare?runs={odd},{plain}&tab=table")
+    for name, value in (("__proto__", "mine"), ("constructor", "too")):
+        row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True))
+        expect(row.get_by_role("cell")).to_have_text([value, ""])

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
 from tests.support.live_server import LiveServer
+from tests.support.waiting import wait_until
 
 
 def test_chosen_parameters_and_metrics_are_columns(visitor: Visitor, sample: Sample) -> None:
@@ -71,6 +72,16 @@ def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor,
     expect(page.locator(".row-group")).to_have_count(2)
     expect(page.locator(".row-group").filter(has_text="--lr 0.1 ")).to_have_count(1)
     expect(page.locator(".row-group").filter(has_text="--lr 0.01 ")).to_have_count(1)
+
+
+def test_the_mean_of_a_group_leaves_rehearsals_out(visitor: Visitor, lab: LiveServer) -> None:
+    for value, tags in ((1.0, []), (3.0, []), (100.0, ["rehearsal"])):
+        run = lab.submit("true --rehearsed", name=f"scored {value}", tags=["scored", *tags])
+        lab.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "score", "step": 0, "value": value}]})
+        wait_until(lambda one=run: lab.run(one["id"])["summary"].get("score"), "the score")
+    page = visitor.sign_in("#/runs?tag=scored&group=config")
+    expect(page.locator(".row-group")).to_have_count(1)
+    expect(page.locator(".row-group .cell-metric").first).to_have_text(re.compile(r"^2\s*±"))
 
 
 @pytest.mark.parametrize("name", ["by loss", "../a?b#c %2e <script>alert(1)</script>"])

@@ -5,6 +5,7 @@ import { toNumber } from "./format.js";
 export const STATUS_ORDER = ["running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped", "finished"];
 export const SERVER_SORTS = new Set(["created_at", "-created_at", "ended_at", "-ended_at", "name", "-name"]);
 export const GROUPS = { "": "No groups", sweep: "Sweep", config: "Configuration", tag: "Tag", status: "Status" };
+const REHEARSAL = "rehearsal"; // the tag of runs that only try a plan out
 const OWN_METRICS = (key) => !key.startsWith("system/");
 
 export const isMetric = (column) => column.startsWith("m:");
@@ -12,12 +13,15 @@ export const nameOf = (column) => column.slice(2);
 export const metricsOf = (run) => Object.keys(run.summary).filter(OWN_METRICS);
 
 export function valueOf(run, column) {
-  if (isMetric(column)) return run.summary[nameOf(column)]?.last;
-  if (column.startsWith("p:")) return nameOf(column) === "seed" && run.seed !== null ? run.seed : run.params[nameOf(column)];
+  if (isMetric(column)) return own(run.summary, nameOf(column))?.last;
+  if (column.startsWith("p:")) return nameOf(column) === "seed" && run.seed !== null ? run.seed : own(run.params, nameOf(column));
   if (column === "duration") return secondsOf(run);
   if (column === "status") return STATUS_ORDER.indexOf(run.status);
   return run[column];
 }
+
+// A script may call something `constructor`: what others inherit by that name is no value of theirs.
+const own = (values, name) => (Object.hasOwn(values, name) ? values[name] : undefined);
 
 function secondsOf(run) {
   if (!run.started_at) return undefined;
@@ -64,9 +68,10 @@ export const configText = (run) =>
   Object.entries(run.params).filter(([name]) => name !== "seed")
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
 
-// Mean and deviation over the finite last values. Rounding must not put equal ones beside their mean: they would deviate.
+// Mean and deviation over the finite last values; those of a rehearsal are never results. Rounding must not put equal ones
+// beside their mean: they would deviate.
 export function spreadOf(runs, column) {
-  const values = runs.map((run) => toNumber(valueOf(run, column))).filter(Number.isFinite);
+  const values = runs.filter(({ tags }) => !tags.includes(REHEARSAL)).map((run) => toNumber(valueOf(run, column))).filter(Number.isFinite);
   if (!values.length) return null;
   const [least, greatest] = [Math.min, Math.max].map((pick) => values.reduce((one, other) => pick(one, other)));
   const mean = Math.max(least, Math.min(greatest, values.reduce((sum, value) => sum + value, 0) / values.length));
