@@ -59,7 +59,8 @@ def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveSe
     expect(page.get_by_role("row").filter(has_text="asks for a rerun")).to_have_count(2)
     (again,) = [one for one in lab.all_runs() if one["parent_run_id"] == run["id"]]
     visitor.open(f"#/runs/{again['id']}")
-    expect(page.get_by_role("link", name=run["id"])).to_be_visible()
+    origin = page.locator(".facts").get_by_role("link", name="asks for a rerun")
+    expect(origin).to_have_attribute("href", f"#/runs/{run['id']}")
 
 
 def test_the_tab_tells_of_a_failure_that_nobody_saw(visitor: Visitor, lab: LiveServer) -> None:

@@ -85,7 +85,8 @@ def test_rerun_leads_to_the_new_run_and_archive_can_be_undone(visitor: Visitor, 
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("button", name="Archive")).to_be_visible()
     page.get_by_role("button", name="Rerun").click()
-    expect(page.get_by_role("link", name=run["id"])).to_be_visible()
+    origin = page.locator(".facts").get_by_role("link", name="once-more")
+    expect(origin).to_have_attribute("href", f"#/runs/{run['id']}")
     assert run["id"] not in page.url
     expect(page.locator(".run-head .status")).to_contain_text("finished")
 

@@ -17,6 +17,7 @@ def test_parameters_stand_beside_those_of_the_parent(visitor: Visitor, lab: Live
     parent = lab.wait_for_end(lab.submit("true", name="parent", params={"lr": 0.1, "depth": 3})["id"])
     child = lab.submit("true", name="child", params={"lr": 0.2, "depth": 3}, parent_run_id=parent["id"])
     page = visitor.sign_in(f"#/runs/{child['id']}?tab=details")
+    expect(page.locator(".facts").get_by_role("link", name="parent", exact=True)).to_be_visible()
     page.get_by_label("Compare parameters with").select_option("Beside its parent")
     expect(page.locator("tr.differs")).to_have_count(1)
     expect(page.locator("tr.differs")).to_have_text("lr0.20.1")

@@ -29,6 +29,9 @@ def test_a_sweep_shows_its_best_what_mattered_and_every_configuration(visitor: V
     assert len(Path(saved.value.path()).read_text().splitlines()) == 5
     page.get_by_role("link", name="Runs of configuration 1").click()
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+    visitor.open(f"#/runs/{sample.seeds[0]}")
+    page.locator(".facts").get_by_role("link", name="learning rate and width").click()
+    expect(page.get_by_role("heading", name="learning rate and width", level=1)).to_be_visible()
 
 
 def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor: Visitor, lab: LiveServer) -> None:

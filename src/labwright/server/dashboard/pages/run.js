@@ -14,14 +14,15 @@ import { Problem } from "../parts/message.js";
 import { Meter } from "../parts/meter.js";
 import { RunCode } from "../parts/run_code.js";
 import { RunDetails } from "../parts/run_details.js";
-import { WithRuns } from "../parts/run_link.js";
+import { RunLink, WithRuns } from "../parts/run_link.js";
 import { RunVerbs } from "../parts/run_verbs.js";
 import { reasonOf, Status } from "../parts/status.js";
+import { SweepLink } from "../parts/sweep_link.js";
 import { Tabs } from "../parts/tabs.js";
 import { Ago, Duration } from "../parts/time.js";
 import { Who } from "../parts/who.js";
 import { progressOf } from "../progress.js";
-import { go, runAddress, sweepAddress } from "../router.js";
+import { go, planAddress, runAddress } from "../router.js";
 import { isPerson } from "../session.js";
 import { isTerminal, knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
@@ -85,8 +86,9 @@ function Header({ run }) {
       ${run.gpu_uuids.length > 0 && html`<${Fact} name="GPUs"><span title=${run.gpu_uuids.join(", ")}>${run.gpu_uuids.length}</span></${Fact}>`}
       ${run.attempt > 1 && html`<${Fact} name="Attempt">${run.attempt}</${Fact}>`}
       ${run.node && html`<${Fact} name="Node">${run.node}</${Fact}>`}
-      ${run.sweep_id && html`<${Fact} name="Sweep"><a href=${sweepAddress(run.sweep_id)}>${run.sweep_id}</a></${Fact}>`}
-      ${run.parent_run_id && html`<${Fact} name="Rerun of"><a href=${runAddress(run.parent_run_id)}>${run.parent_run_id}</a></${Fact}>`}
+      ${run.sweep_id && html`<${Fact} name="Sweep"><${SweepLink} id=${run.sweep_id} /></${Fact}>`}
+      ${run.parent_run_id && html`<${Fact} name="Rerun of"><${RunLink} id=${run.parent_run_id} /></${Fact}>`}
+      ${run.plan_id && html`<${Fact} name="Plan"><a href=${planAddress(run.plan_id)}>${run.plan_id}</a></${Fact}>`}
       ${run.tags.length > 0 && html`<${Fact} name="Tags">${run.tags.map((tag) => html`<a class="tag" key=${tag} href="#/runs?tag=${encodeURIComponent(tag)}">${tag}</a> `)}</${Fact}>`}
       ${run.archived && html`<${Fact} name="List">archived</${Fact}>`}
     </dl>

@@ -2,13 +2,14 @@
 
 import { useFetched } from "../fetched.js";
 import { sentence } from "../format.js";
-import { sweepAddress, wildAddress } from "../router.js";
+import { wildAddress } from "../router.js";
 import { mayWrite } from "../session.js";
 import { answerAlert } from "../store.js";
 import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { RunLink } from "./run_link.js";
+import { SweepLink } from "./sweep_link.js";
 import { Ago } from "./time.js";
 import { say, sayError } from "./toast.js";
 import { Who } from "./who.js";
@@ -38,15 +39,10 @@ function About({ alert }) {
   return alert.wild_id ? html`<${WildLink} id=${alert.wild_id} />` : html`<${SweepLink} id=${alert.sweep_id} />`;
 }
 
-// From their lists: one that is not there any more is no error.
+// From the list: one that is not there any more is no error.
 function WildLink({ id }) {
   const { data } = useFetched("wild", { limit: LISTED });
   return html`<a href=${wildAddress(id)} title=${id}>${data?.find((wild) => wild.id === id)?.goal ?? id}</a>`;
-}
-
-function SweepLink({ id }) {
-  const { data } = useFetched("sweeps", { limit: LISTED });
-  return html`<a href=${sweepAddress(id)} title=${id}>${data?.find((sweep) => sweep.id === id)?.name ?? id}</a>`;
 }
 
 function Choices({ alert, onAnswered }) {
