@@ -104,7 +104,7 @@ def test_a_long_tag_and_a_long_choice_stay_on_a_phone(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server().start()
-    run = server.post("/runs", {"command": "true", "name": "n" * 90, "tags": ["t" * 60]})["id"]
+    run = server.post("/runs", {"command": "true", "name": "n" * 90, "tags": ["tag" * 30]})["id"]
     choices = ["ignore", "stop it and start again with a tenth of the rate", "c" * 60]
     server.post(f"/runs/{run}/alerts", {"message": "What now?", "choices": choices, "severity": "warning"})
     visitor = make_visitor(server, **LOOKS["phone"])

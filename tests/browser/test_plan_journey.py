@@ -65,6 +65,7 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     assert planner.get("/runs?plan_id=plan-zzzzzzzzzz") == []
     page.get_by_role("tab", name="Report").click()
     expect(page.get_by_role("article")).to_contain_text("Best:")
+    expect(page.get_by_role("article").get_by_role("link", name=sweep["id"]).first).to_be_visible()
     expect(page.locator(".report-picture").first).to_be_visible()
     visitor.picture("plan-report")
 

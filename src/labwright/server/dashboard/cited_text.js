@@ -34,6 +34,9 @@ export function decorated(text, { marks = [], evidence }) {
   });
 }
 
+// Ids lead to what they name; nothing is cited.
+export const LINKED = { words: (text) => decorated(text, {}), source: plain };
+
 function drawn(part, mark, evidence) {
   const inner = /^\[E\d/.test(part) ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`) : linked(part);
   if (!mark) return inner;

@@ -1,7 +1,7 @@
 // One loop: what it tried and why, what it found, what it used; and a word from you for its next idea.
 
 import { newKey, post } from "../api.js";
-import { decorated, plain } from "../cited_text.js";
+import { LINKED } from "../cited_text.js";
 import { useFetched } from "../fetched.js";
 import { number, text } from "../format.js";
 import { useKeys } from "../keyboard.js";
@@ -92,11 +92,9 @@ function Steer({ wild, refresh }) {
   </section>`;
 }
 
-const WITH_LINKS = { words: (words) => decorated(words, {}), source: plain };
-
 function Report({ wild }) {
   if (!wild.report) return html`<${Message} icon="file-text" title="No report yet"><p class="muted">It is written when the loop ends.</p></${Message}>`;
-  return html`<article class="card document"><${Markdown} text=${wild.report} draw=${WITH_LINKS} /></article>`;
+  return html`<article class="card document"><${Markdown} text=${wild.report} draw=${LINKED} /></article>`;
 }
 
 function spaceWords(space) {

@@ -1,6 +1,7 @@
 // What an execution found out, with its pictures.
 
 import { get } from "../api.js";
+import { LINKED } from "../cited_text.js";
 import { useFetched } from "../fetched.js";
 import { html, useEffect, useState } from "../ui.js";
 import { Markdown } from "./markdown.js";
@@ -14,7 +15,7 @@ export function PlanReport({ plan }) {
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const picture = (href, alt) => html`<${Picture} plan=${plan} href=${href} alt=${alt} />`;
-  return html`<article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} /></article>`;
+  return html`<article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} draw=${LINKED} /></article>`;
 }
 
 // An SVG of ours, but made from the names and numbers of runs: shown from a data: address, which has no origin.

@@ -14,5 +14,5 @@ const WORKPLACES = {
 export function Who({ actor }) {
   const [scope, name = ""] = actor.split(/:(.*)/s);
   const kind = name.split("-")[0];
-  return Object.hasOwn(WORKPLACES, kind) && name !== kind ? WORKPLACES[kind](name) : html`${scope} ${name}`;
+  return Object.hasOwn(WORKPLACES, kind) && name !== kind ? WORKPLACES[kind](name) : [scope, name].filter(Boolean).join(" ");
 }
