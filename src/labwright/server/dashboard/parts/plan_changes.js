@@ -29,7 +29,7 @@ export function PlanChanges({ plan, digest }) {
 
 const Pick = ({ label, made, now, value, onPick }) => html`<label>${label} <select aria-label="${label} compilation" onChange=${(event) => onPick(event.currentTarget.value)}>
   ${now && html`<option value=${NOW} selected=${value === NOW}>the files as they are</option>`}
-  ${made.map(({ number, digest, by, passed }) => html`<option key=${number} value=${number} selected=${String(number) === value}>${number} · ${digest.slice(0, 8)} · ${by}${passed ? "" : " · failed its checks"}</option>`)}</select></label>`;
+  ${made.map(({ number, digest, by, passed }) => html`<option key=${number} value=${number} selected=${String(number) === value}>${number} · ${digest.slice(0, 8)} · ${by.split(":")[0]}${passed ? "" : " · failed its checks"}</option>`)}</select></label>`;
 
 function Files({ plan, path, before, after }) {
   const { data, problem, refresh } = useFetched(`${path}/changes`, after === NOW ? { before } : { before, after }, ofPlan(plan));
