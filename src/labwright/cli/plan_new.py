@@ -22,28 +22,31 @@ Json = dict[str, Any]
 _LONGEST_TITLE = 80
 _STAYS_AS_IT_IS = (PlanStatus.COMPLETED, PlanStatus.ARCHIVED, PlanStatus.EXECUTING)
 
+Goal = Annotated[
+    str, typer.Argument(metavar="GOAL", help="What to vary, over which values, by which metric.", show_default=False)
+]
+Report = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A text to plan from: a report, notes; - for standard input.")
+]
+FromPlan = Annotated[
+    str | None, typer.Option(metavar="PLAN", help="Compile a plan that was saved. GOAL says what is to be different.")
+]
+FromNode = Annotated[str | None, typer.Option(metavar="NODE", help="With --from-plan: begin again at this node.")]
+NoRehearsal = Annotated[
+    bool, typer.Option("--no-rehearsal", help="Do not try the experiment small first; the review shows it.")
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Approve what passes every check without a review. It is recorded.")
+]
+
 
 def new(
-    goal: Annotated[
-        str,
-        typer.Argument(metavar="GOAL", help="What to vary, over which values, by which metric.", show_default=False),
-    ] = "",
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A text to plan from: a report, notes; - for standard input.")
-    ] = None,
-    from_plan: Annotated[
-        str | None,
-        typer.Option(metavar="PLAN", help="Compile a plan that was saved. GOAL says what is to be different."),
-    ] = None,
-    from_node: Annotated[
-        str | None, typer.Option(metavar="NODE", help="With --from-plan: begin again at this node.")
-    ] = None,
-    no_rehearsal: Annotated[
-        bool, typer.Option("--no-rehearsal", help="Do not try the experiment small first; the review shows it.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Approve what passes every check without a review. It is recorded.")
-    ] = False,
+    goal: Goal = "",
+    report: Report = None,
+    from_plan: FromPlan = None,
+    from_node: FromNode = None,
+    no_rehearsal: NoRehearsal = False,
+    yes: Yes = False,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:

@@ -13,6 +13,31 @@ import typer
 
 from labwright.cli.logs import print_until_end
 from labwright.cli.options import AsJson, Project, RunRef, connect
+from labwright.cli.run_options import (
+    After,
+    Command,
+    Cpus,
+    Env,
+    Gpus,
+    Gpuwrap,
+    MemoryMb,
+    Name,
+    Nodes,
+    NoStart,
+    Params,
+    Priority,
+    Retries,
+    RetryDelay,
+    Seed,
+    SlurmOptions,
+    Snapshot,
+    Sweep,
+    Tags,
+    TimeLimit,
+    Tty,
+    Wait,
+    Workdir,
+)
 from labwright.cli.runs import exit_code_of
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.show import note_on, run_line, time_taken
@@ -29,39 +54,31 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENV_VALUE_LENGTH = 100_000
 _INTERRUPTED = 130
 
-Wait = Annotated[bool, typer.Option("--wait", help="Follow the output; exit with the run's exit code.")]
-
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="What to run.", show_default=False)],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the command.")] = None,
-    gpus: Annotated[int | None, typer.Option(min=0, metavar="N", help="How many GPUs; 0 hides them.")] = None,
-    sweep: Annotated[str | None, typer.Option(metavar="SWEEP", help="The sweep it belongs to, by id or name.")] = None,
-    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to run it. Default: here.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A variable for it; repeat for more.")] = None,
-    tty: Annotated[bool, typer.Option("--tty", help="Give it a terminal, for debuggers.")] = False,
+    command: Command,
+    name: Name = None,
+    gpus: Gpus = None,
+    sweep: Sweep = None,
+    workdir: Workdir = None,
+    env: Env = None,
+    tty: Tty = False,
     wait: Wait = False,
-    after: Annotated[list[str] | None, typer.Option(metavar="RUN", help="Only after this run has finished.")] = None,
-    priority: Annotated[int, typer.Option(metavar="N", help="Higher goes first.")] = 0,
-    time_limit: Annotated[str | None, typer.Option(metavar="TIME", help="Stop it after e.g. 2h, 90m, 30s.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeat for more.")] = None,
-    param: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A parameter, for tables and plots.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="The seed, for tables and plots.")] = None,
-    snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="Run the code as it is now, edited or not later.")
-    ] = False,
-    no_start: Annotated[bool, typer.Option("--no-start", help="Only make it; labwright start begins it.")] = False,
-    gpuwrap: Annotated[bool | None, typer.Option(help="Wait for free GPUs and retry on contention.")] = None,
-    retries: Annotated[
-        int | None, typer.Option(min=-1, metavar="N", help="gpuwrap: tries; -1 is as long as it takes.")
-    ] = None,
-    retry_delay: Annotated[str | None, typer.Option(metavar="TIME", help="gpuwrap: time between tries.")] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, metavar="N", help="Slurm: cores for it.")] = None,
-    memory_mb: Annotated[int | None, typer.Option(min=1, metavar="MB", help="Slurm: memory on each node.")] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, metavar="N", help="Slurm: how many nodes.")] = None,
-    slurm: Annotated[
-        list[str] | None, typer.Option(metavar="OPTION", help="Slurm: an option of sbatch, e.g. --slurm=-pdebug.")
-    ] = None,
+    after: After = None,
+    priority: Priority = 0,
+    time_limit: TimeLimit = None,
+    tag: Tags = None,
+    param: Params = None,
+    seed: Seed = None,
+    snapshot: Snapshot = False,
+    no_start: NoStart = False,
+    gpuwrap: Gpuwrap = None,
+    retries: Retries = None,
+    retry_delay: RetryDelay = None,
+    cpus: Cpus = None,
+    memory_mb: MemoryMb = None,
+    nodes: Nodes = None,
+    slurm: SlurmOptions = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,29 +89,10 @@ def run(
     labwright run "source .venv/bin/activate && python train.py | tee log.txt"
     """
     client = connect(project)
-    wanted: Json = {
-        "command": command[0] if len(command) == 1 else shlex.join(command),
-        "name": name,
-        "gpus": gpus,
-        "sweep_id": sweep_id_of(client, sweep) if sweep else None,
-        "workdir": str((workdir or Path()).absolute()),
-        "env": dict(parse_pair(pair, "--env") for pair in env or []),
-        "caller_env": caller_environment(os.environ),
-        "tty": tty,
-        "after": [client.run(reference)["id"] for reference in after or []],
-        "priority": priority,
-        "time_limit_seconds": parse_duration(time_limit) if time_limit else None,
-        "tags": tag or [],
-        "params": {key: parse_value(value) for key, value in (parse_pair(pair, "--param") for pair in param or [])},
-        "seed": seed,
-        "use_snapshot": snapshot,
-        "auto_start": not no_start,
-        "gpuwrap_config": gpuwrap_config(gpuwrap, retries, retry_delay),
-        "cpus": cpus,
-        "memory_mb": memory_mb,
-        "nodes": nodes,
-        "slurm": {"extra": slurm} if slurm else None,
-    }
+    wanted = _what(command, workdir, env, tty=tty, snapshot=snapshot)
+    wanted |= _labels(client, name, sweep, tag, param, seed)
+    wanted |= _when(client, after, priority, time_limit, start=not no_start)
+    wanted |= _room(gpus, gpuwrap_config(gpuwrap, retries, retry_delay), cpus, memory_mb, nodes, slurm)
     _present(Screen(as_json=as_json), client, client.create_run(wanted), wait=wait and not no_start)
 
 
@@ -103,7 +101,7 @@ def rerun(
     command: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="Another command for it, as a line of shell.")
     ] = None,
-    no_start: Annotated[bool, typer.Option("--no-start", help="Only make it; labwright start begins it.")] = False,
+    no_start: NoStart = False,
     wait: Wait = False,
     project: Project = None,
     as_json: AsJson = False,
@@ -112,6 +110,61 @@ def rerun(
     client = connect(project)
     made = client.rerun(client.run(run)["id"], {"command": command, "auto_start": not no_start})
     _present(Screen(as_json=as_json), client, made, wait=wait and not no_start)
+
+
+def _what(command: list[str], workdir: Path | None, env: list[str] | None, *, tty: bool, snapshot: bool) -> Json:
+    return {
+        "command": command[0] if len(command) == 1 else shlex.join(command),
+        "workdir": str((workdir or Path()).absolute()),
+        "env": dict(parse_pair(pair, "--env") for pair in env or []),
+        "caller_env": caller_environment(os.environ),
+        "tty": tty,
+        "use_snapshot": snapshot,
+    }
+
+
+def _labels(
+    client: LabClient,
+    name: str | None,
+    sweep: str | None,
+    tags: list[str] | None,
+    params: list[str] | None,
+    seed: int | None,
+) -> Json:
+    return {
+        "name": name,
+        "sweep_id": sweep_id_of(client, sweep) if sweep else None,
+        "tags": tags or [],
+        "params": {key: parse_value(value) for key, value in (parse_pair(pair, "--param") for pair in params or [])},
+        "seed": seed,
+    }
+
+
+def _when(client: LabClient, after: list[str] | None, priority: int, time_limit: str | None, *, start: bool) -> Json:
+    return {
+        "after": [client.run(reference)["id"] for reference in after or []],
+        "priority": priority,
+        "time_limit_seconds": parse_duration(time_limit) if time_limit else None,
+        "auto_start": start,
+    }
+
+
+def _room(
+    gpus: int | None,
+    gpuwrap: Json | None,
+    cpus: int | None,
+    memory_mb: int | None,
+    nodes: int | None,
+    slurm: list[str] | None,
+) -> Json:
+    return {
+        "gpus": gpus,
+        "gpuwrap_config": gpuwrap,
+        "cpus": cpus,
+        "memory_mb": memory_mb,
+        "nodes": nodes,
+        "slurm": {"extra": slurm} if slurm else None,
+    }
 
 
 def gpuwrap_config(enabled: bool | None, retries: int | None, retry_delay: str | None) -> Json | None:

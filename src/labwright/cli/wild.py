@@ -13,6 +13,7 @@ from labwright.cli.references import wild_id_of
 from labwright.cli.screen import Screen, note, warn
 from labwright.cli.wild_screen import follow_wild, list_wilds, show_wild
 from labwright.cli.words import budget_of
+from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict
 
 Json = dict[str, Any]
@@ -21,6 +22,10 @@ wild = typer.Typer(cls=GoalGroup, rich_markup_mode=None, add_completion=False, n
 WildRef = Annotated[str, typer.Argument(metavar="LOOP", help="A loop's id, its beginning, or `last`.")]
 GpuHours = Annotated[float | None, typer.Option("--budget-gpu-hours", min=0, metavar="H", help="At most these.")]
 MaxRuns = Annotated[int | None, typer.Option("--max-runs", min=1, metavar="N", help="At most so many. Default: 40.")]
+Protect = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="A file or folder of evaluation that must not change; repeat for more."),
+]
 WallTime = Annotated[str | None, typer.Option("--wall-time", metavar="TIME", help="At most so long, e.g. 2h.")]
 
 
@@ -38,10 +43,7 @@ def new(
     gpu_hours: GpuHours = None,
     max_runs: MaxRuns = None,
     wall_time: WallTime = None,
-    protect: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="A file or folder of evaluation that must not change; repeat for more."),
-    ] = None,
+    protect: Protect = None,
     script: Annotated[str | None, typer.Option(metavar="FILE", help="The script, if the goal names none.")] = None,
     metric: Annotated[str | None, typer.Option(metavar="KEY", help="The metric, if the goal names none.")] = None,
     maximize: Annotated[bool, typer.Option("--maximize", help="With --metric: it is to be large, not small.")] = False,
@@ -71,13 +73,18 @@ def new(
     for text in made["notes"]:
         warn(text)
     if wait:
-        try:
-            made = follow_wild(screen, client, made["id"])
-        except KeyboardInterrupt:
-            note(f"\n{made['id']} goes on. Look at it: labwright wild show {made['id']}")
-            raise typer.Exit(_INTERRUPTED) from None
+        made = _followed(screen, client, made["id"])
     show_wild(screen, made)
     raise typer.Exit(1 if wait and made["status"] != "completed" else 0)
+
+
+def _followed(screen: Screen, client: LabClient, wild_id: str) -> Json:
+    """Leaving with Ctrl-C leaves the loop alone."""
+    try:
+        return follow_wild(screen, client, wild_id)
+    except KeyboardInterrupt:
+        note(f"\n{wild_id} goes on. Look at it: labwright wild show {wild_id}")
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 @wild.command("list")

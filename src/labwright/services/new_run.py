@@ -77,6 +77,13 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentPlan:
+    plain: dict[str, str]
+    secrets: dict[str, str]
+    caller_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPlan:
     gpus: int
     named: tuple[str, ...]
@@ -85,14 +92,8 @@ class GpuPlan:
 
 
 def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) -> PlannedRun:
-    if not wanted.command.strip():
-        raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
-    workdir = _check_workdir(lab, wanted.workdir)
-    check_extra((wanted.slurm or {}).get("extra", []))
-    if lab.cluster.current.type is ClusterType.SLURM:
-        refuse_nested(wanted.command, workdir)
-    plain, secrets = split_secrets(wanted.env)
-    env_hash, caller_secrets = _keep_caller_environment(lab, wanted)
+    workdir = _check(lab, wanted)
+    env = _plan_environment(lab, wanted)
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
     run = Run(
         id=wanted.id or new_id(RUN),
@@ -113,9 +114,9 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         time_limit_seconds=wanted.time_limit_seconds,
         nodes=wanted.nodes,
         slurm=wanted.slurm,
-        env=plain,
-        secret_env=tuple(sorted({*secrets, *caller_secrets})),
-        env_hash=env_hash,
+        env=env.plain,
+        secret_env=tuple(sorted(env.secrets)),
+        env_hash=env.caller_hash,
         params=wanted.params,
         seed=wanted.seed,
         config_hash=config_hash(wanted.params) if wanted.params else None,
@@ -129,7 +130,18 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         snapshot=wanted.snapshot or (_code_for(lab, wanted, workdir) if with_code else None),
         warnings=(*gpu.warnings, *_secret_warnings(wanted)),
     )
-    return PlannedRun(run=run, secrets={**caller_secrets, **secrets})
+    return PlannedRun(run=run, secrets=env.secrets)
+
+
+def _check(lab: Lab, wanted: NewRun) -> Path:
+    """The folder that it is to run in, if everything said of it can be done."""
+    if not wanted.command.strip():
+        raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
+    workdir = _check_workdir(lab, wanted.workdir)
+    check_extra((wanted.slurm or {}).get("extra", []))
+    if lab.cluster.current.type is ClusterType.SLURM:
+        refuse_nested(wanted.command, workdir)
+    return workdir
 
 
 def _check_workdir(lab: Lab, text: str | None) -> Path:
@@ -142,6 +154,12 @@ def _check_workdir(lab: Lab, text: str | None) -> Path:
     if not os.access(workdir, os.R_OK | os.X_OK):
         raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
     return workdir.resolve()
+
+
+def _plan_environment(lab: Lab, wanted: NewRun) -> EnvironmentPlan:
+    plain, secrets = split_secrets(wanted.env)
+    caller_hash, caller_secrets = _keep_caller_environment(lab, wanted)
+    return EnvironmentPlan(plain=plain, secrets={**caller_secrets, **secrets}, caller_hash=caller_hash)
 
 
 def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict[str, str]]:
