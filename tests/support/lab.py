@@ -45,6 +45,10 @@ def move(lab: Lab, run: Run, *statuses: RunStatus, **facts: Any) -> Run:
     return run
 
 
+def running_run(lab: Lab, name: str = "job") -> str:
+    return move(lab, make_run(lab, name), RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING).id
+
+
 def ended_run(
     lab: Lab,
     name: str,

@@ -1,0 +1,81 @@
+"""A session that waits for runs asks no model until they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labwright.agent.offline import RulesChat
+from labwright.compute.lab import Lab
+from labwright.domain.run import RunStatus
+from labwright.domain.session import PieceKind, SessionStatus
+from labwright.services import runs
+from labwright.store import runs as stored_runs
+from tests.support.chatting import Talk, call, script, talking
+from tests.support.lab import lab_in, move, running_run
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path / "project") as opened:
+        yield opened
+
+
+def end(lab: Lab, run_id: str) -> None:
+    move(lab, runs.get(lab, run_id), RunStatus.FINISHED, exit_code=0)
+
+
+def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
+    run_id = running_run(lab)
+    model = script([call("wait_for", run_ids=[run_id], note="tell them")], ["It has finished."])
+    with talking(lab, model):
+        talk = Talk(lab)
+        said = talk.say("Tell me when it is done")
+        assert said[-1].data["why"] == "waiting"
+        assert len(model.asked) == 1
+        other = running_run(lab, "another")
+        end(lab, other)  # events that are not waited for wake nobody
+        assert talk.session.status is SessionStatus.IDLE
+        end(lab, run_id)
+        wait_until(lambda: talk.session.turn == 2, "the session to wake")
+        talk.wait_for_rest(2)
+    assert len(model.asked) == 2
+    assert run_id in model.asked[1].messages[-1].text
+    assert talk.session.waits == ()
+
+
+def test_rules_run_the_command_and_not_the_wish_to_be_told(lab: Lab) -> None:
+    with talking(lab, RulesChat()):
+        talk = Talk(lab)
+        said = talk.say("run python train.py --note 'a and b' and tell me when it is done.")
+        assert said[-1].data["why"] == "waiting"
+        (run,) = stored_runs.with_status(lab.db.reader(), RunStatus.QUEUED)
+        assert run.command == "python train.py --note 'a and b'"
+
+
+def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab) -> None:
+    run_id = running_run(lab)
+    with talking(lab, script([call("wait_for", run_ids=[run_id])])):
+        talk = Talk(lab)
+        talk.say("Tell me when it is done")
+    end(lab, run_id)
+    assert talk.session.turn == 1
+    with talking(lab, script(["It has finished."])):
+        wait_until(lambda: talk.session.turn == 2, "the session to wake")
+        talk.wait_for_rest(2)
+    assert talk.last(PieceKind.MESSAGE)["text"] == "It has finished."
+
+
+def test_a_person_can_speak_while_a_session_waits(lab: Lab) -> None:
+    run_id = running_run(lab)
+    with talking(lab, script([call("wait_for", run_ids=[run_id])], ["Hello!"], ["Finished."])):
+        talk = Talk(lab)
+        talk.say("Tell me when it is done")
+        talk.say("Hello?")
+        assert len(talk.session.waits) == 1
+        end(lab, run_id)
+        wait_until(lambda: talk.session.turn == 3, "the session to wake")
+        talk.wait_for_rest(3)
