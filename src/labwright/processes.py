@@ -18,6 +18,7 @@ from typing import Any
 
 RUN_ID_VARIABLE = "LABWRIGHT_RUN_ID"
 METRIC_FILES_VARIABLE = "LABWRIGHT_METRIC_FILES"  # the one of ours that a user sets for a job
+NO_SUCH_PROGRAM = (FileNotFoundError, PermissionError)  # the second one where a folder of PATH is closed to this user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

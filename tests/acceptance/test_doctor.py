@@ -83,6 +83,16 @@ def test_what_is_missing_damaged_or_open_to_others_is_found(
     assert "chmod go= " in found["state folder"]["fix"] and "is taken" in found["address"]["said"]
 
 
+def test_a_fix_can_be_typed_as_it_stands_where_a_folder_has_a_space_in_its_name(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    project = tmp_path / "my project"
+    (project / ".labwright").mkdir(parents=True, mode=0o755)
+    fix = lines(make_server(), cwd=project)["state folder"]["fix"]
+    subprocess.run(["bash", "-c", fix], check=True)
+    assert (project / ".labwright").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(
     make_server: Callable[..., LiveServer],
 ) -> None:

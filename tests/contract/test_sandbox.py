@@ -17,6 +17,7 @@ from labwright.processes import all_pids
 from labwright.sandbox import SCRATCH, Fence, Limits, Outcome, containment, run_contained
 from labwright.sandbox.elsewhere import NO_SANDBOX, only_where_it_works
 from labwright.sandbox.fences import limits_command
+from labwright.sandbox.trial import fault_of
 from tests.support.other_user import TestUser
 
 PYTHON_FOLDERS = {folder: folder for folder in {sys.prefix, sys.base_prefix}}
@@ -177,6 +178,12 @@ def test_somebody_without_rights_is_contained_as_well(stage: Path) -> None:
     kind, exit_code, output = json.loads(told.stdout)
     assert (kind, exit_code) == ("bubblewrap", 1)
     assert "FileNotFoundError" in output
+
+
+def test_a_bubblewrap_that_may_not_be_used_is_told_as_such(tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.touch(0o644)
+    assert fault_of([str(program), "true"]) == f"{program} may not be used here"
 
 
 def test_without_bubblewrap_the_limits_still_hold() -> None:

@@ -30,6 +30,11 @@ def look(gpus: SimulatedGpus, *, nvml: bool = True, timeout: float = 20.0, sampl
     return run_detector(timeout, samples, env=gpus.environment(os.environ, nvml=nvml))
 
 
+def test_an_nvidia_smi_that_may_not_be_used_is_no_fault_of_the_driver(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi").touch(0o644)  # as is one in a folder of PATH that is closed to this user
+    assert run_detector(20.0, env={"PATH": str(tmp_path)}) == Detection(source="none")
+
+
 def test_nvml_and_nvidia_smi_say_the_same(gpus: SimulatedGpus) -> None:
     gpus.set_card(0, memory_used_mb=2048, utilization=55, processes=[(os.getpid(), 1500), (4000000, 100)])
     by_nvml, by_smi = look(gpus), look(gpus, nvml=False)

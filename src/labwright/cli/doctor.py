@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def _state_folder(paths: ProjectPaths) -> Finding:
         return Finding(name="state folder", status=FAIL, said=f"{state} {said}", fix=fix)
     open_to_others = [path for path in (state, paths.token) if path.exists() and path.stat().st_mode & 0o077]
     if open_to_others:
-        names = " ".join(map(str, open_to_others))
+        names = shlex.join(map(str, open_to_others))
         return Finding(name="state folder", status=FAIL, said=f"readable by others: {names}", fix=f"chmod go= {names}")
     return Finding(name="state folder", status=OK, said=f"{state}, yours alone")
 
@@ -121,11 +122,11 @@ def _fault_of(state: Path) -> tuple[str, str] | None:
     if state.stat().st_uid != os.getuid():
         return "is another user's", "Use --project."
     if not state.is_dir():
-        return "is not a folder", f"Move it away: mv {state} {state}.old"
+        return "is not a folder", f"Move it away: {shlex.join(['mv', str(state), f'{state}.old'])}"
     if os.statvfs(state).f_flag & os.ST_RDONLY:
         return "is not writable: its disk is read-only", "Mount it for writing, or use another folder with --project."
     if not os.access(state, os.W_OK | os.X_OK):
-        return "is not writable", f"chmod 700 {state}"
+        return "is not writable", f"chmod 700 {shlex.quote(str(state))}"
     return None
 
 

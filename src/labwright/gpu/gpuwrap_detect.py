@@ -20,6 +20,7 @@ if __name__ == "__main__":  # with -I -S neither the package nor site-packages i
 
 from labwright.domain.gpu import Gpu, GpuProcess
 from labwright.gpu.probe import Detection
+from labwright.processes import NO_SUCH_PROGRAM
 
 PYNVML_DIR_VARIABLE = "LABWRIGHT_PYNVML_DIR"
 _MEGABYTE = 1 << 20
@@ -182,7 +183,7 @@ def _query(what: str, fields: Sequence[str]) -> list[list[str]]:
     command = ["nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    except FileNotFoundError as error:
+    except NO_SUCH_PROGRAM as error:
         raise DriverAbsentError from error
     if answer.returncode:
         said = (answer.stdout + answer.stderr).strip().splitlines()

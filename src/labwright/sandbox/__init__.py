@@ -6,16 +6,15 @@ the kernel's limits alone where it does not, which holds back far less and says 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from labwright.sandbox.child import TIME, Kept, run_child
 from labwright.sandbox.fences import SCRATCH, Fence, Limits, bubblewrap_command, limits_command
+from labwright.sandbox.trial import fault_of
 
 __all__ = ["SCRATCH", "Containment", "Fence", "Limits", "Outcome", "containment", "run_contained"]
-_PROBE_SECONDS = 10.0
 _LIMITED = ("processor time", "memory", "number of processes", "size of files", "time")
 
 
@@ -43,8 +42,7 @@ class Outcome:
 
 @cache
 def containment() -> Containment:
-    """Tried once, for real: namespaces are often there but forbidden."""
-    fault = _try_bubblewrap()
+    fault = fault_of(bubblewrap_command(["/bin/true"], Fence(), Limits()), {})
     if not fault:
         return Containment(
             kind="bubblewrap",
@@ -56,17 +54,6 @@ def containment() -> Containment:
         not_contained=("files that its user may read or write", "network", "other processes of its user"),
         reason=fault,
     )
-
-
-def _try_bubblewrap() -> str:
-    command = bubblewrap_command(["/bin/true"], Fence(), Limits())
-    try:
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False, env={})
-    except FileNotFoundError as error:
-        return f"{error.filename} is not installed"
-    except subprocess.TimeoutExpired:
-        return f"bubblewrap does not answer within {_PROBE_SECONDS:g} s"
-    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()[:300]}"
 
 
 def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: bytes = b"") -> Outcome:

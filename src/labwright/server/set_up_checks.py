@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +61,7 @@ def _sandbox() -> Finding:
     if held.kind == "bubblewrap":
         return Finding("sandbox", "ok", f"bubblewrap; generated code has no {', no '.join(held.contained[1:3])}")
     said = f"{held.reason}; generated code is limited, but reaches {', '.join(held.not_contained)}"
-    return Finding("sandbox", "warn", said, _FORBIDDEN if shutil.which("bwrap") else _MISSING)
+    return Finding("sandbox", "warn", said, _MISSING if held.reason.endswith("not installed") else _FORBIDDEN)
 
 
 def _tables(paths: ProjectPaths) -> Finding:

@@ -240,10 +240,13 @@ def test_a_work_tree_set_elsewhere_does_not_mislead(repo: Path, home: Path, stor
     assert paths(store, repo) >= CODE
 
 
+@pytest.mark.parametrize("one_is_closed", [False, True], ids=["none", "one that may not be used"])
 def test_without_git_the_snapshot_is_taken_and_says_so(
-    repo: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
+    repo: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one_is_closed: bool
 ) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
+    if one_is_closed:
+        (tmp_path / "git").touch(0o644)
+    monkeypatch.setenv("PATH", f"/nonexistent:{tmp_path}")
     snapshot = store.take(repo)
     assert paths_in(store, snapshot.hash) == CODE
     assert (snapshot.git_commit, snapshot.dirty) == (None, None)

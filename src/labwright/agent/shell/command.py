@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from labwright.files import write_whole
 from labwright.sandbox.child import Ended, Kept, run_child
 from labwright.sandbox.fences import Limits
 from labwright.sandbox.machine import View, machine_command
+from labwright.sandbox.trial import fault_of
 from labwright.sandbox.watch import over_limit
 from labwright.skills.header_file import keep_header
 from labwright.tokens import mint
@@ -28,7 +28,6 @@ _SCRATCH_MB = 2048
 _OPEN_FILES = 1024
 _HEAD, _TAIL = 2400, 1400  # bytes; together less than what any tool may show of a text
 _TOKEN_MARGIN_SECONDS = 60.0
-_PROBE_SECONDS = 10.0
 _STOPPED = "stopped"
 _XCPU = 128 + 24
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -50,15 +49,8 @@ class Told:
 
 @cache
 def why_not() -> str:
-    """Why no shell can be had on this machine; empty where it can. Tried once, for real."""
-    try:
-        command = machine_command(["true"], View(), Limits())
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
-    except FileNotFoundError as error:
-        return f"{error.filename} is not installed"
-    except subprocess.TimeoutExpired:
-        return f"bubblewrap does not answer within {_PROBE_SECONDS:g} s"
-    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()[:300]}"
+    """Why no shell can be had on this machine; empty where it can."""
+    return fault_of(machine_command(["true"], View(), Limits()))
 
 
 def execute(

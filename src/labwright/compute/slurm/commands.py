@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labwright.domain.errors import LabwrightError
+from labwright.processes import NO_SUCH_PROGRAM
 
 TIMEOUT_SECONDS = 15.0  # Slurm's own patience with its controller is 10
 TRY_AGAIN_SECONDS = 5.0
@@ -89,7 +90,7 @@ class SlurmCommands:
                 errors="replace",
                 start_new_session=True,
             )
-        except FileNotFoundError as error:
+        except NO_SUCH_PROGRAM as error:
             raise SlurmSilent(f"{argv[0]} is not installed here.") from error
         try:
             out, err = child.communicate(stdin, timeout=timeout)

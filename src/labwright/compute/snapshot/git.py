@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labwright.processes import NO_SUCH_PROGRAM
+
 _TIMEOUT_SECONDS = 20.0
 _OVERRIDES = {"core.fsmonitor": "false", "core.hooksPath": "/dev/null", "protocol.allow": "never"}
 _EDITED_IN_PLACE = ("config", "info/exclude")
@@ -194,6 +196,6 @@ def _git(folder: str, env: dict[str, str], *arguments: str) -> str:
         raise GitError(said or f"git {arguments[0]} ended with {error.returncode}") from error
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {arguments[0]} took longer than {_TIMEOUT_SECONDS:.0f} s") from error
-    except FileNotFoundError as error:
+    except NO_SUCH_PROGRAM as error:
         raise GitError("git is not installed") from error
     return os.fsdecode(done.stdout)
