@@ -5,6 +5,7 @@ The copy of the database comes first and the folders after it, so that these are
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import json
@@ -56,15 +57,12 @@ def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
     _check_target(paths, target)
     aside = target.with_name(f"{target.name}.part")
     try:
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
-            _lock(file, target)
-            file.truncate(0)  # what a kill left; whoever writes it now has the lock
+        with _new_file(aside, target) as file:
             made = _write(paths, database, target, file)
             file.flush()
             os.fsync(file.fileno())
             aside.rename(target)
     except OSError as error:
-        aside.unlink(missing_ok=True)  # half a backup on a full disk would only make it fuller
         raise StorageFailed(f"{target} cannot be written: {error.strerror or error}.") from error
     return made
 
@@ -78,11 +76,38 @@ def _check_target(paths: ProjectPaths, target: Path) -> None:
         raise Invalid(f"{target} lies in what it is to keep safe.", hint=f"Name a place outside of {paths.state}.")
 
 
-def _lock(file: BinaryIO, target: Path) -> None:
+@contextlib.contextmanager
+def _new_file(aside: Path, target: Path) -> Iterator[BinaryIO]:
+    """Never one that is there: others may have put it where they write, too, and would read along."""
+    with contextlib.suppress(FileNotFoundError):
+        _remove_left_over(aside, target)
+    with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        _lock(file.fileno(), aside, target)
+        try:
+            yield file
+        except OSError:
+            aside.unlink(missing_ok=True)  # half a backup on a full disk would only make it fuller
+            raise
+
+
+def _remove_left_over(aside: Path, target: Path) -> None:
+    """What a kill left: nobody has its lock."""
+    fd = os.open(aside, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(fd, aside, target)
+        aside.unlink()
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, aside: Path, target: Path) -> None:
+    taken = Conflict(f"{target} is being written already.", hint="Wait for it, or choose another name.")
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise Conflict(f"{target} is being written already.", hint="Wait for it, or choose another name.") from None
+        raise taken from None
+    if not aside.exists() or not os.path.samestat(os.fstat(fd), aside.lstat()):  # whoever had the lock is done with it
+        raise taken
 
 
 def _write(paths: ProjectPaths, database: Path, target: Path, file: BinaryIO) -> Archived:
