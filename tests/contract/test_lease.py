@@ -16,7 +16,7 @@ import pytest
 
 from labwright.domain.gpu import LeaseHolder
 from labwright.gpu import lease_dir, tickets
-from labwright.gpu.lease import Contended, Lease, LeaseWaiter, holders, take_named
+from labwright.gpu.lease import Contended, Lease, LeaseWaiter, check, holders, take_named
 from labwright.gpu.lease_dir import LeaseDirError
 
 CARDS = ("GPU-a", "GPU-b", "GPU-c", "GPU-d")
@@ -422,3 +422,14 @@ def test_a_directory_that_no_lease_can_be_taken_in_is_told_beforehand(
         with pytest.raises(LeaseDirError, match="cannot be used"):
             lease_dir.check(str(path))
     assert not (place / "deeper").exists()
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/etc/hostname")], ids=["FIFO", "link"])
+def test_a_thing_of_somebody_in_the_place_of_a_cards_file_is_told_beforehand(
+    plant: Callable[[Path], None], directory: Path
+) -> None:
+    taken(waiter(directory).try_take(CARDS[:1])).release()
+    check(str(directory))
+    plant(directory / "GPU-b.lease")
+    with pytest.raises(LeaseDirError, match=r"GPU-b\.lease"):
+        check(str(directory))

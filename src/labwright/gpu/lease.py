@@ -101,6 +101,17 @@ def take_named(directory: str, uuids: Sequence[str], *, run_id: str, user: str) 
         return cards.keep(tuple(cards.free), run_id, user), cards.taken
 
 
+def check(directory: str) -> None:
+    """Raises what the next lease would, be it for the file of a single card."""
+    lease_dir.check(directory)
+    if not lease_dir.exists(directory):
+        return
+    with lease_dir.locked(directory, create=False) as opened:
+        for name in os.listdir(opened):
+            if name.endswith(_SUFFIX):
+                os.close(lease_dir.open_plain(opened, name, os.O_RDWR))
+
+
 def holders(directory: str) -> dict[str, LeaseHolder]:
     """Who holds which card now, by the locks alone; text without a lock is no lease.
 

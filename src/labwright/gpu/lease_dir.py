@@ -30,7 +30,10 @@ class LeaseDirError(LabwrightError):
     """The GPU lease directory cannot be used."""
 
     code = "lease_dir_unusable"
-    hint = "Make it a directory that everyone can write to (mode 1777), or set LABWRIGHT_LEASE_DIR to one."
+    hint = (
+        "Make it a directory that everyone can write to (mode 1777), remove the file in it that is named, if one is, "
+        "or set LABWRIGHT_LEASE_DIR to another."
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from labwright.compute.notify.channels import load_channels
 from labwright.compute.slurm.probe import probe_slurm
 from labwright.compute.slurm.resources import load_defaults
 from labwright.domain.errors import Conflict, LabwrightError
-from labwright.gpu import lease_dir
+from labwright.gpu import lease, lease_dir
 from labwright.gpu.probe import run_detector
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
@@ -131,7 +131,7 @@ def _address(paths: ProjectPaths, settings: Settings) -> Finding:
 def _lease_dir(settings: Settings) -> Finding:
     path = settings.lease_dir
     try:
-        lease_dir.check(path)
+        lease.check(path)
     except LabwrightError as error:
         return Finding("GPU leases", "fail", error.message, error.hint)
     said = path if lease_dir.exists(path) else f"none taken yet; they will be in {path}"
