@@ -32,7 +32,6 @@ from labwright.server.opening import open_lab, prepare_state
 from labwright.server.server_lock import take_lock
 from labwright.services.sweep_keeper import SweepKeeper
 from labwright.settings import Settings
-from labwright.store import runs
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 
 PERSON = Actor(Scope.PERSON, "ada")
@@ -71,7 +70,9 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
 
 
 def runs_of_plan(lab: Lab, handle: PlanWorkspaceHandle) -> list[Run]:
-    return runs.of_plan(lab.db.reader(), handle.id)
+    """Oldest first."""
+    rows = lab.db.reader().execute("SELECT record FROM runs ORDER BY seq")
+    return [run for run in (Run.from_dict(json.loads(row[0])) for row in rows) if run.plan_id == handle.id]
 
 
 def execute(

@@ -148,12 +148,6 @@ def find(connection: sqlite3.Connection, reference: str) -> str:
     raise NotFound(f"There is no run {reference}.", hint="List runs with GET /runs or `labwright ps --all`.")
 
 
-def of_plan(connection: sqlite3.Connection, plan_id: str) -> list[Run]:
-    """Oldest first."""
-    rows = connection.execute(RUNS["of_plan"], {"plan_id": plan_id})
-    return [Run.from_dict(json.loads(row[0])) for row in rows]
-
-
 def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Run]:
     found: list[Run] = []
     for status in statuses:

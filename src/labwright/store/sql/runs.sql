@@ -41,9 +41,6 @@ UPDATE runs SET record = json_set(record, '$.workdir', :new) WHERE record ->> 'w
 -- name: with_status
 SELECT record FROM runs WHERE status = :status ORDER BY seq;
 
--- name: of_plan
-SELECT record FROM runs WHERE record ->> 'plan_id' = :plan_id ORDER BY seq;
-
 -- name: ids
 SELECT id FROM runs;
 
