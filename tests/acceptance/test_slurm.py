@@ -351,7 +351,7 @@ def test_a_job_that_asks_for_no_memory_has_room_for_a_small_script_and_its_sidec
     """Slurm looks every second, and adds up what all its processes hold."""
     run = server.submit("python3 -c 'import time; held = bytearray(100 << 20); time.sleep(3)'")
     ended = server.wait_for_end(run["id"], timeout=60)
-    assert ended["status"] == "finished", ended
+    assert ended["status"] == "finished", ended["error"]
 
 
 def grid(**fields: Any) -> dict[str, Any]:

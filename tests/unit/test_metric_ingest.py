@@ -73,6 +73,15 @@ def test_of_several_processes_the_last_to_write_has_the_last_word_whoever_read_a
         assert runs.get(lab, run).summary["acc"]["last"] == 1.0
 
 
+def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab:
+        run = make_run(lab, "linked").id
+        write_http_points(lab, run, [line(1, "a")])
+        Path(lab.paths.run(run).metrics, "sdk-old.jsonl").symlink_to("gone")
+        MetricIngest(lab).drain(run)
+        assert runs.get(lab, run).summary["a"]["last_step"] == 1
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -170,15 +170,15 @@ class MetricIngest:
     def _files(self, run_id: str) -> dict[str, int]:
         """Those that are longer than what was read of them, or shorter, and by how many bytes; the last written last,
         since of a step that several processes log the last to arrive counts, whether or not a server read along."""
-        try:
-            found = [
-                entry for entry in os.scandir(self._lab.paths.run(run_id).metrics) if entry.name.endswith(".jsonl")
-            ]
-            found.sort(key=lambda entry: (entry.stat().st_mtime_ns, entry.name))
-        except FileNotFoundError:
-            return {}
+        written: list[tuple[int, str, int]] = []
+        with contextlib.suppress(FileNotFoundError):  # nothing was logged
+            for entry in os.scandir(self._lab.paths.run(run_id).metrics):
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile, or a link to nowhere
+                    if entry.name.endswith(".jsonl"):
+                        facts = entry.stat()
+                        written.append((facts.st_mtime_ns, entry.name, facts.st_size))
         known = self._positions(run_id)
-        unread = {entry.name: abs(entry.stat().st_size - known.get(entry.name, 0)) for entry in found}
+        unread = {name: abs(size - known.get(name, 0)) for _, name, size in sorted(written)}
         return {name: size for name, size in unread.items() if size}
 
     def _positions(self, run_id: str) -> dict[str, int]:
