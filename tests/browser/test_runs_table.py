@@ -58,7 +58,7 @@ def test_equal_values_of_a_group_do_not_deviate(visitor: Visitor) -> None:
     spread = page.evaluate(
         """async () => {
             const { spreadOf } = await import("/dashboard/run_columns.js");
-            return spreadOf([0.1, 0.1, 0.1].map((last) => ({ summary: { loss: { last } } })), "m:loss");
+            return spreadOf([0.1, 0.1, 0.1].map((last) => ({ tags: [], summary: { loss: { last } } })), "m:loss");
         }"""
     )
     assert spread == {"mean": 0.1, "std": 0, "n": 3}
