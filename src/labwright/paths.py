@@ -95,7 +95,6 @@ class ProjectPaths:
         self.port = self.state / "port"
         self.database_pointer = self.state / "database.path"
         self.journal = self.state / "journal.jsonl"
-        self.wake = self.state / "wake"
         self.reserve = self.state / "reserve"  # disk space for what makes room
         self.gpu_history = self.state / "gpu-history.jsonl"
         self.runs = self.state / "runs"
@@ -126,6 +125,11 @@ class ProjectPaths:
         if self.database_pointer.exists():
             return Path(self.database_pointer.read_text().partition("\n")[0])
         return self.state / "labwright.db"
+
+    @property
+    def wake(self) -> Path:
+        """Beside the database: few network file systems have FIFOs, and none reaches another machine."""
+        return self.database.with_name("wake")
 
     @property
     def server_log(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -276,6 +277,11 @@ def elsewhere(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveSer
     server = make_server(LABWRIGHT_STATE_DIR=str(tmp_path / "machine-a")).start()
     server.wait_for_end(server.submit("exit 2")["id"])
     return server
+
+
+def test_what_few_network_file_systems_have_is_not_in_such_a_project(elsewhere: LiveServer) -> None:
+    kinds = {path.name: path.lstat().st_mode for path in elsewhere.project.rglob("*")}
+    assert [name for name, mode in kinds.items() if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)] == []
 
 
 def test_a_copy_of_a_project_whose_database_is_elsewhere_has_one_of_its_own(elsewhere: LiveServer) -> None:

@@ -46,6 +46,17 @@ def test_a_grid_with_seeds_ends_by_itself_with_mean_and_spread(lab: LiveServer) 
     assert {run["seed"] for run in runs_of(lab, made["id"])} == {0, 1, 2}
 
 
+def test_seeds_may_stand_among_the_parameters_also_alone(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [1, 2], "seed": [4, 5, 6]})
+    assert (made["parameters"], made["seeds"], made["progress"]["total"]) == ({"a": [1, 2]}, [4, 5, 6], 6)
+    alone = make_sweep(lab, base_command=logs("{seed}"), parameters={"seed": {"min": 1, "max": 3, "int": True}})
+    assert alone["seeds"] == [1, 2, 3]
+    best, only = (sweep_when(lab, one["id"], "completed")["best"] for one in (made, alone))
+    assert (best["params"], best["n"], best["mean"]) == ({"a": 1}, 3, pytest.approx(1.5))
+    assert (only["params"], only["n"], only["mean"]) == ({}, 3, pytest.approx(2))
+    assert lab.post(f"/sweeps/{alone['id']}/extend", {"seeds": [3, 4]})["added"] == 1
+
+
 def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a} * 0.01 + {seed}"), parameters={"a": [1, 2]}, seeds=3)
     sweep_when(lab, made["id"], "completed")
@@ -363,6 +374,9 @@ def test_secrets_of_a_sweep_reach_its_runs_and_are_gone_at_its_end(lab: LiveServ
         ({"early_stop": {"method": "median"}, "metric": None}, ["early_stop"]),
         ({"budget": {"runs": 0}}, ["budget", "runs"]),
         ({"seeds": 3, "parameters": {"seed": [1]}}, ["parameters", "seed"]),
+        ({"parameters": {"seed": [1, "two"]}}, ["parameters", "seed"]),
+        ({"parameters": {"a": [1, 2], "seed": {"values": [1, 2], "when": {"a": 1}}}}, ["parameters", "seed"]),
+        ({"method": "adaptive", "max_runs": 3, "parameters": {"seed": [1, 2]}}, ["parameters"]),
         ({"unknown": 1}, ["unknown"]),
         ({"workdir": "/nowhere"}, None),
     ],

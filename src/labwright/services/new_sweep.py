@@ -16,7 +16,7 @@ from labwright.domain.configurations import SEED, config_hash, count_grid, draw_
 from labwright.domain.errors import Invalid
 from labwright.domain.ids import RUN, SWEEP, id_of, new_id
 from labwright.domain.run import Run, RunRecord, RunStatus, copies
-from labwright.domain.space import Config, Space, parse_space
+from labwright.domain.space import Config, Range, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.new_run import NewRun, PlannedRun, plan_run, take_snapshot
 from labwright.services.sweep_runs import gpus_of_each
@@ -66,7 +66,8 @@ class PlannedSweep:
 def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
     if wanted.listed:
         return _plan_listed(lab, wanted, actor)
-    space = parse_space(wanted.parameters)
+    wanted = _with_seeds_apart(wanted)
+    space = space_of(wanted.parameters, wanted.seeds)
     template = command_of(wanted.base_command, space, wanted.seeds)
     _check_method(wanted)
     seed, per_config = _seed(wanted), max(1, len(wanted.seeds))
@@ -78,6 +79,31 @@ def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
     if wanted.auto_start:
         sweep = started(sweep)
     return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
+
+
+def _with_seeds_apart(wanted: NewSweep) -> NewSweep:
+    """`seed: [1, 2, 3]` among the parameters is `seeds` by another name: it makes no configurations of its own."""
+    if SEED not in wanted.parameters or wanted.seeds:
+        return wanted  # both at once are refused with the command
+    space = parse_space(wanted.parameters)
+    seed = space.by_name[SEED]
+    if isinstance(seed, Range) and not (wanted.method is SweepMethod.GRID and seed.is_discrete):
+        return wanted  # drawn like any other
+    values = seed.grid() if isinstance(seed, Range) else seed.values
+    seeds = tuple(value for value in values if type(value) is int)
+    if seed.when or seed in space.controlling or len(seeds) < len(values):
+        raise Invalid(
+            "seed must be a list of whole numbers, the same for every configuration.",
+            hint="Write seeds: [1, 2, 3] beside parameters.",
+            field=("parameters", SEED),
+        )
+    others = {name: spec for name, spec in wanted.parameters.items() if name != SEED}
+    return replace(wanted, parameters=others, seeds=seeds)
+
+
+def space_of(parameters: dict[str, Any], seeds: Sequence[int]) -> Space:
+    """Seeds alone make one configuration, which runs once with each."""
+    return Space(()) if seeds and not parameters else parse_space(parameters)
 
 
 def _plan_listed(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
@@ -140,6 +166,12 @@ def command_of(command: str, space: Space, seeds: Sequence[int]) -> CommandTempl
 def _check_method(wanted: NewSweep) -> None:
     per_config = max(1, len(wanted.seeds))
     if wanted.method in (SweepMethod.RANDOM, SweepMethod.ADAPTIVE):
+        if not wanted.parameters:
+            raise Invalid(
+                f"Beside seed there is nothing that method {wanted.method} could choose.",
+                hint="Use method grid: it runs once with each seed.",
+                field=("parameters",),
+            )
         if wanted.max_runs is None:
             raise Invalid(
                 f"A sweep of method {wanted.method} needs max_runs.",

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.domain.configurations import config_hash, draw_many
+from labwright.domain.configurations import SEED, config_hash, draw_many
 from labwright.domain.errors import Invalid
 from labwright.domain.run import RunRecord
-from labwright.domain.space import Config, parse_space
+from labwright.domain.space import Config
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services.new_sweep import MAX_RUNS, checked_grid, runs_for
+from labwright.services.new_sweep import MAX_RUNS, checked_grid, runs_for, space_of
 from labwright.store import sweeps
 
 
@@ -43,7 +43,7 @@ def extended(
     _check_limit(grown, len(configs))
     if grown != sweep and _has_more_to_do(sweep, grown, len(configs) - len(existing)):
         grown = open_again(grown)
-    made = runs_for(grown, parse_space(parameters), configs, known)
+    made = runs_for(grown, space_of(parameters, grown.seeds), configs, known)
     asked = len(configs) * grown.runs_per_configuration
     return grown, made, asked - len(made) if wanted.parameters else 0
 
@@ -56,7 +56,9 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         if name not in old:
             raise Invalid(
                 f"The sweep has no parameter {name!r}.",
-                hint="What ran already has no value for it; make a new sweep.",
+                hint="More of them go into seeds."
+                if name == SEED
+                else "What ran already has no value for it; make a new sweep.",
                 field=place,
             )
         values, more = _values_of(old[name]), _values_of(spec)
@@ -147,7 +149,7 @@ def _existing(
 
 
 def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Config]:
-    space = parse_space(sweep.parameters)
+    space = space_of(sweep.parameters, sweep.seeds)
     known = {config_hash(config) for config in existing.values()}
     if sweep.method is SweepMethod.GRID:
         every = checked_grid(space, sweep.max_runs, sweep.runs_per_configuration)
