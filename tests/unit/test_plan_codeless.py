@@ -14,7 +14,7 @@ from labwright.domain.errors import Conflict
 from labwright.planning.run_mode.codeless import without_code
 from labwright.planning.run_mode.execution import plain
 from labwright.planning.run_mode.experiment_step import listed_runs
-from labwright.workflow import RunResult, Sealed, Step, load_in_child, run
+from labwright.workflow import Experiment, RunResult, Sealed, Step, load_in_child, run
 
 MODULE = "codeless_workflow"
 SOURCE = """
@@ -153,6 +153,13 @@ def test_the_experiment_is_the_declared_one(source: Path) -> None:
     listed = listed_runs(step.work, {"words": "a b"})
     assert [(run.params, run.seed, run.command) for run in listed] == [
         ({"lr": lr}, None, f"true {lr} 'a b'") for lr in (3, 1, 2)
+    ]
+
+
+def test_a_grid_of_seeds_makes_runs_that_have_them() -> None:
+    experiment = Experiment(name="noise", command="train --seed {seed}", grid={"seed": [1, 2]})
+    assert [(run.seed, run.command) for run in listed_runs(experiment, {})] == [
+        (seed, f"train --seed {seed}") for seed in (1, 2)
     ]
 
 

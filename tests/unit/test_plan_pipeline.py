@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,27 @@ def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
     assert second.run()["validated"], report(second)
     text = second.mode.handle.paths.text.read_text()
     assert "| degree | 2, 4 |" in text and "- **Runs**: 6 (2 degree × 2 seeds, and the baseline)" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "runs", "grid"),
+    [
+        ("| degree | 1, 3 | a |\n| seed | 5, 6, 7 | noise |", 9, {"degree": [1, 3]}),  # with the baseline
+        ("| seed | 5, 6, 7 | noise |", 3, {"seed": [5, 6, 7]}),
+    ],
+)
+def test_seeds_may_stand_in_the_table_of_a_saved_plan(
+    tmp_path: Path, rows: str, runs: int, grid: dict[str, Any]
+) -> None:
+    first = planned(tmp_path / "first", "bare-script", "degree 1 and 3, 3 seeds, lowest test_mse")
+    first.run()
+    text = re.sub(r"\| degree \|.*", rows, first.mode.handle.paths.text.read_text())
+    again = planned(tmp_path / "again", "bare-script", "", plan=re.sub(r"Runs\*\*: .*", f"Runs**: {runs}", text))
+    again.goal = ""
+    assert again.run()["validated"], report(again)
+    found = yaml.safe_load((again.folder / "ir/workflow.yaml").read_text())["grid"]
+    assert {row["flag"]: row["values"] for row in found["parameters"]} == grid
+    assert found["seeds"] == ([] if "seed" in grid else [5, 6, 7])
 
 
 def test_seeds_alone_make_a_plan_with_one_configuration(tmp_path: Path) -> None:

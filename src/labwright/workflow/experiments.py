@@ -146,7 +146,7 @@ class Experiment:
         """The command of one run, each value quoted for the shell."""
         from shlex import quote
 
-        values = {**inputs, **configuration.params, SEED: configuration.seed}
+        values = {**inputs, SEED: configuration.seed, **configuration.params}
         words = {name: quote(str(value)) for name, value in values.items()}
         words.update({name: given[not values.get(name)] for name, given in self.switches.items()})
         return self.command.format(**words)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from labwright.domain.plan_reader import read
 from labwright.planning.checks.subject import Found, Subject
 from labwright.planning.plan_values import write_value
+from labwright.planning.scan.facts import Role
+from labwright.planning.scan.roles import role_of
 
 _HINT = "Change the plan and compile it again, so that both say the same."
 
@@ -18,7 +20,12 @@ def check_plan_document(subject: Subject) -> Iterator[Found]:
         place = f"plan/implementation_plan.md:{fault.line}"
         yield Found(code="plan_format", place=place, message=fault.message, hint=fault.hint)
     grid, sections = subject.ir.workflow.grid, document.sections
-    planned = {row.name: row.values for row in sections.parameters}
+    seeds = tuple(write_value(seed) for seed in grid.seeds)
+    planned = {
+        row.name: row.values
+        for row in sections.parameters
+        if not (role_of(row.name) is Role.SEED and row.values == seeds)  # people count them among the parameters
+    }
     compiled = {p.flag: tuple(write_value(value) for value in p.values) for p in grid.parameters}
     if planned != compiled:
         words = f"The plan sweeps {planned}, the IR {compiled}."

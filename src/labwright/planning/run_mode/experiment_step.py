@@ -8,7 +8,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.approved_code import CODE_CHANGED
-from labwright.domain.configurations import config_hash
+from labwright.domain.configurations import SEED, config_hash
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import SWEEP
 from labwright.domain.run import Run, RunStatus
@@ -20,7 +20,7 @@ from labwright.services import sweeps as sweep_verbs
 from labwright.services.new_run import NewRun
 from labwright.services.new_sweep import ListedRun, NewSweep
 from labwright.store import sweeps
-from labwright.workflow import Experiment, ExperimentResult, ExperimentRun, Sealed, Step
+from labwright.workflow import Configuration, Experiment, ExperimentResult, ExperimentRun, Sealed, Step
 
 _MACHINE = "system/"  # what the monitor samples, not what the command reports
 _NAME_LENGTH = 120
@@ -108,9 +108,15 @@ def metric_of(experiment: Experiment) -> dict[str, Any] | None:
 def listed_runs(experiment: Experiment, values: Mapping[str, Any]) -> tuple[ListedRun, ...]:
     """As the experiment itself has them: the grid, its seeds, and the baseline where the grid does not hold it."""
     return tuple(
-        ListedRun(params=dict(one.params), seed=one.seed, command=experiment.command_for(one, values))
+        ListedRun(params=dict(one.params), seed=_seed_of(one), command=experiment.command_for(one, values))
         for one in experiment.configurations()
     )
+
+
+def _seed_of(one: Configuration) -> int | None:
+    """A grid of nothing but seeds has it among its parameters."""
+    seed = one.params.get(SEED) if one.seed is None else one.seed
+    return seed if type(seed) is int else None
 
 
 class _Watch:

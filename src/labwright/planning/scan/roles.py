@@ -37,8 +37,12 @@ def plain_name(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").lower()
 
 
+def role_of(name: str) -> Role | None:
+    return _ORDER.get(plain_name(name), (None, 0))[0]
+
+
 def with_roles(flags: list[Flag]) -> list[Flag]:
-    return [replace(flag, role=_ORDER.get(plain_name(flag.name), (None, 0))[0]) for flag in flags]
+    return [replace(flag, role=role_of(flag.name)) for flag in flags]
 
 
 def rehearsal_flags(flags: tuple[Flag, ...]) -> list[tuple[Flag, object]]:
