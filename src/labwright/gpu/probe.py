@@ -105,9 +105,10 @@ def _abandon(child: subprocess.Popen[bytes]) -> None:
 
 
 def _lives(child: subprocess.Popen[bytes]) -> bool:
-    """It, or an nvidia-smi below it. What nobody reaps is not at work any more."""
-    child.poll()
-    return any(_session_of(pid) == child.pid and start_time(pid) is not None for pid in all_pids())
+    """It, until it is reaped, or an nvidia-smi below it: what nobody reaps is not at work any more."""
+    return child.poll() is None or any(
+        _session_of(pid) == child.pid and start_time(pid) is not None for pid in all_pids()
+    )
 
 
 def _session_of(pid: int) -> int | None:
