@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 
 LARGE = 150 << 20  # of zeros: it takes a moment to pack, and next to nothing on disk
 LEFT_OUT = {  # what a restored project makes anew, and what is secret
-    *("token", "sign_in", "server", "lock", "port", "wake", "reserve", "database_pointer", "restored", "restoring"),
+    *("token", "sign_in", "server", "lock", "port", "reserve", "database_pointer", "restored", "restoring"),
     *(
         "channels",
         "headers",

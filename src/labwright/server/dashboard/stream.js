@@ -1,7 +1,6 @@
 // The one live connection: server-sent events read by fetch, because EventSource cannot send the token as a header.
 
-import { address, refusal } from "./api.js";
-import { token } from "./session.js";
+import { address, ourToken, refusal } from "./api.js";
 
 const SILENCE_MS = 40_000; // the server says something every 15 s; longer silence is a dead connection
 const RETRY_MS = [300, 600, 1000, 2000, 3000];
@@ -54,9 +53,9 @@ export class Stream {
   }
 
   async #follow() {
+    const used = ourToken();
     this.#abort = new AbortController();
     const watchdog = new Watchdog(() => this.#abort.abort());
-    const used = token.value;
     const headers = { "X-Auth-Token": used, ...(this.#position && { "Last-Event-ID": this.#position }) };
     try {
       const response = await fetch(address("events/stream"), { headers, signal: this.#abort.signal });
