@@ -151,6 +151,17 @@ def test_steps_follow_the_rules_of_wandb(run: Run) -> None:
     assert found == {"a": 0, "b": 1, "c": 1, "d": 10, "e": 10, "f": 20, "g": 21, "h": -1, "i": 3}
 
 
+def test_batches_without_a_step_go_on_after_the_epoch_of_the_validation(run: Run) -> None:
+    for epoch in range(2):
+        for _ in range(3):
+            run.log({"train": 1.0})
+        run.log({"val": 1.0}, step=epoch)
+        run.log({"test": 1.0}, step=float(epoch))
+    found = [(key, line["s"]) for line in written(run.dir) for key in line["m"]]
+    assert [step for key, step in found if key == "train"] == [0, 1, 2, 3, 4, 5]
+    assert [step for key, step in found if key != "train"] == [0, 0, 1, 1]
+
+
 @pytest.mark.parametrize(
     "step", [2**63, -(2**63) - 1, 2.0**63, pytest.param(10**5000, id="huge"), 0.5, "7", math.nan, object()]
 )

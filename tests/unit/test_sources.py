@@ -95,6 +95,12 @@ def test_without_a_step_points_are_counted_also_across_a_kill(output: Output) ->
     assert [step for step, _ in points(output.entries)] == [0, 1, 2]
 
 
+def test_lines_without_a_step_go_on_after_the_highest_and_not_after_the_last(output: Output) -> None:
+    output.write('{"loss": 1}\n{"loss": 2}\n{"epoch": 0, "val": 1}\n{"loss": 3}\n{"epoch": 1, "val": 1}\n{"loss": 4}\n')
+    output.look()
+    assert [step for step, found in points(output.entries) if "loss" in found] == [0, 1, 2, 3]
+
+
 def test_half_lines_bars_colours_and_binary_are_taken_as_they_come(output: Output) -> None:
     output.write(b'\r 10%|##  |\r 20%|### |\r{"step": 1, "a": 1}\r\n\x1b[32m{"step": 2, "a"')
     output.look()

@@ -110,7 +110,7 @@ class Run:
             return
         if step.__class__ is int and _FIRST_STEP <= step <= _LAST_STEP:
             at: int = step
-            self._next_step = at + 1 if commit else at
+            self._next_step = max(self._next_step, at + 1 if commit else at)
         else:
             own = self._step_for(step, commit)
             if own is None:
@@ -148,7 +148,7 @@ class Run:
             try:
                 at = int(step)
                 if at == step and _FIRST_STEP <= at <= _LAST_STEP:
-                    self._next_step = at + 1 if commit else at
+                    self._next_step = max(self._next_step, at + 1 if commit else at)
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
                 pass

@@ -89,7 +89,7 @@ class Followed(ABC):
     def _add(self, found: Numbers) -> None:
         if found.values:
             step = self._count if found.step is None else found.step
-            self._count = step + 1
+            self._count = max(self._count, step + 1)
             values = {f"{self._prefix}{key}": value for key, value in found.values.items()}
             self.file.add(step, found.time or time.time(), values, self._mark)
         for key, why in found.refused.items():

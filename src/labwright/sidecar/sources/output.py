@@ -111,7 +111,7 @@ class OutputSource:
             return
         if found.values:
             step = self._count if found.step is None else found.step
-            self._count = step + 1
+            self._count = max(self._count, step + 1)
             self._file.add(step, found.time or now, found.values, self._mark)
         for key, why in found.refused.items():  # after the points: their mark says that the line is done
             self._refuse(key, why, now)
