@@ -111,6 +111,19 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
     assert server.output(run["id"]) == "1\n"
 
 
+def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2)
+    on_first = [server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"] for _ in range(5)]
+    for run_id in on_first[:2]:
+        server.wait_for_status(run_id, "running")
+    elsewhere = server.submit("true")["id"]
+    assert server.wait_for_end(elsewhere)["status"] == "finished"
+    assert [server.run(run_id)["status"] for run_id in on_first[2:]] == ["queued"] * 3  # as many as there are cards
+    assert server.run(on_first[2])["status_reason"].startswith("all 2 GPUs are in use by ")
+    (server.project / "go").touch()
+    assert {server.wait_for_end(run_id)["status"] for run_id in on_first} == {"finished"}
+
+
 def test_no_card_waits_for_the_last_numbers_of_a_run_to_be_read(gpu_server: MakeGpuServer) -> None:
     """Its monitor is made to stand still, as one does that has very much to read."""
     server, _ = gpu_server(1)

@@ -243,7 +243,7 @@ class Engine:
         reader, settings = self._lab.db.reader(), self._lab.settings
         capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
         active = self._with_over_marked(load_holders(reader), capacity.gpus)
-        room = min(capacity.total - sum(not (holder.is_waiting or holder.is_over) for holder in active), _AT_ONCE)
+        room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _AT_ONCE)
         self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
         if self._is_full:
             return

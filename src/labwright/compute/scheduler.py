@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 
@@ -28,11 +28,17 @@ class Candidate:
     priority: int
     gpus: int
     queued_at: float
+    names_cards: bool = False  # itself: it goes onto them also where somebody holds them
 
     @property
     def queue(self) -> str:
-        """Runs of one sweep that ask for the same number of GPUs: if one does not fit, none of them does."""
-        return f"{self.group}/{self.gpus}"
+        return queue_of(self.group, self.gpus, names_cards=self.names_cards)
+
+
+def queue_of(group: str, gpus: int, *, names_cards: bool) -> str:
+    """Runs of one sweep that ask for the same number of GPUs: if one does not fit, none of them does. As the database
+    computes it for each run."""
+    return f"{group}/{gpus}{'*' if names_cards else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +77,50 @@ class Holder:
 
     run_id: str
     group: str
-    gpus: int
+    gpus: int  # that it asked for
+    unleased: int = (
+        0  # of these: cards that it names itself and has no lease of
+    )
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
+
+    @property
+    def leased(self) -> int:
+        return 0 if self.is_over else self.gpus - self.unleased
+
+    @property
+    def keeps_others_out(self) -> bool:
+        return not (self.is_waiting or self.is_over) and (not self.gpus or self.leased > 0)
+
+
+class _Room:
+    """What is free, and less of it with each run that is chosen."""
+
+    def __init__(self, active: Sequence[Holder], capacity: Capacity) -> None:
+        claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
+        self._claimed, self._narrowest = sum(claims), min(claims, default=0)
+        self._gpus = capacity.gpus - sum(holder.leased for holder in active)
+        self._unleased = sum(holder.unleased for holder in active if not holder.is_over)
+        self._slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
+
+    @property
+    def is_used_up(self) -> bool:
+        return self._gpus + self._claimed <= 0 and self._slots <= 0
+
+    def holds(self, candidate: Candidate) -> bool:
+        """Whoever waits for cards has none, so what is narrower may try its luck beside it. Runs that name cards would
+        all go at once if only leases counted: for them those do too that share one."""
+        if not candidate.gpus:
+            return self._slots > 0
+        shared = self._unleased if candidate.names_cards else 0
+        return candidate.gpus <= self._gpus - shared + (self._claimed if candidate.gpus < self._narrowest else 0)
+
+    def take(self, candidate: Candidate) -> None:
+        self._slots -= candidate.gpus == 0
+        self._gpus -= candidate.gpus
+
+    def keep_cards(self) -> None:
+        self._gpus = self._claimed = 0
 
 
 def choose(
@@ -89,14 +136,11 @@ def choose(
     that sweeps alternate also where one run fits at a time; then order of arrival.
 
     A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then it goes before them,
-    and cards are kept. One that waits for its cards has none, so what is narrower may try its luck beside it.
+    and cards are kept.
     """
     active = list(active)
     load = Counter(holder.group for holder in active)
-    claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
-    claimed, narrowest = sum(claims), min(claims, default=0)
-    free_gpus = capacity.gpus - sum(holder.gpus for holder in active if not holder.is_over)
-    free_slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
+    room = _Room(active, capacity)
     waiting: dict[str, list[Candidate]] = {}
     for candidate in chain.from_iterable(queues.values()):
         waiting.setdefault(candidate.queue, []).append(candidate)
@@ -106,21 +150,18 @@ def choose(
     while True:
         heads = [queue[0] for queue in waiting.values() if queue]
         heads = [head for head in heads if load[head.group] < limits.get(head.group, _NO_LIMIT)]
-        is_full = len(active) + len(chosen) >= capacity.runs
-        if not heads or is_full or (free_gpus + claimed <= 0 and free_slots <= 0):
+        if not heads or room.is_used_up or len(active) + len(chosen) >= capacity.runs:
             return chosen
         first = _go_first(heads, capacity, now, ageing_seconds) if first is None else first
         head = min(heads, key=lambda c: _place(c, c.run_id in first, load[c.group], had.get(c.group, 0)))
         waiting[head.queue].pop(0)
-        room = free_slots if head.gpus == 0 else free_gpus + (claimed if head.gpus < narrowest else 0)
-        if max(1, head.gpus) <= room:
+        if room.holds(head):
             chosen.append(head.run_id)
             load[head.group] += 1
             had[head.group] = max(had.values(), default=0) + 1
-            free_slots -= head.gpus == 0
-            free_gpus -= head.gpus
+            room.take(head)
         elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
-            free_gpus = claimed = 0
+            room.keep_cards()
 
 
 def _place(candidate: Candidate, goes_first: bool, load: int, had: int) -> tuple[float, ...]:
@@ -150,7 +191,11 @@ class Look:
 
     @property
     def free_gpus(self) -> int:
-        return max(0, self.capacity.gpus - sum(holder.gpus for holder in self.holders))
+        return max(0, self.capacity.gpus - sum(holder.gpus - holder.unleased for holder in self.holders))
+
+    def with_shared_cards_taken(self) -> Look:
+        """As it is for runs that name their cards."""
+        return replace(self, holders=[replace(holder, unleased=0) for holder in self.holders])
 
 
 def why_queued(run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look) -> str:
@@ -179,7 +224,7 @@ def _over_the_limit(look: Look) -> str:
 
 
 def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
-    on_cards = [holder for holder in look.holders if holder.gpus]
+    on_cards = [holder for holder in look.holders if holder.gpus > holder.unleased]
     gpus, free = look.capacity.gpus, look.free_gpus
     if wanted > gpus:
         return f"it asks for {_gpus(wanted)}; this machine has {gpus or 'none'}"
@@ -247,6 +292,7 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
             priority=row[1],
             gpus=row[2],
             queued_at=epoch_seconds(row[3]),
+            names_cards=queue.endswith("*"),
         )
         for row in rows
     ]
@@ -254,10 +300,10 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
 
 def load_holders(connection: sqlite3.Connection) -> list[Holder]:
     rows = connection.execute(RUNS["active_load"])
-    return [Holder(group=row[0], gpus=row[1], run_id=row[2], is_waiting=bool(row[3])) for row in rows]
+    return [Holder(group=row[0], gpus=row[1], run_id=row[2], is_waiting=bool(row[3]), unleased=row[4]) for row in rows]
 
 
-def first_in_queue(connection: sqlite3.Connection, group: str, gpus: int) -> list[str]:
+def first_in_queue(connection: sqlite3.Connection, queue: str) -> list[str]:
     """The runs of one queue in order of start, as far as they are counted."""
-    values = {"queue_group": f"{group}/{gpus}", "limit": COUNTED_AHEAD + 1}
+    values = {"queue_group": queue, "limit": COUNTED_AHEAD + 1}
     return [row[0] for row in connection.execute(RUNS["first_in_queue"], values)]

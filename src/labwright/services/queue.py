@@ -18,6 +18,7 @@ from labwright.compute.scheduler import (
     keeps_cards,
     load_holders,
     load_queues,
+    queue_of,
     why_queued,
 )
 from labwright.domain.run import Run, RunStatus
@@ -31,44 +32,47 @@ def with_reason(lab: Lab, run: Run) -> Run:
     """The run as it is shown: a reason that is stored, such as a full disk or an unfinished parent, stays."""
     if run.status is not RunStatus.QUEUED or run.status_reason:
         return run
-    return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus))
+    return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus, bool(run.named_gpus)))
 
 
 def with_reasons(lab: Lab, records: list[str]) -> list[str]:
     """Stored records of a page, those of queued runs with what they wait for; what they share is looked up once."""
-    reason_for: Callable[[str, str, int], str] | None = None
+    reason_for: Callable[[str, str, int, bool], str] | None = None
     shown = []
     for record in records:
         if _MARK in record:
             facts: dict[str, Any] = from_json(record)
             if facts["status"] == RunStatus.QUEUED and not facts["status_reason"]:
                 reason_for = reason_for or _reasons(lab)
-                facts["status_reason"] = reason_for(facts["id"], facts["sweep_id"] or "", facts["gpus"])
+                names_cards = bool(facts.get("named_gpus"))
+                facts["status_reason"] = reason_for(facts["id"], facts["sweep_id"] or "", facts["gpus"], names_cards)
                 record = to_json(facts).decode()
         shown.append(record)
     return shown
 
 
-def _reasons(lab: Lab) -> Callable[[str, str, int], str]:
+def _reasons(lab: Lab) -> Callable[[str, str, int, bool], str]:
     """A function that tells the reason of one run, over one look at the machine."""
     reader = lab.db.reader()
     look = _look(lab)
+    look_of_named = look.with_shared_cards_taken()
 
     @cache
     def sweep_of(group: str) -> Sweep | None:
         return sweeps.get(reader, group) if group else None
 
     @cache
-    def places(group: str, gpus: int) -> dict[str, int]:
-        return {run_id: place for place, run_id in enumerate(first_in_queue(reader, group, gpus))}
+    def places(queue: str) -> dict[str, int]:
+        return {run_id: place for place, run_id in enumerate(first_in_queue(reader, queue))}
 
     silence = lab.slurm_silence
 
-    def reason_for(run_id: str, group: str, gpus: int) -> str:
+    def reason_for(run_id: str, group: str, gpus: int, names_cards: bool) -> str:
         sweep = sweep_of(group)
         if silence and not (sweep and sweep.status is SweepStatus.PAUSED):
             return f"Slurm does not answer: {silence}"
-        return why_queued(run_id, gpus, places(group, gpus).get(run_id), sweep, look)
+        ahead = places(queue_of(group, gpus, names_cards=names_cards)).get(run_id)
+        return why_queued(run_id, gpus, ahead, sweep, look_of_named if names_cards else look)
 
     return reason_for
 

@@ -90,7 +90,11 @@ WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
 -- name: active_load
-SELECT coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting' FROM runs
+SELECT
+    coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting',
+    CASE WHEN status = 'running' AND record ->> 'named_gpus' != '[]'
+        THEN max(0, (record ->> 'gpus') - json_array_length(record, '$.gpu_uuids')) ELSE 0 END
+FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
 -- name: twin
