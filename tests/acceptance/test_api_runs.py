@@ -224,6 +224,12 @@ def test_rerun_is_a_new_run_of_the_same_thing(lab: LiveServer) -> None:
     assert lab.call("POST", f"/runs/{old['id']}/rerun", {"command": "  "}).status == 422
 
 
+def test_a_rerun_takes_values_only_for_secrets_that_the_run_had(lab: LiveServer) -> None:
+    first = lab.wait_for_end(lab.submit("true", env={"API_TOKEN": "x"})["id"])
+    refused = lab.call("POST", f"/runs/{first['id']}/rerun", {"secrets": {"OTHER_TOKEN": "y"}})
+    assert refused.status == 422 and "OTHER_TOKEN" in refused.json["error"]["message"]
+
+
 def test_a_rerun_says_which_secrets_it_no_longer_has(lab: LiveServer) -> None:
     old = lab.wait_for_end(lab.submit("true", env={"HF_TOKEN": "x"})["id"])
     again = lab.post(f"/runs/{old['id']}/rerun")

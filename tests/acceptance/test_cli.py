@@ -243,6 +243,33 @@ def test_rerun_is_a_new_run_of_the_same(lab: LiveServer) -> None:
     assert (second["parent_run_id"], second["name"]) == (first["id"], "again")
 
 
+def test_a_rerun_has_the_secrets_of_the_shell_it_is_typed_in(lab: LiveServer) -> None:
+    token = {"HF_TOKEN": "hf_first"}
+    first = answer(lab, "run", "--wait", "--json", "--", "printenv", "HF_TOKEN", env=token)
+    without = labwright(lab, "rerun", first["id"], "--json", "--wait")
+    assert "this run has no HF_TOKEN of its own" in without.stderr
+    second = json.loads(without.stdout)
+    assert (second["exit_code"], second["missing_secrets"]) == (1, ["HF_TOKEN"])
+    third = answer(lab, "rerun", second["id"], "--json", "--wait", env={"HF_TOKEN": "hf_third", "API_KEY": "x"})
+    assert (third["secret_env"], third["missing_secrets"], third["warnings"]) == (["HF_TOKEN"], [], [])
+    assert lab.output(third["id"]) == "hf_third\n"
+
+
+def test_what_is_piped_in_is_said_not_to_reach_the_run(lab: LiveServer) -> None:
+    piped = subprocess.run(
+        [*LABWRIGHT, "run", "--wait", "--", "echo", "done"],
+        env=lab.environment,
+        cwd=lab.project,
+        input="words\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert piped.stdout == "done\n"
+    assert "what is piped in does not reach the run" in piped.stderr
+
+
 def test_archived_runs_leave_the_list_and_deleting_needs_a_yes(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--tag", "old", "--", "true")["id"]
     answer(lab, "archive", run, "--json")

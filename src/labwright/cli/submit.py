@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shlex
+import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,6 +92,8 @@ def run(
     labwright run "source .venv/bin/activate && python train.py | tee log.txt"
     """
     client = connect(project)
+    if wait and _something_is_piped_in():
+        warn("what is piped in does not reach the run; if it reads its input, have it read a file: … < FILE")
     wanted = _what(command, workdir, env, tty=tty, snapshot=snapshot)
     wanted |= _labels(client, name, sweep, tag, param, seed)
     wanted |= _when(client, after, priority, time_limit, start=not no_start)
@@ -106,10 +111,19 @@ def rerun(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Same command, folder, environment, GPUs and parameters; the old run stays as it is."""
+    """Same command, folder, environment, GPUs and parameters; the old run stays as it is.
+
+    Secret variables, such as HF_TOKEN, are not kept: their values come from this shell.
+    """
     client = connect(project)
-    made = client.rerun(client.run(run)["id"], {"command": command, "auto_start": not no_start})
+    old = client.run(run)
+    secrets = {name: os.environ[name] for name in _secrets_of(old) if name in os.environ}
+    made = client.rerun(old["id"], {"command": command, "auto_start": not no_start, "secrets": secrets})
     _present(Screen(as_json=as_json), client, made, wait=wait and not no_start)
+
+
+def _secrets_of(run: Json) -> list[str]:
+    return [*run["secret_env"], *run["missing_secrets"]]
 
 
 def _what(command: list[str], workdir: Path | None, env: list[str] | None, *, tty: bool, snapshot: bool) -> Json:
@@ -177,6 +191,12 @@ def gpuwrap_config(enabled: bool | None, retries: int | None, retry_delay: str |
     if retry_delay is not None:
         config["retry_delay_seconds"] = parse_duration(retry_delay)
     return config
+
+
+def _something_is_piped_in() -> bool:
+    """With nothing in it, a pipe says nothing: whoever starts us from a program leaves one there."""
+    is_pipe = sys.stdin is not None and stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
+    return is_pipe and bool(select.select([sys.stdin], [], [], 0)[0])
 
 
 def caller_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -78,9 +78,7 @@ class Holder:
     run_id: str
     group: str
     gpus: int  # that it asked for
-    unleased: int = (
-        0  # of these: cards that it names itself and has no lease of
-    )
+    unleased: int = 0  # of these: cards that it names itself and has no lease of
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
 

@@ -82,6 +82,7 @@ class Run:
     slurm: dict[str, Any] | None = None
     env: dict[str, str] = field(default_factory=dict)
     secret_env: tuple[str, ...] = ()  # names only; the values are never stored
+    missing_secrets: tuple[str, ...] = ()  # names that the run it repeats had, and it has not
     env_hash: str | None = None  # the caller's environment, where one was sent
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
@@ -158,7 +159,7 @@ class Run:
         known["status"] = RunStatus(known["status"])
         if known.get("gpuwrap_config"):
             known["gpuwrap_config"] = GpuwrapConfig(**known["gpuwrap_config"])
-        for name in ("tags", "after", "named_gpus", "secret_env", "gpu_uuids", "warnings"):
+        for name in ("tags", "after", "named_gpus", "secret_env", "missing_secrets", "gpu_uuids", "warnings"):
             known[name] = tuple(known.get(name, ()))
         return cls(**known)
 

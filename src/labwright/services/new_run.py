@@ -52,7 +52,8 @@ class NewRun:
     env: dict[str, str] = field(default_factory=dict)
     caller_env: dict[str, str] | None = None
     env_hash: str | None = None
-    missing_secrets: tuple[str, ...] = ()
+    secrets_before: tuple[str, ...] = ()  # names that the run had which this one repeats
+    secrets: dict[str, str] = field(default_factory=dict)  # values for these
     tags: tuple[str, ...] = ()
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
@@ -94,6 +95,7 @@ class GpuPlan:
 def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) -> PlannedRun:
     workdir = _check(lab, wanted)
     env = _plan_environment(lab, wanted)
+    missing = tuple(sorted(set(wanted.secrets_before) - env.secrets.keys() - env.plain.keys()))
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
     run = Run(
         id=wanted.id or new_id(RUN),
@@ -116,6 +118,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         slurm=wanted.slurm,
         env=env.plain,
         secret_env=tuple(sorted(env.secrets)),
+        missing_secrets=missing,
         env_hash=env.caller_hash,
         params=wanted.params,
         seed=wanted.seed,
@@ -128,7 +131,7 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
         use_snapshot=wanted.use_snapshot,
         approved=wanted.approved,
         snapshot=wanted.snapshot or (_code_for(lab, wanted, workdir) if with_code else None),
-        warnings=(*gpu.warnings, *_secret_warnings(wanted)),
+        warnings=(*gpu.warnings, *_secret_warnings(missing)),
     )
     return PlannedRun(run=run, secrets=env.secrets)
 
@@ -159,7 +162,9 @@ def _check_workdir(lab: Lab, text: str | None) -> Path:
 def _plan_environment(lab: Lab, wanted: NewRun) -> EnvironmentPlan:
     plain, secrets = split_secrets(wanted.env)
     caller_hash, caller_secrets = _keep_caller_environment(lab, wanted)
-    return EnvironmentPlan(plain=plain, secrets={**caller_secrets, **secrets}, caller_hash=caller_hash)
+    return EnvironmentPlan(
+        plain=plain, secrets={**caller_secrets, **wanted.secrets, **secrets}, caller_hash=caller_hash
+    )
 
 
 def _keep_caller_environment(lab: Lab, wanted: NewRun) -> tuple[str | None, dict[str, str]]:
@@ -183,11 +188,14 @@ def _caller_environment(lab: Lab, wanted: NewRun) -> dict[str, str]:
     return kept_environment(lab, wanted.env_hash)
 
 
-def _secret_warnings(wanted: NewRun) -> tuple[str, ...]:
-    missing = sorted(set(wanted.missing_secrets) - set(wanted.env))
+def _secret_warnings(missing: tuple[str, ...]) -> tuple[str, ...]:
     if not missing:
         return ()
-    return (f"Secret variables are not kept after a launch, so this run has no {', '.join(missing)} of its own.",)
+    names = ", ".join(missing)
+    return (
+        f"Secret variables are not kept after a launch, so this run has no {names} of its own; "
+        "`labwright rerun` in a shell that has them passes them on.",
+    )
 
 
 def _code_for(lab: Lab, wanted: NewRun, workdir: Path) -> dict[str, Any] | None:

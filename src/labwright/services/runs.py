@@ -155,7 +155,7 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         time_limit_seconds=old.time_limit_seconds,
         env=old.env,
         env_hash=old.env_hash,
-        missing_secrets=old.secret_env,
+        secrets_before=(*old.secret_env, *old.missing_secrets),
         tags=old.tags,
         params=old.params,
         seed=old.seed,
@@ -167,7 +167,13 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         slurm=old.slurm,
         auto_start=True,
     )
-    return create(lab, replace(wanted, **changes), actor, key)
+    asked = replace(wanted, **changes)
+    if unknown := sorted(asked.secrets.keys() - set(asked.secrets_before)):
+        raise Invalid(
+            f"{old.id} had no secret variable called {', '.join(unknown)}.",
+            hint="Send only names of its secret_env or missing_secrets; env takes others.",
+        )
+    return create(lab, asked, actor, key)
 
 
 def _check_code_is_kept(lab: Lab, old: Run) -> None:

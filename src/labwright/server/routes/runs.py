@@ -170,7 +170,7 @@ def stop_run(run_id: str, request: Request) -> Response:
 def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: Key = None) -> Response:
     """A new run of the same thing."""
     body = body or RerunIn()
-    changes = {name: getattr(body, name) for name in ("command", "env") if getattr(body, name) is not None}
+    changes = {name: getattr(body, name) for name in ("command", "env", "secrets") if getattr(body, name) is not None}
     if body.gpuwrap_config:
         changes["gpuwrap_config"] = body.gpuwrap_config.value()
     changes["auto_start"] = body.auto_start
