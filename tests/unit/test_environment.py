@@ -59,8 +59,11 @@ def test_labwrights_own_things_are_not_inherited() -> None:
     }
 
 
-def test_labwrights_venv_is_left_behind_and_the_projects_is_kept() -> None:
-    theirs = {"VIRTUAL_ENV": "/opt/lw", "PATH": "/opt/lw/bin:/bin"}
-    assert for_jobs(theirs, Path("/project"), "/opt/lw") == {"PATH": "/bin"}
-    same = {"VIRTUAL_ENV": "/project/.venv", "PATH": "/project/.venv/bin:/bin"}
-    assert for_jobs(same, Path("/project"), "/project/.venv") == same
+def test_labwrights_venv_is_left_behind_unless_it_is_the_projects_or_was_activated() -> None:
+    on_the_path = {"PATH": "/opt/lw/bin:/bin"}
+    assert for_jobs(on_the_path, Path("/project"), "/opt/lw") == {"PATH": "/bin"}
+    assert for_jobs(on_the_path, Path("/opt"), "/opt/lw") == on_the_path
+    activated = {"VIRTUAL_ENV": "/opt/lw", **on_the_path}
+    assert for_jobs(activated, Path("/project"), "/opt/lw") == activated
+    other = {"VIRTUAL_ENV": "/home/me/torch", "PATH": "/home/me/torch/bin:/opt/lw/bin:/bin"}
+    assert for_jobs(other, Path("/project"), "/opt/lw")["PATH"] == "/home/me/torch/bin:/bin"

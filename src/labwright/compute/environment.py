@@ -49,14 +49,13 @@ def split_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[
 
 
 def for_jobs(environ: Mapping[str, str], project: Path, own_prefix: str, *, keep_keys: bool = False) -> dict[str, str]:
-    """An environment without what is Labwright's own: its variables, its venv, its model keys."""
+    """An environment without what is Labwright's own: its variables, its model keys, and its venv, unless that is the
+    project's or was activated: then it is somebody's choice."""
     kept = {name: value for name, value in environ.items() if _may_pass(name, keep_keys)}
-    if own_prefix != sys.base_prefix and not Path(own_prefix).is_relative_to(project):
-        if kept.get("VIRTUAL_ENV") == own_prefix:
-            del kept["VIRTUAL_ENV"]
+    is_chosen = Path(own_prefix).is_relative_to(project) or kept.get("VIRTUAL_ENV") == own_prefix
+    if own_prefix != sys.base_prefix and not is_chosen and "PATH" in kept:
         own_bin = os.path.join(own_prefix, "bin")
-        if "PATH" in kept:
-            kept["PATH"] = os.pathsep.join(part for part in kept["PATH"].split(os.pathsep) if part != own_bin)
+        kept["PATH"] = os.pathsep.join(part for part in kept["PATH"].split(os.pathsep) if part != own_bin)
     return kept
 
 
