@@ -246,10 +246,13 @@ def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> 
         ("saved to s3://x/y?v=1 acc=0.5", {"acc": 0.5}),
         ("loss:   0.3456  acc   =  0.5", {"loss": 0.3456, "acc": 0.5}),
         ("epoch 3 train_loss 0.3 val_acc 0.91", {"train_loss": 0.3, "val_acc": 0.91}),
-        ("Epoch: [0][10/100] Loss 2.3e+00 (2.5e+00) Acc@1 71.5 Acc@5: 90", {"Loss": 2.3, "Acc@1": 71.5, "Acc@5": 90.0}),
+        (
+            "Epoch: [0][10/100] Loss 2.3e+00 (2.5e+00) Acc@1 71.5 Acc@5: 90",
+            {"Loss": 2.3, "Acc@1": 71.5, "Acc@5": 90.0, "epoch": 0.0},
+        ),
         ("{'val_acc': 0.5, 'epoch': 3}", {"val_acc": 0.5}),
         ("step 0: train loss 4.2, val loss 4.3", {"train_loss": 4.2, "val_loss": 4.3}),
-        ("Train Epoch: 3 Loss: 0.5, Best Val Acc: 90%", {"Epoch": 3.0, "Loss": 0.5, "Best_Val_Acc": 90.0}),
+        ("Train Epoch: 3 Loss: 0.5, Best Val Acc: 90%", {"Loss": 0.5, "Best_Val_Acc": 90.0}),
         ("the accuracy is 0.5, mean loss (eval): 0.2", {"accuracy": 0.5, "eval": 0.2}),
         ("\x07\x1b[1mloss=0.5\x1b(B\x0f \x1b[32macc=0.25\x1b[m", {"loss": 0.5, "acc": 0.25}),
         ("loss=0.5,acc=0.25, lr=1e-3 - eta 3", {"loss": 0.5, "acc": 0.25, "lr": 0.001}),
@@ -260,6 +263,36 @@ def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str,
     output.write(f"{line}\n")
     output.look()
     assert [values for _, values in points(output.entries)] == [found]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "found"),
+    [
+        ("iter 50: loss 1.9, time 12.5ms", 50, {"loss": 1.9}),
+        ("step 100: train loss 1.9, val loss 2.0", 100, {"train_loss": 1.9, "val_loss": 2.0}),
+        ("Step: 100 loss: 0.4", 100, {"loss": 0.4}),
+        ("step:1000/4578 train_loss:3.1 step_avg:10", 1000, {"train_loss": 3.1, "step_avg": 10.0}),
+        ("Epoch 1/3 - loss: 0.5", 1, {"loss": 0.5}),
+        ("[Epoch 007] Iteration 12, loss = 0.34", 12, {"loss": 0.34, "epoch": 7.0}),
+        ("Epoch: 3 | val_acc: 0.9", 3, {"val_acc": 0.9}),
+        ("Epoch 3, accuracy: 9500/10000 (95%), loss: 0.5", 3, {"accuracy": 9500.0, "loss": 0.5}),
+        ("Epoch 2 [640/60000 (1%)] GLOBAL_STEP=9 loss=2", 9, {"loss": 2.0, "epoch": 2.0}),
+        ("Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.3", 0, {"Loss": 2.3, "epoch": 1.0}),
+        ("Epoch [2/3], Step [100/600], Loss: 0.25", 0, {"Loss": 0.25, "epoch": 2.0}),
+        ("| epoch   1 |   200/ 2983 batches | loss  7.63", 0, {"loss": 7.63, "epoch": 1.0}),
+        ("Epoch 1, Batch 100, loss: 0.5", 0, {"loss": 0.5, "epoch": 1.0}),
+        ("{'loss': 0.5, 'epoch': 0.04}", 0, {"loss": 0.5, "epoch": 0.04}),
+        ("best epoch 7: val_acc 0.9", 0, {"val_acc": 0.9}),
+        ("epoch 1.5, step 1,000, loss 3", 0, {"loss": 3.0}),
+    ],
+)
+def test_steps_are_read_as_they_are_printed_unless_each_epoch_begins_them_anew(
+    tmp_path: Path, line: str, step: int, found: dict[str, float]
+) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write(f"{line}\nEpoch 9/9\nResumed from step 300\n")
+    output.look()
+    assert points(output.entries) == [(step, found)]
 
 
 def test_pairs_are_off_by_default(output: Output) -> None:

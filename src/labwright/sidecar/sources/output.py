@@ -14,6 +14,7 @@ from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import Numbers, numbers_in
 from labwright.sidecar.sources.patterns import Patterns
+from labwright.sidecar.sources.printed_steps import progress_in
 
 _BLOCK = 4 << 20
 _GLANCE = 64 << 10
@@ -132,19 +133,31 @@ class OutputSource:
     def _from_text(self, text: str) -> Numbers | None:
         """Patterns first, each with its named groups; pairs only where none fits."""
         named = self._patterns.numbers_in(text)
-        record = named or (_pairs(self._pair, text[:4096]) if self._pair else {})
-        values = {key: _parse(value) for key, value in record.items()}
-        return numbers_in(values, self._started, time.time(), meant=bool(named))
+        if named or not self._pair:
+            return self._numbers(named, meant=bool(named))
+        progress = progress_in(_without_settings(text[:4096]))
+        found = self._numbers({**_pairs(self._pair, progress.rest), **progress.said})
+        if found and progress.is_inside_epoch and progress.said.keys() == {"epoch"}:
+            found.values["epoch"], found.step = float(progress.said["epoch"]), None
+        return found
+
+    def _numbers(self, texts: dict[str, str], *, meant: bool = False) -> Numbers | None:
+        values = {key: _parse(value) for key, value in texts.items()}
+        return numbers_in(values, self._started, time.time(), meant=meant)
 
 
-def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    """Not what merely looks like one: settings that are printed, addresses, places in code, binary."""
+def _without_settings(text: str) -> str:
+    """Nor what else merely looks like metrics: addresses, binary."""
     if _FIELD.fullmatch(text) or _NO_TEXT.search(text):
-        return {}
+        return ""
     text, found = _ADDRESS.sub(" ", text), 1
     while found:
         text, found = _CALL.subn(" ", text)  # the innermost first
-    matches = pattern.findall(_OPEN_CALL.sub(" ", text))
+    return _OPEN_CALL.sub(" ", text)
+
+
+def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    matches = pattern.findall(text)
     return {as_printed(key): value for key, parting, value in matches if _is_pair(key, parting, value)}
 
 
