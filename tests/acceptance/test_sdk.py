@@ -431,3 +431,12 @@ def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_ot
     run = lab.wait_for_end(lab.submit("python3 named.py", name="theirs")["id"])
     assert run["name"] == "theirs"
     assert lab.output(run["id"]).count("name='mine' has no effect: the run is called 'theirs'") == 1
+
+
+def test_tags_and_notes_of_the_script_are_added_to_those_of_its_run(lab: LiveServer) -> None:
+    code = "import labwright\nlabwright.init(tags=['mine', 'both'], notes='why')\nlabwright.log({'a': 1.0})"
+    (lab.project / "tagged.py").write_text(code)
+    run = lab.wait_for_end(lab.submit("python3 tagged.py", tags=["theirs", "both"])["id"])
+    assert (run["tags"], run["notes"]) == (["theirs", "both", "mine"], "why")
+    run = lab.wait_for_end(lab.submit("python3 tagged.py", notes="theirs")["id"])
+    assert (run["tags"], run["notes"]) == (["mine", "both"], "theirs")

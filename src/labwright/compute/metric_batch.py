@@ -36,6 +36,9 @@ MAX_SCRIPT_ALERTS = 20  # open at a time
 _MANY_KEYS = 500  # in one batch
 _SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
 _NAME_LENGTH = 200
+_TAG_LENGTH = 100
+_MOST_TAGS = 50
+_NOTES_LENGTH = 10_000
 _MAX_COUNT = 1 << 40
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
 _Fact = tuple[Callable[["Batch", Transaction, Any, dict[str, Any]], None], Any, dict[str, Any]]
@@ -121,7 +124,7 @@ class Batch:
         elif "once" in entry:
             self._take_once(entry["once"], entry.get("lines"))
         elif "source" in entry:
-            self._facts.append((Batch._take_name, entry.get("name"), entry))
+            self._facts.append((Batch._take_header, entry, entry))
         else:
             found = ((handle, entry[kind]) for kind, handle in _OTHER.items() if isinstance(entry.get(kind), dict))
             self._facts += [(handle, about, entry) for handle, about in found]
@@ -162,12 +165,16 @@ class Batch:
         for line in lines:
             self._take_entry(line if isinstance(line, dict) and "m" in line else None)
 
-    def _take_name(self, tx: Transaction, name: Any, _entry: dict[str, Any]) -> None:
-        """`init(name=…)` names a run that has no name of its own."""
+    def _take_header(self, tx: Transaction, header: dict[str, Any], _entry: dict[str, Any]) -> None:
+        """What `init` was told: a name and notes for a run that has none of its own, and further tags."""
         current = runs.get(tx.connection, self._run.id)
-        wanted = str(name or "")[:_NAME_LENGTH].strip()
-        if wanted and not current.sweep_id and current.name == name_from(current.command):
-            self._run = runs.change(tx, current, current.evolve(name=wanted), _by(current))
+        changed = current.evolve(
+            name=_name_in(header, current),
+            tags=_tags_in(header, current),
+            notes=current.notes or str(header.get("notes") or "")[:_NOTES_LENGTH],
+        )
+        if changed != current:
+            self._run = runs.change(tx, current, changed, _by(current))
 
     def _take_alert(self, tx: Transaction, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
         title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
@@ -221,6 +228,17 @@ _OTHER: dict[str, Callable[[Batch, Transaction, dict[str, Any], dict[str, Any]],
 
 def _by(run: Run) -> str:
     return str(Actor(Scope.RUN, run.id))
+
+
+def _name_in(header: dict[str, Any], run: Run) -> str:
+    wanted = str(header.get("name") or "")[:_NAME_LENGTH].strip()
+    return wanted if wanted and not run.sweep_id and run.name == name_from(run.command) else run.name
+
+
+def _tags_in(header: dict[str, Any], run: Run) -> tuple[str, ...]:
+    given = header.get("tags")
+    own = [str(tag)[:_TAG_LENGTH] for tag in given[:_MOST_TAGS]] if isinstance(given, list) else []
+    return tuple(dict.fromkeys([*run.tags, *own]))
 
 
 def _with_config(run: Run, config: dict[str, Any]) -> Run:
