@@ -440,3 +440,28 @@ def test_tags_and_notes_of_the_script_are_added_to_those_of_its_run(lab: LiveSer
     assert (run["tags"], run["notes"]) == (["theirs", "both", "mine"], "why")
     run = lab.wait_for_end(lab.submit("python3 tagged.py", notes="theirs")["id"])
     assert (run["tags"], run["notes"]) == (["mine", "both"], "theirs")
+
+
+WITHOUT_A_STEP = """
+import labwright
+labwright.init()
+for number in range(3):
+    labwright.log({"loss": float(number)})
+labwright.finish()
+"""
+
+
+def test_without_a_step_a_process_goes_on_where_those_before_it_left_off(scripts: Scripts) -> None:
+    scripts.run(WITHOUT_A_STEP + "labwright.log({'loss': 3.0})")
+    scripts.run(WITHOUT_A_STEP)
+    assert sorted(point["s"] for point in scripts.points()) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_processes_beside_each_other_and_a_second_try_begin_at_the_first_step(scripts: Scripts) -> None:
+    others = f"""
+import subprocess, sys
+for second_try in (False, True):
+    subprocess.run([sys.executable, "-c", {WITHOUT_A_STEP!r}], check=True, start_new_session=second_try)
+"""
+    scripts.run(WITHOUT_A_STEP + others)
+    assert sorted(point["s"] for point in scripts.points()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -135,21 +135,24 @@ def _begin_beside(about: dict[str, Any], rank: int) -> Run:
 
 
 def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline: bool) -> Run:
+    from labwright.sdk import left_off  # with `json`, which takes half as long to import as all of us
+
     place = _find_place(about, config, offline)
     if place is None:
         return _begin_nowhere({})
     file = MetricsFile(place.run_dir, _header(place, about, rank), place.run_id, place.wake)
     if place.owned:
         _own(place)
+    first_step = left_off.next_step(place.run_dir, place.attempt)
     file.flush()  # its first line: whoever looks sees that the SDK is here
     _prepare_exit()
-    run = Run(place, file, _end)
+    run = Run(place, file, _end, first_step=first_step)
     run.rank = rank
     return run
 
 
 def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:
-    return {"attempt": place.attempt, "rank": rank, "v": 1, **about}
+    return {"attempt": place.attempt, "session": os.getsid(0), "rank": rank, "v": 1, **about}
 
 
 def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> Place | None:

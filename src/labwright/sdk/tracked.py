@@ -66,6 +66,7 @@ class Run:
         file: MetricsFile | None,
         on_finish: Callable[[Run, int | None], None],
         alerts: MetricsFile | None = None,
+        first_step: int = 0,
     ) -> None:
         self.id = place.run_id
         self._name = place.name
@@ -77,7 +78,7 @@ class Run:
         self._file = file
         self._alerts = alerts or file
         self._on_finish = on_finish
-        self._next_step = 0
+        self._next_step = first_step
         self._templates: dict[tuple[str, ...], str] = {}
         self._last = self.summary.last_lines
         self._refused: dict[str, int] = {}  # how often since it was told
@@ -110,7 +111,8 @@ class Run:
             return
         if step.__class__ is int and _FIRST_STEP <= step <= _LAST_STEP:
             at: int = step
-            self._next_step = max(self._next_step, at + 1 if commit else at)
+            if at >= self._next_step:
+                self._next_step = at + 1 if commit else at
         else:
             own = self._step_for(step, commit)
             if own is None:
@@ -148,7 +150,8 @@ class Run:
             try:
                 at = int(step)
                 if at == step and _FIRST_STEP <= at <= _LAST_STEP:
-                    self._next_step = max(self._next_step, at + 1 if commit else at)
+                    if at >= self._next_step:
+                        self._next_step = at + 1 if commit else at
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
                 pass
