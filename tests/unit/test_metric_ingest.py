@@ -73,6 +73,25 @@ def test_of_several_processes_the_last_to_write_has_the_last_word_whoever_read_a
         assert runs.get(lab, run).summary["acc"]["last"] == 1.0
 
 
+def test_extremes_and_mean_of_an_ended_run_leave_out_what_was_logged_anew(tmp_path: Path) -> None:
+    told: queue.Queue[str] = queue.Queue()
+    with lab_in(tmp_path / "project") as lab:
+        little, much = make_run(lab, "little").id, make_run(lab, "much").id
+        reader = MetricIngest(lab, told.put)
+        for run, count in ((little, 3), (much, 5000)):
+            write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": -9.0}} for step in range(count)])
+            reader.take(run)
+            write_http_points(lab, run, [line(step, "loss", "acc") for step in (*reversed(range(count)), count)])
+        reader.start()
+        assert reader.finish(little) and not reader.finish(much)
+        assert told.get(timeout=60) == much and reader.finish(much)
+        reader.close()
+        shown = [runs.get(lab, run).summary["loss"] for run in (little, much)]
+        assert [(loss["min"], loss["max"], loss["mean"]) for loss in shown] == [(0.0, 3.0, 1.5), (0.0, 5000.0, 2500.0)]
+        (_, loss) = metrics.read(lab, little, None, 10, "step", None)["series"]
+        assert (loss["count"], loss["min"], loss["last"], loss["last_step"]) == (7, 0.0, 3.0, 3)
+
+
 def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "linked").id

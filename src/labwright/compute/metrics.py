@@ -100,6 +100,8 @@ class MetricIngest:
             if self.take(run_id):
                 self.soon(run_id)  # there is more; others have their turn first
                 return
+            if is_last or self._has_ended(run_id):
+                self._weigh_anew(run_id)
         except (LabwrightError, OSError, sqlite3.Error, ValueError, KeyError, TypeError, ArithmeticError) as error:
             log.error("metrics of %s could not be read and will be tried again: %r", run_id, error)
             if isinstance(error, StorageFailed):
@@ -108,6 +110,13 @@ class MetricIngest:
             self._finishing.discard(run_id)
             self._finished.add(run_id)
             self._tell_finished(run_id)
+
+    def _has_ended(self, run_id: str) -> bool:
+        """Points may be sent to such a run, too."""
+        try:
+            return runs.get(self._lab.db.reader(), run_id).is_terminal
+        except NotFound:
+            return False  # deleted meanwhile
 
     def finish(self, run_id: str) -> bool:
         """Whether all that an ended run logged is there, so that its end can be told.
@@ -144,6 +153,15 @@ class MetricIngest:
         """Everything there is, now."""
         while self.take(run_id):
             pass
+        self._weigh_anew(run_id)
+
+    def _weigh_anew(self, run_id: str) -> None:
+        """Once all is there, and not with each batch: a series has to be read whole to tell what was logged anew."""
+        with self._alone_with(run_id):
+            found = metrics.weighed_anew(self._lab.db.reader(), run_id)
+            if found:
+                with self._lab.db.transaction() as tx:
+                    metrics.save_statistics(tx, run_id, found)
 
     def take(self, run_id: str) -> bool:
         """One batch of each file of the run. Answers whether there is more."""

@@ -71,16 +71,24 @@ class Statistics:
     last_time: float | None = None
 
     def add(self, points: Points) -> None:
-        finite = [value for value in points.values if math.isfinite(value)]
         self.count += len(points)
+        self._weigh(points.values)
+        newest = len(points) - 1
+        self.last, self.last_step, self.last_time = points.values[newest], points.steps[newest], points.times[newest]
+
+    def weigh_anew(self, values: Iterable[float]) -> None:
+        """Extremes and mean of these alone; how many points came, and which was the last, stays."""
+        self.finite, self.total, self.low, self.high = 0, 0.0, None, None
+        self._weigh(values)
+
+    def _weigh(self, values: Iterable[float]) -> None:
+        finite = [value for value in values if math.isfinite(value)]
         self.finite += len(finite)
         if math.isfinite(self.total):
             self.total += total_of(finite)
         if finite:
             self.low = min(finite) if self.low is None else min(self.low, min(finite))
             self.high = max(finite) if self.high is None else max(self.high, max(finite))
-        newest = len(points) - 1
-        self.last, self.last_step, self.last_time = points.values[newest], points.steps[newest], points.times[newest]
 
     @property
     def mean(self) -> float | None:

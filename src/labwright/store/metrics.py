@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labwright.domain.metric import Points, Statistics, as_json
@@ -159,6 +159,26 @@ def _merge_small(tx: Transaction, series_id: int) -> None:
 
 def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
     return [_series(row) for row in connection.execute(METRICS["series_of_run"], {"run_id": run_id})]
+
+
+def weighed_anew(connection: sqlite3.Connection, run_id: str) -> list[Series]:
+    """Those that this changes: extremes and mean of what is shown, the last to arrive of each step."""
+    found = []
+    for series in [_series(row) for row in connection.execute(METRICS["unordered_series"], {"run_id": run_id})]:
+        newest: dict[int, float] = {}
+        for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
+            points = unpack(Chunk(*row))
+            newest.update(zip(points.steps, points.values, strict=True))
+        before = replace(series.statistics)
+        series.statistics.weigh_anew(newest.values())
+        if series.statistics != before:
+            found.append(series)
+    return found
+
+
+def save_statistics(tx: Transaction, run_id: str, found: Sequence[Series]) -> None:
+    tx.connection.executemany(METRICS["update_series"], [(*_facts(series), series.id) for series in found])
+    save_summary(tx, run_id)
 
 
 def last_of_finished(connection: sqlite3.Connection, key: str) -> dict[str, float]:

@@ -29,6 +29,10 @@ WHERE id = ?;
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id ORDER BY key, attempt DESC, source;
 
+-- name: unordered_series
+SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
+WHERE run_id = :run_id AND NOT ascending;
+
 -- name: series_of_source
 SELECT id, key, source, attempt, ascending, count, finite, total, low, high, last, last_step, last_time FROM series
 WHERE run_id = :run_id AND source = :source AND attempt = :attempt;
