@@ -101,6 +101,20 @@ def test_lines_without_a_step_go_on_after_the_highest_and_not_after_the_last(out
     assert [step for step, found in points(output.entries) if "loss" in found] == [0, 1, 2, 3]
 
 
+def test_where_epochs_are_a_metric_an_epoch_alone_is_no_step_also_after_a_kill(tmp_path: Path) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write("".join(f'{{"epoch": {epoch}, "loss": {epoch}}}\n' for epoch in (0.5, 1.0, 1.5)))
+    output.look()
+    output.renew()
+    output.write(
+        '{"epoch": 2, "msg": "validated", "val": 2}\n{\'epoch\': 2.0, \'test\': 2}\nEpoch 3: acc 3\nEpoch 4/4\n'
+    )
+    output.look()
+    assert [(step, found["epoch"]) for step, found in points(output.entries)] == [
+        *((0, 0.5), (1, 1.0), (2, 1.5), (3, 2.0), (4, 2.0), (5, 3.0))
+    ]
+
+
 def test_half_lines_bars_colours_and_binary_are_taken_as_they_come(output: Output) -> None:
     output.write(b'\r 10%|##  |\r 20%|### |\r{"step": 1, "a": 1}\r\n\x1b[32m{"step": 2, "a"')
     output.look()

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from labwright.sidecar.sources.claims import Claim
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
-from labwright.sidecar.sources.numbers import Numbers, numbers_in
+from labwright.sidecar.sources.numbers import EPOCH, Numbers, numbers_in
 from labwright.sidecar.sources.tensorboard import read_scalars
 from labwright.sidecar.sources.trainer_states import State, entries_before, first_since, folder_of_states, read_state
 
@@ -155,7 +155,7 @@ class JsonLines(Followed):
             record = None
         if not isinstance(record, dict):
             self._refuse("(a line)", "it is not a JSON object")
-        elif found := numbers_in(record, self._since, time.time()):
+        elif found := numbers_in(record, self._since, time.time(), has_epochs=self.file.has(self._prefix + EPOCH)):
             self._add(found)
 
 

@@ -52,6 +52,9 @@ class MetricFile:
             else:
                 self.refuse("(more keys)", f"a source may have {_MOST_KEYS}", time, mark)
 
+    def has(self, key: str) -> bool:
+        return key in self._keys
+
     def _fits(self, key: str) -> bool:
         if key in self._keys:
             return True

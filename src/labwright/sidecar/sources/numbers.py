@@ -8,7 +8,8 @@ from typing import Any
 
 from labwright.domain.metric import as_number, as_step
 
-_STEPS = ("step", "global_step", "_step", "iteration", "iter", "epoch")
+EPOCH = "epoch"
+_STEPS = ("step", "global_step", "_step", "iteration", "iter", EPOCH)
 _TIMES = ("_timestamp", "timestamp", "ts", "time")
 _OF_A_LOG = ("msg", "message", "level", "levelname", "event")
 _DEPTH = 4
@@ -22,10 +23,13 @@ class Numbers:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def numbers_in(record: dict[str, Any], since: float, until: float, *, meant: bool = False) -> Numbers | None:
+def numbers_in(
+    record: dict[str, Any], since: float, until: float, *, meant: bool = False, has_epochs: bool = False
+) -> Numbers | None:
     """None for what is no line of metrics, such as a structured log's; `since` and `until` tell a time from a span.
 
-    Where somebody said that these are metrics (`meant`), each that is no number is told.
+    Where somebody said that these are metrics (`meant`), each that is no number is told. Where epochs are a metric
+    (`has_epochs`), steps are finer than those: an epoch alone would be the step of another line.
     """
     found = Numbers()
     used = {_take_step(record, found), _take_time(record, found, since, until)}
@@ -41,6 +45,8 @@ def numbers_in(record: dict[str, Any], since: float, until: float, *, meant: boo
             found.values[key] = number
     if "(a line)" in found.refused:
         found.values.clear()
+    if has_epochs and EPOCH in used and found.values and found.step is not None:
+        found.values[EPOCH], found.step = float(found.step), None
     return found if found.values or (found.refused and (meant or found.step is not None)) else None
 
 
@@ -52,7 +58,7 @@ def _take_step(record: dict[str, Any], found: Numbers) -> str:
         found.step = as_step(int(value) if isinstance(value, float) and value.is_integer() else value)
         if found.step is not None:
             return name
-        if name != "epoch" or not isinstance(value, float):  # half an epoch is no step, and no mistake either
+        if name != EPOCH or not isinstance(value, float):  # half an epoch is no step, and no mistake either
             found.refused["(a line)"] = f"its {name} is not a whole number"
             found.step = 0
             return name

@@ -12,7 +12,7 @@ from typing import Any
 from labwright.domain.metric_direction import PRINTED_NAME, as_printed, direction_of
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
-from labwright.sidecar.sources.numbers import Numbers, numbers_in
+from labwright.sidecar.sources.numbers import EPOCH, Numbers, numbers_in
 from labwright.sidecar.sources.patterns import Patterns
 from labwright.sidecar.sources.printed_steps import progress_in
 
@@ -128,7 +128,7 @@ class OutputSource:
             record = json.loads(line)
         except (ValueError, RecursionError):  # a brace alone does not make it JSON: Python prints a dict so, too
             return self._from_text(line.decode(errors="replace"))
-        return numbers_in(record, self._started, now)
+        return numbers_in(record, self._started, now, has_epochs=self._file.has(EPOCH))
 
     def _from_text(self, text: str) -> Numbers | None:
         """Patterns first, each with its named groups; pairs only where none fits."""
@@ -136,14 +136,13 @@ class OutputSource:
         if named or not self._pair:
             return self._numbers(named, meant=bool(named))
         progress = progress_in(_without_settings(text[:4096]))
-        found = self._numbers({**_pairs(self._pair, progress.rest), **progress.said})
-        if found and progress.is_inside_epoch and progress.said.keys() == {"epoch"}:
-            found.values["epoch"], found.step = float(progress.said["epoch"]), None
-        return found
+        texts = {**_pairs(self._pair, progress.rest), **progress.said}
+        return self._numbers(texts, inside_epoch=progress.is_inside_epoch)
 
-    def _numbers(self, texts: dict[str, str], *, meant: bool = False) -> Numbers | None:
+    def _numbers(self, texts: dict[str, str], *, meant: bool = False, inside_epoch: bool = False) -> Numbers | None:
         values = {key: _parse(value) for key, value in texts.items()}
-        return numbers_in(values, self._started, time.time(), meant=meant)
+        has_epochs = inside_epoch or self._file.has(EPOCH)
+        return numbers_in(values, self._started, time.time(), meant=meant, has_epochs=has_epochs)
 
 
 def _without_settings(text: str) -> str:
