@@ -71,6 +71,22 @@ def test_an_approval_outlives_the_server(lab: Lab) -> None:
     assert talk.last(PieceKind.MESSAGE)["text"] == "Deleted."
 
 
+@pytest.mark.parametrize("said", ["mine", "last"])
+def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: str) -> None:
+    shown = ended_run(lab, "mine")
+    with talking(lab, script([call("delete_run", run=said)], ["Deleted."])):
+        talk = Talk(lab)
+        talk.say("Delete it")
+        newer = ended_run(lab, "mine")
+        (asked,), _ = approvals.page(lab, "pending", None, 10, None)
+        assert shown.id in asked.question and asked.action["arguments"] == {"run": shown.id}
+        approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
+        talk.wait_for_rest()
+    assert runs.get(lab, newer.id)
+    with pytest.raises(NotFound):
+        runs.get(lab, shown.id)
+
+
 def test_stopping_a_session_withdraws_what_it_asked_for(lab: Lab) -> None:
     ended_run(lab, "old")
     with talking(lab, script([call("delete_run", run="old")])):

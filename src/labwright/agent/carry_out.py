@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labwright.agent.evidence.check import evidence_in
@@ -39,6 +39,7 @@ def carry_out(
     if approval and approval["status"] == ApprovalStatus.DENIED:
         words = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
         return Done(pieces=(_result(turn, call, words, ok=False, writes=False),), evidence=session.evidence)
+    call = replace(call, arguments=approval["action"]["arguments"]) if approval else call
     pieces = turn.pieces()
     deed = Deed(
         lab=turn.lab,
@@ -90,14 +91,14 @@ def ended_with(turn: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiec
 
 
 def _answered(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:
-    """For exactly this call: what was approved is what is done."""
+    """For exactly this call. What was approved, its `action`, is what is done."""
     asked = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call.id]
-    found = asked[-1] if asked and asked[-1]["action"] == action_of(call) else None
+    found = asked[-1] if asked else None
     return found if found and found["status"] in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED) else None
 
 
-def action_of(call: ToolCall) -> dict[str, Any]:
-    return {"tool": call.name, "arguments": call.arguments}
+def action_of(call: ToolCall, meant: Mapping[str, str]) -> dict[str, Any]:
+    return {"tool": call.name, "arguments": {**call.arguments, **meant}}
 
 
 def _person(words: str) -> Actor:

@@ -174,7 +174,7 @@ class Turn:
             over.set()  # the thread goes on until it looks
             raise
         except NeedsApproval as asked:
-            self._log.ask(str(asked), call_id=call.id, action=action_of(call))
+            self._log.ask(str(asked), call_id=call.id, action=action_of(call, asked.meant))
             return False
         except Compiling as compiling:
             await follow_plan(self._log, compiling.plan_id, compiling.since, own)

@@ -97,14 +97,15 @@ def stop_run(deed: Deed, run: str) -> Json:
     if found.is_terminal:
         return {"stopped": False, "id": found.id, "status": found.status, "why": "it has ended already"}
     if not deed.is_own(found.created_by, found.chat_session_id):
-        deed.needs_approval(f"Stop {found.id} ({found.name!r}, {found.status}, started by {found.created_by})?")
+        facts = f"{found.name!r}, {found.status}, started by {found.created_by}"
+        deed.needs_approval(f"Stop {found.id} ({facts})?", run=found.id)
     stopped = runs.stop(deed.lab, found.id, deed.actor, "asked for in a conversation")
     return {"stopped": True, "id": stopped.id, "status": stopped.status}
 
 
 def delete_run(deed: Deed, run: str) -> Json:
     found = runs.find(deed.lab, run)
-    deed.needs_approval(f"Delete {found.id} ({found.name!r}, {found.status}) with all its files?")
+    deed.needs_approval(f"Delete {found.id} ({found.name!r}, {found.status}) with all its files?", run=found.id)
     runs.delete(deed.lab, found.id, deed.actor)
     return {"deleted": True, "id": found.id}
 

@@ -114,7 +114,7 @@ def change_sweep(deed: Deed, sweep: str, verb: str) -> Json:
     found = sweep_views.get(deed.lab, sweep)
     if not deed.is_own(found["created_by"], found["chat_session_id"]):
         facts = f"{found['name']!r}, {found['status']}, started by {found['created_by']}"
-        deed.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?")
+        deed.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?", sweep=found["id"])
     changed = {"stop": sweeps.stop, "pause": sweeps.pause, "resume": sweeps.resume}[verb](deed.lab, sweep, deed.actor)
     return _brief(deed, changed)
 

@@ -47,9 +47,10 @@ class Deed:
     def once(self, verb: str) -> IdempotencyKey:
         return IdempotencyKey.of(self.key, verb, b"")
 
-    def needs_approval(self, question: str) -> None:
+    def needs_approval(self, question: str, **meant: str) -> None:
+        """`meant`: what arguments stand for now, by id; a name may be another's by the time a person answers."""
         if not self.approved:
-            raise NeedsApproval(question)
+            raise NeedsApproval(question, meant)
 
     def is_own(self, created_by: str, chat_session_id: str | None) -> bool:
         """Whether this very conversation made it."""
@@ -58,6 +59,10 @@ class Deed:
 
 class NeedsApproval(Exception):
     """A person has to be asked before this is done."""
+
+    def __init__(self, question: str, meant: dict[str, str]) -> None:
+        super().__init__(question)
+        self.meant = meant
 
 
 class EndsTurn(Exception):
