@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from labwright.agent.tools import TOOLS
 from labwright.llm import (
     CallPiece,
     ChatPiece,
@@ -81,6 +82,17 @@ def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_kn
         asyncio.run(whole(chat, request))
     other, own = (asked.body for asked in server.asked)
     assert other["max_tokens"] == 77 and own["max_completion_tokens" if wire == "openai" else "max_tokens"] == 77
+
+
+@pytest.mark.parametrize(("tool", "argument"), [("start_run", "params"), ("start_sweep", "parameters")])
+def test_what_a_model_may_name_freely_is_open_on_every_wire(wire: str, tool: str, argument: str) -> None:
+    request = ChatRequest(system="", messages=QUESTION.messages, tools=(TOOLS[tool].spec,))
+    with model_server(wire) as server:
+        ask(server, wire, request)
+    (sent,) = server.asked[0].body["tools"]
+    schema = sent["input_schema"] if wire == "anthropic" else sent["function"]["parameters"]
+    assert schema["properties"][argument]["additionalProperties"] is True
+    assert schema["additionalProperties"] is False
 
 
 def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:

@@ -133,4 +133,5 @@ def one_of(description: str, *choices: str) -> Json:
 
 
 def anything(description: str) -> Json:
-    return {"type": "object", "description": description}
+    """Open in so many words: OpenAI's wire closes an object that is silent about it, and no name would do."""
+    return {"type": "object", "description": description, "additionalProperties": True}
