@@ -353,6 +353,22 @@ def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     over_http(address, lab.token, talk)
 
 
+def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_right_name(lab: LiveServer, address: str) -> None:
+    before = len(lab.all_runs())
+
+    async def talk(client: Client) -> None:
+        wrong = await said(client, "create_run", wrong=True, command="true", gpu=2, timeout=5)
+        assert wrong.startswith("There is no argument gpu; perhaps gpus. There is no argument timeout. Hint: It takes ")
+        assert "time_limit_seconds" in wrong
+        assert "perhaps status" in await said(client, "list_runs", wrong=True, state="failed")
+        assert "run_id is missing" in await said(client, "show_run", wrong=True, id="last")
+        assert "takes none" in await said(client, "show_cluster", wrong=True, verbose=True)
+        assert all(tool.input_schema["additionalProperties"] is False for tool in (await client.list_tools()).tools)
+
+    over_http(address, lab.token, talk)
+    assert len(lab.all_runs()) == before
+
+
 def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> None:
     """And the assistant's connection stays: once the server is up, the next call works."""
     server = LiveServer(tmp_path)

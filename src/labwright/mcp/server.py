@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from labwright.domain.errors import LabwrightError
 from labwright.mcp.agent_lab import open_lab
 from labwright.mcp.bounds import bounded_json
 from labwright.mcp.resources import add_resources
+from labwright.mcp.strict_tool import StrictTool
 from labwright.mcp.threads import in_thread
 from labwright.mcp.tools import machine, memory, plans, results, runs, sweeps, waiting, wild
 from labwright.version import __version__
@@ -78,17 +79,24 @@ TOOLS: dict[Verb, ToolAnnotations] = {
 
 
 def make_server(project: Path) -> MCPServer[Any]:
-    server: MCPServer[Any] = MCPServer(
-        "labwright", title="Labwright", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
-    )
     reach = functools.partial(open_lab, project)
+    server: MCPServer[Any] = MCPServer(
+        "labwright",
+        title="Labwright",
+        instructions=_INSTRUCTIONS,
+        version=__version__,
+        log_level="WARNING",
+        tools=list(_tools(reach)),
+    )
+    add_resources(server, reach)
+    return server
+
+
+def _tools(reach: Callable[[], LabClient]) -> Iterator[StrictTool]:
     waits, others = anyio.CapacityLimiter(_WAITS_AT_A_TIME), anyio.CapacityLimiter(_CALLS_AT_A_TIME)
     for verb, kind in TOOLS.items():
         at_a_time = waits if verb.__module__ == waiting.__name__ else others
-        tool = _as_tool(verb, reach, at_a_time)
-        server.add_tool(tool, name=verb.__name__, annotations=kind, structured_output=False)
-    add_resources(server, reach)
-    return server
+        yield StrictTool.of(_as_tool(verb, reach, at_a_time), verb.__name__, kind)
 
 
 def _as_tool(verb: Verb, reach: Callable[[], LabClient], at_a_time: anyio.CapacityLimiter) -> Verb:
