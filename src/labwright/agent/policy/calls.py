@@ -8,8 +8,9 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from labwright.agent.policy import embedded, programs, pythons, tasks
+from labwright.agent.policy import embedded, git, programs, pythons, tasks
 from labwright.agent.policy.names import may_name_a_run, names_a_run
+from labwright.agent.policy.variables import started_by
 from labwright.agent.policy.words import UNKNOWN
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ _QUOTED = re.compile(
     r"""(?:(["'`])|\bq[qwx]?\s*[({\[<|/!])((?:(?(1)(?!\1).|[^)}\]>|/!]))+)""", re.DOTALL
 )  # q{…}: Perl's
 _OTHER_SCRIPT = re.compile(r"\.(?:R|jl|lua|pl|rb|m?js|php|tcl)$")
-_GIT_ALIAS = re.compile(r"(?:^| )alias\.[\w-]+[= ]!(.+)", re.DOTALL)
 _SHEBANG = re.compile(r"#!.*?\b(python[\d.]*|(?:ba|da|z|k)?sh)\b")
 _STARTS = re.compile(r"\b(system|shell-command|getline|exec|spawn|popen|qx|%x|run|execSync|spawnSync|`)")
 _CRON_TIMES = re.compile(r"^\s*(?:[\d*/,-]+\s+){5}|^\s*@\w+\s+", re.MULTILINE)
@@ -76,7 +76,7 @@ def _wrapper(reader: Reader, words: list[str], given: str | None) -> Findings:
         return  # `command -v` only asks
     rest = _without_options(arguments, wrapper.with_value)[wrapper.words :]
     while rest and (_ASSIGNMENT.match(rest[0]) or rest[0] in ("--", "-c")):
-        rest = rest[1:]
+        yield from _assigned(reader, rest.pop(0))
     if len(rest) == 1 and " " in rest[0]:
         yield from reader.read(rest[0])
     elif rest and rest[0].endswith(".py") and "/" not in rest[0]:
@@ -89,6 +89,7 @@ def _env(reader: Reader, words: list[str], given: str | None) -> Findings:
     rest = words[1:]
     while rest and (rest[0].startswith("-") or _ASSIGNMENT.match(rest[0])):
         option = rest.pop(0)
+        yield from _assigned(reader, option)
         if option in ("-S", "--split-string") and rest:
             rest = [*_split(rest[0]), *rest[1:]]
         elif option.startswith("-S"):
@@ -96,6 +97,12 @@ def _env(reader: Reader, words: list[str], given: str | None) -> Findings:
         elif option in ("-u", "-C", "--unset", "--chdir"):
             rest = rest[1:]
     yield from reader.run(rest, given)
+
+
+def _assigned(reader: Reader, word: str) -> Findings:
+    if _ASSIGNMENT.match(word):
+        name, _, value = word.partition("=")
+        yield from started_by(reader, name, value)
 
 
 def _split(text: str) -> list[str]:
@@ -251,13 +258,6 @@ def _on_each_file(reader: Reader, words: list[str], starts: tuple[str, ...]) -> 
             yield from reader.run([one.replace("{}", UNKNOWN) for one in rest[:end]])
 
 
-def _git(reader: Reader, words: list[str], _given: str | None) -> Findings:
-    if words[1:3] == ["bisect", "run"]:
-        yield from reader.run(words[3:])
-    elif alias := _GIT_ALIAS.search(" ".join(words[1:])):
-        yield from reader.read(alias[1])
-
-
 def _interpreter(reader: Reader, words: list[str]) -> Findings:
     """Of other languages only what they hand to a shell, also in a script."""
     script = next((word for word in words[1:] if not word.startswith("-")), "")
@@ -322,7 +322,8 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     "fd": _fd,
     **dict.fromkeys(("make", "gmake", "just"), tasks.make),
     **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), tasks.by_name),
-    "git": _git,
+    "git": git.git,
+    **dict.fromkeys(embedded.DEBUGGERS, embedded.debugger),
     **dict.fromkeys(("jupyter", "jupyter-nbconvert"), _jupyter),
     **dict.fromkeys(("tee", "cp", "mv", "ln"), _writes),
     **dict.fromkeys(embedded.EDITORS, embedded.editor),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ _SEDS_ADDRESS = r"(?:\d+|\$|/(?:\\.|[^/\\\n])*/)"
 _SEDS_LINES = rf"(?:{_SEDS_ADDRESS}(?:,\s*{_SEDS_ADDRESS})?\s*!?\s*)?"
 _SEDS_E = re.compile(rf"(?:^|[;{{])\s*{_SEDS_LINES}e(?:\s*$|\s+(\S.*))", re.MULTILINE)
 _SEDS_S_WITH_E = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1((?:\\.|(?!\1)[^\\])*)\1[gpiImM\d]*e", re.DOTALL)
+DEBUGGERS = ("gdb", "cuda-gdb", "rust-gdb", "lldb")
+_DEBUGGERS_LINES = ("-ex", "--ex", "-eval-command", "--eval-command", "-iex", "-o", "--one-line", "-O")
+_DEBUGGERS_FILES = ("-x", "--command", "-s", "--source", "-cd", "--cd")
+_DEBUGGERS_SHELL = re.compile(r"(?:!|(?:platform )?shell\b)\s*(\S.*)")
+_DEBUGGERS_RUN = re.compile(r"(?:r|run|start|starti|set args|process launch --)\s+(\S.*)")
 # Options whose value is a command.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "tar": (
@@ -45,12 +51,35 @@ def sed(reader: Reader, words: list[str], given: str | None) -> Iterator[Finding
 
 
 def in_options(reader: Reader, words: list[str], _given: str | None) -> Iterator[Finding]:
-    for option in OPTIONS[os.path.basename(words[0])]:
-        for at, word in enumerate(words[1:], 1):
-            if word == option:
-                value = "".join(words[at + 1 : at + 2])
-            elif word.startswith(f"{option}=") or (not option.startswith("--") and word.startswith(option)):
-                value = word.removeprefix(option).removeprefix("=")
-            else:
-                continue
-            yield from reader.read(value.removeprefix("exec="))
+    for value in values_of(OPTIONS[os.path.basename(words[0])], words):
+        yield from reader.read(value.removeprefix("exec="))
+
+
+def values_of(options: Iterable[str], words: list[str]) -> list[str]:
+    return [value for option in options for value in _values(option, words)]
+
+
+def _values(option: str, words: list[str]) -> Iterator[str]:
+    for at, word in enumerate(words):
+        if word == option:
+            yield "".join(words[at + 1 : at + 2])
+        elif word.startswith(f"{option}=") or (re.fullmatch(r"-\w", option) and word.startswith(option)):
+            yield word.removeprefix(option).removeprefix("=")
+
+
+def debugger(reader: Reader, words: list[str], given: str | None) -> Iterator[Finding]:
+    """The program behind its options, and what it is told to do: run that with words of its own, or ask a shell."""
+    program = _behind_options(words[1:])
+    yield from reader.run(program, given)
+    for line in values_of(_DEBUGGERS_LINES, words):
+        if asked := _DEBUGGERS_SHELL.fullmatch(line.strip()):
+            yield from reader.read(asked[1])
+        elif program and (told := _DEBUGGERS_RUN.fullmatch(line.strip())):
+            yield from reader.read(f"{shlex.join(program[:1])} {told[1]}")
+
+
+def _behind_options(words: list[str]) -> list[str]:
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in (*_DEBUGGERS_LINES, *_DEBUGGERS_FILES) else rest[1:]
+    return rest

@@ -42,7 +42,6 @@ WRAPPERS: dict[str, Wrapper] = {
     "ltrace": Wrapper(word_set("-o -e -p -s")),
     "perf": Wrapper(word_set("-o -e -F -g"), verbs=("record", "stat")),
     "valgrind": Wrapper(),
-    "gdb": Wrapper(word_set("-ex -x")),
     "watch": Wrapper(word_set("-n --interval -d")),
     "flock": Wrapper(word_set("-w -E --timeout"), words=1),
     "unshare": Wrapper(),
@@ -54,6 +53,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "kernprof": Wrapper(word_set("-o")),
     "py-spy": Wrapper(word_set("-o -r -d -f"), verbs=("record", "top")),
     "scalene": Wrapper(),
+    "pyinstrument": Wrapper(word_set("-o --outfile -r --renderer")),
+    "memray": Wrapper(word_set("-o --output"), verbs=("run",)),
+    "coverage": Wrapper(word_set("--source --include --omit --rcfile --data-file --context"), verbs=("run",)),
+    "rr": Wrapper(word_set("-o --output-trace-dir"), verbs=("record",)),
     "viztracer": Wrapper(word_set("-o")),
     "uv": Wrapper(word_set("--with --python -p --extra --group --env-file --project --directory"), verbs=("run",)),
     "uvx": Wrapper(word_set("--with --from --python -p")),
@@ -106,7 +109,7 @@ LAUNCHER_MODULES = word_set(
 )
 # `python -m` these and the words behind them are a script again.
 WRAPPER_MODULES = word_set(
-    "cProfile profile pdb trace runpy line_profiler memory_profiler kernprof scalene ipdb debugpy viztracer "
+    "cProfile profile pdb trace line_profiler memory_profiler kernprof scalene ipdb debugpy viztracer "
     "pyinstrument coverage IPython ipython bdb torch.utils.bottleneck"
 )
 HARMLESS_MODULES = word_set(
@@ -129,6 +132,11 @@ LATER = frozenset(
         "su",
         "runuser",
         "start-stop-daemon",
+        "bwrap",
+        "firejail",
+        "hyperfine",
+        "nsenter",
+        "setpriv",
     }
 )
 ASKS = frozenset({"--help", "-h", "--version", "-V", "--usage", "--helpfull", "-help"})

@@ -72,6 +72,8 @@ def _module(reader: Reader, rest: list[str], words: list[str], given: str | None
     elif name in programs.LAUNCHERS:
         for found in reader.run([name, *arguments]):
             yield reader.finding(found.why.rstrip("."), words)
+    elif name == "runpy":
+        yield from _module(reader, [word.removesuffix(".py") for word in arguments], words, given)
     elif name in programs.WRAPPER_MODULES:
         yield from _wrapped(reader, [word for word in arguments if word != "run"], words, given)
     elif name.split(".")[0] not in programs.HARMLESS_MODULES:

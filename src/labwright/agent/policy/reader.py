@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from labwright.agent.policy import calls
 from labwright.agent.policy.output import printed
+from labwright.agent.policy.variables import started_by
 from labwright.agent.policy.words import UNKNOWN, TooMuch, Words, parse, source
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ class Reader:
     def _assign(self, node: Node) -> Iterator[Finding]:
         name, *value = node.named_children
         yield from self._each(node, None)
-        self.words.variables[source(name)] = self.words.value(value[0]) if value else ""
+        told = self.words.value(value[0]) if value else ""
+        self.words.variables[source(name)] = told
+        yield from started_by(self, source(name), told)
 
     def _loop(self, node: Node, given: str | None) -> Iterator[Finding]:
         """Each turn with its own value, as far as they are written down."""
@@ -164,6 +167,8 @@ class Reader:
             elif child.type != "comment":
                 words += self.words.of(child)
             yield from self._substituted(child)
+        for name, value in variables.items():
+            yield from started_by(self, name, value)
         outer, self._is_fed = self._is_fed, given is not None
         for found in self.run(words, given):
             yield replace(found, variables=variables)
