@@ -122,6 +122,7 @@ LIES = {
     "a rise that is a fall": ("The accuracy rose from 0.95 to 0.9312 [E1].", "wrong_order"),
     "an improvement to the worse": ("The loss improved from 0.4321 to 2.0 [E3].", "wrong_order"),
     "a fall told from its end": ("The accuracy fell steadily from 0.9312 to 0.5 [E1].", "wrong_order"),
+    "a number of the user's, in code": ("`first` has `accuracy '0.99'` [E1].", "mismatch"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
@@ -141,6 +142,7 @@ HONEST = [
     "It took 210 s [E4], that is 3.5 min [E4], and 2 GB of memory [E4].",
     "Steps:\n1. look at resnet18 and fp16\n2. start with lr=0.003\n3. see the 2nd run",
     "I ran `python train.py --lr 0.003` on Python 3.11.",
+    "Qwen2.5-7B, gpt-3.5, lr0.1 and cuda12.1 are names.",
     "The log says: nan in layer 12 at epoch 7 [E8].",
     "The learning rate was 3e-3 [E9], also written 0.003 [E9].",
     "| run | accuracy |\n|---|---|\n| {a} [E1] | 0.9312 |\n| {b} [E2] | 0.9061 |",

@@ -33,7 +33,7 @@ CITATION = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
 _NAMES = re.compile(
     r"https?://\S+|(?<![\w.~/-])(?:[\w.~-]*/)+[\w.~-]+"
     r"|(?<![\w-])[\w-]+\.(?:py|sh|ya?ml|json|jsonl|toml|txt|md|csv|log|pt|ckpt|ipynb|cfg)\b"
-    r"|(?<![\w-])(?=[\w-]*[A-Za-z_])[\w-]*\d[\w-]*\b"
+    r"|(?<![\w-])(?=[\w-]*[A-Za-z_])[\w-]*\d[\w-]*\b(?:\.\d[\w-]*)*"  # also Qwen2.5-7B
 )
 _PLAIN_NUMBER = re.compile(rf"[+\-−±~≈]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:{_UNIT}|/\d+)?", re.IGNORECASE)
 _STRUCTURE = re.compile(
