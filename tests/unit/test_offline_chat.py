@@ -67,6 +67,7 @@ ASKED = {
     "show me train.py": "print('training')",
     "what does train.py do?": "I cannot explain code",
     "try learning rates 0.1, 0.2 and 0.4": "labwright plan new 'try learning rates 0.1, 0.2 and 0.4'",
+    "please sweep lr over 0.01 and 0.3, 2 seeds": "labwright plan new 'sweep lr over 0.01 and 0.3, 2 seeds'",
     "what should I try next?": "I cannot advise",
     "thank you very much!": "You are welcome.",
     "tell me a story": "I am a set of rules",
@@ -89,6 +90,17 @@ def test_a_list_that_lost_its_end_is_told_as_far_as_it_goes(tmp_path: Path) -> N
         talk = Talk(lab)
         talk.say("runs")
         assert "`long 19`: ready" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_why_a_run_waits_is_quoted_and_its_numbers_need_no_evidence(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
+        move(lab, make_run(lab, "first"), RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING)
+        move(lab, make_run(lab, "second"), RunStatus.QUEUED)
+        talk = Talk(lab)
+        talk.say("what is running?")
+        answer = talk.last(PieceKind.MESSAGE)
+        assert "slots in use" in answer["text"]
+        assert answer["marks"] == []
 
 
 def test_a_command_is_started_as_it_was_written(lab: Lab) -> None:

@@ -86,9 +86,9 @@ def recent(_match: re.Match[str], results: Results) -> Reply:
 
 
 def _because(run: Json) -> str:
-    """`exit_code` and the like in words; sentences as they are."""
+    """`exit_code` and the like in words; sentences are quoted, as the numbers in them are the server's."""
     reason = str(run.get("status_reason", ""))
-    return f" ({reason if ' ' in reason else reason.replace('_', ' ')})" if reason else ""
+    return f" ({f'`{reason}`' if ' ' in reason else reason.replace('_', ' ')})" if reason else ""
 
 
 def _named(run: Json) -> str:

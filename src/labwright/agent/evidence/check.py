@@ -62,6 +62,7 @@ _LONGEST_SENTENCE = 4000  # characters
 _LONGEST_NAME = 200  # of a setting
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n+")
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+_ARGUMENT = re.compile(r"\s'([^'\s]+\s[^'\n]+)'(?=[\s`])")  # of several words
 _SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
 # What is proposed or handed back claims nothing of what is; what is said of a run or a metric does.
 _PROPOSES = re.compile(
@@ -248,8 +249,15 @@ class _Sentence:
 
     def _is_in_quoted_code(self, written: Written) -> bool:
         return any(
-            start <= written.start < end and self._is_quoted(code.strip("`").strip()) for start, end, code in self._code
+            self._is_quoted(code.strip("`").strip()) or self._are_own_words(code, written.start - start)
+            for start, end, code in self._code
+            if start <= written.start < end
         )
+
+    def _are_own_words(self, code: str, place: int) -> bool:
+        """What the user said, handed back as an argument: `labwright plan new 'lr 0.1 or 0.3'`."""
+        arguments = (found for found in _ARGUMENT.finditer(code) if found.start() < place < found.end())
+        return any(found[1] in text for found in arguments for text in self._known.said)
 
     def _is_quoted(self, words: str) -> bool:
         texts = [text for one in self._known.evidence.values() for text in one.seen.texts]
