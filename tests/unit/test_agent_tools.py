@@ -287,7 +287,8 @@ def test_mentions_are_resolved_and_unknown_ones_said(lab: Lab) -> None:
         talk.say(f"why is @{run.id} better than @nothing?")
     assert with_names("@a", [{"mention": "@a", "name": " "}]) == "@a"
     assert sessions.get(lab, talk.id).title == "why is base.line better than @nothing?"
-    assert "[@base.line is the run 'base.line', finished]" in model.asked[0].messages[0].text
+    assert f"[@base.line is the run {run.id} 'base.line', finished]" in model.asked[0].messages[0].text
+    assert "[@nothing is not known: There is no run nothing.]" in model.asked[1].messages[0].text
 
 
 def _said(turn: int, text: str) -> list[Piece]:

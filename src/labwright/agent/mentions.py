@@ -28,7 +28,7 @@ def _resolved(lab: Lab, name: str) -> dict[str, Any]:
     try:
         return {"mention": f"@{name}", **_facts(lab, name)}
     except LabwrightError as error:
-        return {"mention": f"@{name}", "kind": "unknown", "text": error.message}
+        return {"mention": f"@{name}", "kind": "unknown", "text": f"not known: {error.message}"}
 
 
 def _facts(lab: Lab, name: str) -> dict[str, Any]:
@@ -42,4 +42,5 @@ def _facts(lab: Lab, name: str) -> dict[str, Any]:
         text = f"the plan {plan['title']!r}, {plan['status']}"
         return {"kind": "plan", "id": plan["id"], "name": plan["title"], "text": text}
     run = runs.find(lab, name)
-    return {"kind": "run", "id": run.id, "name": run.name, "text": f"the run {run.name!r}, {run.status}"}
+    text = f"the run {run.id} {run.name!r}, {run.status}"  # by its id: the name may be another's soon
+    return {"kind": "run", "id": run.id, "name": run.name, "text": text}
