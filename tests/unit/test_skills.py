@@ -165,7 +165,12 @@ def test_a_refused_skill_leaves_the_old_one(registry: SkillRegistry) -> None:
 
 
 def test_a_broken_file_is_told_and_hides_nothing(registry: SkillRegistry, tmp_path: Path) -> None:
-    for name, content in (("agent-mode", b"broken"), ("bytes", b"\xff\xfe"), ("moved", skill_text("mine").encode())):
+    for name, content in (
+        ("agent-mode", b"broken"),
+        ("bytes", b"\xff\xfe"),
+        ("moved", skill_text("mine").encode()),
+        ("My_Own", b"x"),
+    ):
         folder = tmp_path / "skills" / name
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_bytes(content)
@@ -173,6 +178,7 @@ def test_a_broken_file_is_told_and_hides_nothing(registry: SkillRegistry, tmp_pa
     assert "no frontmatter" in faults["agent-mode"]
     assert "cannot be read" in faults["bytes"]
     assert "calls itself" in faults["moved"]
+    assert "no name for a skill" in faults["My_Own"]
     assert faults["plan-mode"] == ""
     with pytest.raises(Invalid, match=r"SKILL\.md: The skill has no frontmatter"):
         registry.get("agent-mode")  # not the built-in one instead

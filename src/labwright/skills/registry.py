@@ -11,7 +11,7 @@ from typing import Any
 
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.files import write_whole
-from labwright.skills.skill import LONGEST_TEXT, Skill, SkillSource, check_name, is_name, read_skill
+from labwright.skills.skill import LONGEST_TEXT, Skill, SkillSource, check_name, read_skill
 
 SKILL_FILE = "SKILL.md"
 _BUILT_IN = Path(__file__).with_name("builtin")
@@ -102,7 +102,7 @@ def _names_in(folder: Path) -> Iterator[str]:
         return
     for entry in entries:
         if (
-            is_name(entry.name)
+            not entry.name.startswith(".")
             and entry.is_dir(follow_symlinks=False)
             and os.path.lexists(f"{entry.path}/{SKILL_FILE}")
         ):
