@@ -89,6 +89,8 @@ def test_earlier_failures_are_pointed_out_before_a_run_is_started(lab: LiveServe
     assert failed["id"] in told
     assert "OverflowError" in told
     assert len(lab.all_runs()) == before
+    shown = labwright(lab, "chat", "run python3 diverge.py --lr 0.6").stdout
+    assert f"not started: {failed['id']} failed like that" in shown
     chat(lab, "run python3 diverge.py --lr 0.001")
     assert len(lab.all_runs()) == before + 1
 
@@ -390,6 +392,7 @@ def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer)
 def test_chat_on_the_command_line(lab: LiveServer) -> None:
     told = labwright(lab, "chat", "gpus")
     assert told.returncode == 0
+    assert "message is empty." in labwright(lab, "chat", " ").stderr
     assert "· show_cluster" in told.stdout
     assert "[E1]." in told.stdout
     lines = [json.loads(line) for line in labwright(lab, "chat", "--json", "gpus").stdout.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -11,6 +12,7 @@ from labwright.cli.words import counted, one_line, shorten, visible
 
 Json = dict[str, Any]
 _ARGUMENTS = 100
+_HELD_BACK = re.compile(r'^\{"(?:executed|started)": false, ')
 _WHY = {
     "waiting": "It goes on by itself when that has happened; until then no model is asked.",
     "stopped": "Stopped.",
@@ -67,9 +69,8 @@ class ChatScreen:
         self._line(f"· {data['name']} {shorten(one_line(given), _ARGUMENTS)}".rstrip(), "dim")
 
     def _result(self, data: Json) -> None:
-        refused = "" if data["ok"] else json.loads(data["text"]).get("refused", "")
-        if refused:
-            self._line(f"  {shorten(one_line(refused), _ARGUMENTS)}", "amber")
+        if why := _why_not_done(data):
+            self._line(f"  {shorten(one_line(why), _ARGUMENTS)}", "amber")
 
     def _notice(self, data: Json) -> None:
         self._line(f"· {data['text']}", "dim")
@@ -104,6 +105,20 @@ class ChatScreen:
         if self._in_line:
             self._screen.output("\n")
             self._in_line = False
+
+
+def _why_not_done(data: Json) -> str:
+    """Of a call that came to nothing: refused, or held back for the model to think about."""
+    if data["ok"] and not _HELD_BACK.search(data["text"]):
+        return ""
+    told = json.loads(data["text"])
+    if not told.get("executed", True):
+        return f"not executed: {told['why']}"
+    if not told.get("started", True):
+        before = told["failed_before"]
+        first = before[0] if isinstance(before, list) else before
+        return f"not started: {first['run_id']} failed like that: {first['error']}"
+    return str(told.get("refused", ""))
 
 
 def ask(question: str) -> bool:

@@ -9,6 +9,7 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from labwright.domain.errors import Invalid, Place
+from labwright.server.models.fields import NOT_BLANK
 from labwright.settings import nearest
 
 _SHOWN = 5
@@ -77,6 +78,8 @@ def _words(fault: Any) -> str:
         return "is not known"
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
+    if kind == "string_pattern_mismatch" and context["pattern"] == NOT_BLANK:
+        return "is empty"
     if kind == "string_pattern_mismatch":
         return f"does not have the form {context['pattern']}"
     if kind in _LIMITS:

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from labwright.agent.suggestions import SKILL
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.domain.suggestion import SuggestionStatus
-from labwright.server.models.fields import Id, In, Name, Text
+from labwright.server.models.fields import NOT_BLANK, Id, In, Name, Text
 
-Said = Annotated[Text, Field(max_length=200_000, pattern=r"\S")]  # not only spaces
-Note = Annotated[Text, Field(max_length=4000, pattern=r"\S")]
+Said = Annotated[Text, Field(max_length=200_000, pattern=NOT_BLANK)]
+Note = Annotated[Text, Field(max_length=4000, pattern=NOT_BLANK)]
 
 
 class SessionIn(In):

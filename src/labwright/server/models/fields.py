@@ -45,6 +45,7 @@ def _depth(value: object, level: int = 1) -> int:
     return max((_depth(item, level + 1) for item in inner), default=level)
 
 
+NOT_BLANK = r"\S"
 Text = Annotated[str, AfterValidator(_plain_text)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Tag = Annotated[Text, Field(min_length=1, max_length=100)]

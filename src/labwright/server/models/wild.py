@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from labwright.domain.wild import IterationStatus, Verdict, WildStatus
-from labwright.server.models.fields import Id, In, PlainJson, Text
+from labwright.server.models.fields import NOT_BLANK, Id, In, PlainJson, Text
 from labwright.server.models.sweeps import BudgetIn, MetricIn, Seeds
 
-Goal = Annotated[Text, Field(max_length=20_000, pattern=r"\S")]
+Goal = Annotated[Text, Field(max_length=20_000, pattern=NOT_BLANK)]
 Path = Annotated[Text, Field(min_length=1, max_length=4096)]
 
 
@@ -32,7 +32,7 @@ class WildResume(In):
 
 
 class WildSteer(In):
-    text: Annotated[Text, Field(max_length=4000, pattern=r"\S")]
+    text: Annotated[Text, Field(max_length=4000, pattern=NOT_BLANK)]
 
 
 class WildMetricOut(BaseModel):
