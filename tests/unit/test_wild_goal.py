@@ -164,6 +164,8 @@ def test_what_is_given_beside_the_goal_wins(scan: ProjectScan) -> None:
         ("reach val_acc 0.9", {"parameters": {"nope": [1, 2]}}, "no flag nope"),
         ("reach val_acc 0.9", {"parameters": {"seed": [1, 2]}}, "no flag seed to search"),
         ("reach val_acc 0.9 by tuning width, lr 1e400", {}, "1e400 is beyond"),
+        ("reach val_acc 0.9 by tuning momentum", {}, "no flag for momentum"),
+        ("reach val_acc 0.9 by tuning the lerning_rate", {}, "no flag for lerning_rate"),
     ],
 )
 def test_what_cannot_be_read_is_asked(scan: ProjectScan, goal: str, given: dict[str, Any], words: str) -> None:

@@ -23,6 +23,8 @@ _FOR_A_SEARCH = ("vary", "values")  # planning asks about these; a search goes o
 _FIELDS = ("script", "metric")  # what can be said beside the goal
 _MOST_UNREAD = 10
 _IMPROVING = re.compile(r"\b(improv\w*|better|best|tun(e|ing)|optimi[sz]\w*|maximi[sz]e|minimi[sz]e|search)\b", re.I)
+_ANYTHING = r"(?:whatever|anything|flags|knobs|options)"  # as good as nothing: all flags are searched
+_TUNED = re.compile(rf"\b(?:tun(?:e|ing)|vary(?:ing)?)\s+(?:the\s+|its\s+)?(?!{_ANYTHING}\b)([\w-]+)", re.I)
 _WITH_EXPONENT = re.compile(r"[-+]?[\d.]+e[-+]?\d+", re.I)
 _NO_AIM = "Nothing in that says what is to be reached or improved."
 _EXAMPLE = "Name a metric, what to reach and what to vary: reach val_acc 0.9 by tuning lr."
@@ -123,9 +125,23 @@ def _aims(reading: GoalReading, wanted: NewWild) -> bool:
 
 def _ask(reading: GoalReading, wanted: NewWild) -> None:
     answered = {*_FOR_A_SEARCH, *(("metric",) if wanted.metric else ())}
-    left = [question for question in reading.questions if question.about not in answered]
+    left = [q for q in reading.questions if q.about not in answered or (_misses(q) and not wanted.parameters)]
     if reading.script is None or left:
         raise _asked(left[0])
+    tuned = _TUNED.search(wanted.goal)
+    if (
+        tuned
+        and tuned[1].lower() in reading.unread
+        and not (_opened(reading) or reading.variations or wanted.parameters)
+    ):
+        raise Invalid(
+            f"{reading.script} has no flag for {tuned[1]}.", hint="Name flags of the script, or none.", field=("goal",)
+        )
+
+
+def _misses(question: Question) -> bool:
+    """What is to be varied was named, and is not there: to search something else is not what was asked for."""
+    return question.about == "vary" and bool(question.subject)
 
 
 def _asked(question: Question) -> Invalid:

@@ -32,7 +32,7 @@ class Question:
     about: str  # script, vary, values, metric, seeds, language
     text: str
     suggestions: tuple[str, ...] = ()
-    subject: str = ""  # the flag whose values are asked for
+    subject: str = ""  # the flag whose values are asked for, or what was to be varied and cannot be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

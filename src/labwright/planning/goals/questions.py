@@ -57,7 +57,8 @@ def _what_to_vary(varied: Varied, entry: EntryPoint) -> Question:
         text = f"What is to be varied in {entry.path}, and over which values?"
     known = {flag.name: flag for flag in flags}
     suggestions = [f"{name} {answers[0]}" for name in dict.fromkeys(names) if (answers := _suggested(known[name]))]
-    return Question(about="vary", text=text, suggestions=tuple(suggestions[:4]))
+    missing = [*(flag.name for flag in fixed), *varied.absent, ""]
+    return Question(about="vary", text=text, suggestions=tuple(suggestions[:4]), subject=missing[0])
 
 
 def _suggested(flag: Flag, count: int | None = None) -> tuple[str, ...]:
