@@ -68,6 +68,7 @@ ASKED = {
     "what does train.py do?": "I cannot explain code",
     "try learning rates 0.1, 0.2 and 0.4": "labwright plan new 'try learning rates 0.1, 0.2 and 0.4'",
     "please sweep lr over 0.01 and 0.3, 2 seeds": "labwright plan new 'sweep lr over 0.01 and 0.3, 2 seeds'",
+    "run train.py with lr 0.2": "Say it as you would type it: `run python train.py --FLAG VALUE`",
     "what should I try next?": "I cannot advise",
     "thank you very much!": "You are welcome.",
     "tell me a story": "I am a set of rules",

@@ -47,6 +47,7 @@ _HEAD = 40  # lines of a file
 _LISTED = 20
 _RANKED = 5
 _COMPARED = 3  # metrics, where none was named
+_BARE_SCRIPT = re.compile(r"[\w-]+\.py\b(?=\s|$)")  # `run train.py with lr 0.1` is no command
 _MACHINE = "system/"  # what the monitor samples
 _ENDS = {"fail": ("failed", "lost"), "crash": ("failed", "lost"), "finish": ("finished",), "stop": ("stopped",)}
 _WAYS = {"highest": "max", "largest": "max", "lowest": "min", "smallest": "min"}
@@ -261,8 +262,12 @@ def best(match: re.Match[str], results: Results) -> Reply:
 
 
 def start(match: re.Match[str], results: Results) -> Reply:
+    command = match["command"].strip().strip("`")
+    if script := _BARE_SCRIPT.match(command):
+        typed = f"`run python {script[0]} --FLAG VALUE`"
+        return f"A shell finds no program `{script[0]}`. Say it as you would type it: {typed}."
     if not results:
-        return [Ask("start_run", {"command": match["command"].strip().strip("`")})]
+        return [Ask("start_run", {"command": command})]
     found = results[0]
     if found["started"] and match["tell"]:
         return [Ask("wait_for", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
