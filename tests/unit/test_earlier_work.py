@@ -53,8 +53,8 @@ def test_what_was_done_is_told_without_rehearsals_and_without_the_plan_itself(tm
         lab.db.close()
     assert [plan.id for plan in found.plans] == ["plan-old"] and found.plans[0].parameters
     assert [earlier.id for earlier in found.runs] == ["run-1"]
-    cited = found.cited(DRAFT)
+    cited = found.cited(DRAFT, DRAFT.script)
     assert cited.builds_on == ("sweep @sw-1 (optimizer.lr; 1 finished runs)", "run @run-1 (loss 0.5)")
     own = DRAFT.model_copy(update={"parameters": (DRAFT.parameters[0].model_copy(update={"flag": "lr"}),)})
-    overlaps = found.cited(own).overlaps
+    overlaps = found.cited(own, own.script).overlaps
     assert overlaps == ("plan @plan-old (Old Mitigation : rm; draft) varies lr too",)

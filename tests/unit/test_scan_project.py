@@ -246,10 +246,10 @@ def test_switches_and_subcommands_go_where_they_belong(tmp_path: Path) -> None:
         t.add_argument("--dims", nargs="+", type=int)
         p.parse_args()
     """
-    entry = scanned(tmp_path, {"train.py": code})
+    entry = scanned(tmp_path, {"train.py": code}).under("fit")
     values = {"quiet": True, "amp": False, "ema": True, "dims": [1, 2]}
-    assert run_command(entry, Environment(), values, "fit") == "python train.py --quiet fit --no-amp --dims 1 2"
-    assert run_command(entry, Environment(), {"ema": False}, "fit") == "python train.py fit --no-ema"
+    assert run_command(entry, Environment(), values) == "python train.py --quiet fit --no-amp --dims 1 2"
+    assert run_command(entry, Environment(), {"ema": False}) == "python train.py fit --no-ema"
 
 
 def test_a_script_that_did_not_change_is_read_once_and_one_that_did_is_read_again(

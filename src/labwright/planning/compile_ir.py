@@ -141,8 +141,8 @@ def _experiment_task(draft: ExperimentDraft, entry: EntryPoint, environment: Env
     command, switches = command_of(draft, entry, environment)
     return TaskIR(
         id=EXPERIMENT,
-        responsibility=f"Run {entry.path} once for each configuration and seed.",
-        script=entry.path,
+        responsibility=f"Run {entry.name} once for each configuration and seed.",
+        script=entry.name,
         command=command,
         switches=switches,
         produces=tuple(metric.name for metric in entry.metrics),

@@ -43,28 +43,30 @@ class History(Strict):
     runs: tuple[EarlierRun, ...] = ()
     sweeps: tuple[EarlierSweep, ...] = ()
 
-    def cited(self, draft: ExperimentDraft) -> ExperimentDraft:
+    def cited(self, draft: ExperimentDraft, path: str) -> ExperimentDraft:
         """The draft with what it builds upon and which plans it overlaps: found by rules, so that every id is one."""
-        return draft.model_copy(update={"builds_on": self._builds_on(draft), "overlaps": self._overlaps(draft)})
+        return draft.model_copy(
+            update={"builds_on": self._builds_on(draft, path), "overlaps": self._overlaps(draft, path)}
+        )
 
-    def _builds_on(self, draft: ExperimentDraft) -> tuple[str, ...]:
+    def _builds_on(self, draft: ExperimentDraft, path: str) -> tuple[str, ...]:
         sweeps = [
             f"sweep @{sweep.id} ({_shared(draft, sweep.parameters)}; {sweep.runs} finished runs)"
             for sweep in self.sweeps
-            if sweep.runs and draft.script in sweep.command.split() and _shared(draft, sweep.parameters)
+            if sweep.runs and path in sweep.command.split() and _shared(draft, sweep.parameters)
         ]
         runs = [
             f"run @{run.id} ({draft.metric} {run.metrics[draft.metric]:.6g})"
             for run in self.runs
-            if run.status == "finished" and draft.script in run.command.split() and draft.metric in run.metrics
+            if run.status == "finished" and path in run.command.split() and draft.metric in run.metrics
         ]
         return (*sweeps[:_CITED], *runs[:_CITED])
 
-    def _overlaps(self, draft: ExperimentDraft) -> tuple[str, ...]:
+    def _overlaps(self, draft: ExperimentDraft, path: str) -> tuple[str, ...]:
         found = [
             f"plan @{plan.id} ({_plain(plan.title)}; {plan.status}) varies {_shared(draft, plan.parameters)} too"
             for plan in self.plans
-            if plan.script == draft.script and plan.status not in _OVER and _shared(draft, plan.parameters)
+            if plan.script == path and plan.status not in _OVER and _shared(draft, plan.parameters)
         ]
         return tuple(found[:_CITED])
 

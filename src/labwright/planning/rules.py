@@ -55,7 +55,7 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
     return ExperimentDraft(
         title=_title(request.given["plan"], reading),
         objective=_objective(reading),
-        script=entry.path,
+        script=entry.name,
         parameters=tuple(_parameter(variation) for variation in reading.variations),
         fixed=reading.fixed,
         seeds=seeds,

@@ -65,11 +65,11 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
     metric = _metric(wanted, reading, aim.way if aim else "")
     parameters = wanted.parameters or space_of(reading, entry)
     parse_space(parameters)
-    experiment = Experiment.in_scan(scan, entry.path, reading.fixed, frozenset(parameters))
+    experiment = Experiment.in_scan(scan, entry.name, reading.fixed, frozenset(parameters))
     if fault := _unknown(experiment, parameters):
         raise Invalid(fault, hint="Name flags of the script.", field=("parameters",))
     return Understood(
-        script=entry.path,
+        script=entry.name,
         metric=metric,
         criterion=criterion_of(aim, metric),
         parameters=parameters,

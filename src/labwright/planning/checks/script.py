@@ -26,6 +26,9 @@ def check_script(subject: Subject) -> Iterator[Found]:
     if start not in rest:
         words = f"The command starts something else than {task.script}: {task.command[:200]}"
         yield Found(code="no_such_script", place=place, message=words, hint=f"It is started by `{start}`.")
+    elif entry.subcommand and entry.subcommand not in rest.split():
+        words = f"The command leaves out {entry.subcommand}: {task.command[:200]}"
+        yield Found(code="no_such_script", place=place, message=words, hint=f"The task is about `{entry.name}`.")
     elif _MORE.search(_QUOTED.sub("", rest)):
         words = f"The command does more than start {task.script}: {task.command[:200]}"
         yield Found(code="more_than_a_script", place=place, message=words, hint="One command, one script.")
@@ -33,4 +36,4 @@ def check_script(subject: Subject) -> Iterator[Found]:
 
 def start_of(entry: EntryPoint, environment: Environment) -> str:
     """The words that start the script, without the activation before and the flags behind."""
-    return run_command(entry, environment, {}).removeprefix(environment.activation)
+    return run_command(entry.under(""), environment, {}).removeprefix(environment.activation)

@@ -112,7 +112,7 @@ def _reading(words: Words, script: Script, parts: _Parts) -> GoalReading:
     varied = parts.varied
     reading = GoalReading(
         text=words.text,
-        script=script.entry.path if script.entry else None,
+        script=script.entry.name if script.entry else None,
         variations=tuple(varied.variations),
         fixed=varied.fixed,
         held=parts.held,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from labwright.planning.goals.mentions import read_mentions
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import EntryPoint, Kind, ProjectScan
+from labwright.planning.scan.ranking import TRAINS
 
 _NAMED = re.compile(r"[\w./-]*\w\.py\b")
 _CLEAR_LEAD = 15
@@ -20,6 +22,38 @@ class Script:
 
 
 def read_script(words: Words, scan: ProjectScan) -> Script:
+    script = _read_file(words, scan)
+    return _with_subcommand(words, script.entry) if script.entry and script.entry.commands else script
+
+
+def _with_subcommand(words: Words, entry: EntryPoint) -> Script:
+    """The one that the goal names, else the one whose flags it names, else the one that trains."""
+    named = _named_command(words, entry)
+    if named:
+        return Script(entry.under(named))
+    counts = {name: len(read_mentions(words, entry.under(name))[0]) for name in ("", *entry.commands)}
+    fitting = [name for name in entry.commands if counts[name] == max(counts.values())]
+    trains = [name for name in fitting if TRAINS.search(name)]
+    wanted = trains if len(trains) == 1 else fitting
+    if len(wanted) == 1:
+        return Script(entry.under(wanted[0]))
+    if max(counts.values()) == counts[""]:  # flags that stand before any subcommand, if any at all
+        return Script(entry)
+    return Script(candidates=tuple(entry.under(name).name for name in wanted))
+
+
+def _named_command(words: Words, entry: EntryPoint) -> str:
+    """`main.py finetune`, `the finetune command`: elsewhere it may be any word."""
+    for index, token in enumerate(words.tokens):
+        called = words.at(index + 1) in ("command", "subcommand")
+        behind_script = index > 0 and not words.is_free(index - 1)
+        if token.text in entry.commands and (called or behind_script):
+            words.take(index, index + 1 + called)
+            return token.text
+    return ""
+
+
+def _read_file(words: Words, scan: ProjectScan) -> Script:
     trains = [entry for entry in scan.entry_points if entry.kind is not Kind.OTHER] or list(scan.entry_points)
     paths = tuple(entry.path for entry in trains[:4])
     for match in _NAMED.finditer(words.text):

@@ -13,7 +13,7 @@ from labwright.planning.history import History
 from labwright.planning.nodes.planning import Planning
 from labwright.planning.plan_values import write_value
 from labwright.planning.request import DRAFTS
-from labwright.planning.scan import ProjectScan
+from labwright.planning.scan import EntryPoint
 from labwright.planning.scan.facts import Role
 from labwright.planning.state import read_state
 
@@ -22,14 +22,15 @@ def draft_implementation_plan(planning: Planning) -> str:
     feedback = read_state(planning.handle).feedback.get("DraftReportDigest", "")
     goal, wishes = (f"{feedback}\n{words}".strip("\n") for words in (planning.request, planning.wishes))
     draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal, wishes=wishes, cluster=planning.cluster)
-    draft = (planning.history or History()).cited(_with_seeds_apart(draft, planning.scan))
+    entry = planning.scan.entry_point(draft.script)
+    history = planning.history or History()
+    draft = history.cited(_with_seeds_apart(draft, entry), entry.path if entry else draft.script)
     planning.keep_draft(draft)
     return planning.keep("plan/implementation_plan.md", _document(planning, draft))
 
 
-def _with_seeds_apart(draft: ExperimentDraft, scan: ProjectScan) -> ExperimentDraft:
+def _with_seeds_apart(draft: ExperimentDraft, entry: EntryPoint | None) -> ExperimentDraft:
     """A row of seeds says how often each configuration runs; it makes no configurations of its own."""
-    entry = scan.entry_point(draft.script)
     flags = {flag.name for flag in entry.flags_for(Role.SEED)} if entry else set()
     values = next((row.values for row in draft.parameters if row.flag in flags), ())
     others = tuple(row for row in draft.parameters if row.flag not in flags)

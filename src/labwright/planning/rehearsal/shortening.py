@@ -40,7 +40,7 @@ def shortenings(entry: EntryPoint, command: str, swept: set[str]) -> list[Shorte
     return [
         Shortening(flag=flag, least=least, full=_full(flag, command))
         for flag, least in rehearsal_flags(entry.flags)
-        if flag.name not in swept and flag.set_by is not SetBy.POSITIONAL and _belongs(flag, command)
+        if flag.name not in swept and flag.set_by is not SetBy.POSITIONAL and _belongs(flag, entry)
     ]
 
 
@@ -61,8 +61,9 @@ def _full(flag: Flag, command: str) -> float | None:
     return full if full > 0 else None  # 0 and -1 mean no limit
 
 
-def _belongs(flag: Flag, command: str) -> bool:
-    return not flag.command or flag.command in command.split()
+def _belongs(flag: Flag, entry: EntryPoint) -> bool:
+    """At the end of a command with a subcommand only flags of that one can stand."""
+    return flag.set_by is SetBy.ENVIRONMENT or entry.style == "lightning" or flag.command == entry.subcommand
 
 
 def _can_be_appended_to(command: str, entry: EntryPoint) -> bool:

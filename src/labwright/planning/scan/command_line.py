@@ -11,13 +11,14 @@ from labwright.domain.errors import Invalid
 from labwright.planning.scan.facts import EntryPoint, Environment, Flag, SetBy
 
 
-def run_command(entry: EntryPoint, environment: Environment, values: Mapping[str, Any], subcommand: str = "") -> str:
+def run_command(entry: EntryPoint, environment: Environment, values: Mapping[str, Any]) -> str:
     """What a run executes: activation, variables, the script, its subcommand and its flags."""
+    subcommand = entry.subcommand
     before: list[str] = []
     variables: list[str] = []
     after: list[str] = []
     for name, value in values.items():
-        flag = _flag(entry, name, subcommand)
+        flag = _flag(entry, name)
         words = [shlex.quote(word) for word in words_for(flag, value)]
         if flag.set_by is SetBy.ENVIRONMENT:
             variables += words_for_shell(flag, value)
@@ -30,9 +31,9 @@ def run_command(entry: EntryPoint, environment: Environment, values: Mapping[str
     return environment.activation + " ".join(words)
 
 
-def _flag(entry: EntryPoint, name: str, subcommand: str) -> Flag:
+def _flag(entry: EntryPoint, name: str) -> Flag:
     named = [flag for flag in entry.flags if name in (flag.name, flag.option, *flag.aliases)]
-    fitting = [flag for flag in named if flag.command in ("", subcommand)]
+    fitting = [flag for flag in named if flag.command in ("", entry.subcommand)]
     if not fitting:
         raise Invalid(
             f"{entry.path} has no flag {name}", hint=f"It has: {', '.join(flag.name for flag in entry.flags)}."

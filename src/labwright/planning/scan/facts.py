@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -75,6 +75,7 @@ class EntryPoint:
     module: str = ""  # pkg.train, where it can be imported as one
     console_script: str = ""
     commands: tuple[str, ...] = ()  # subcommands
+    subcommand: str = ""  # the one of them that is meant, where one is
     flags: tuple[Flag, ...] = ()
     metrics: tuple[Metric, ...] = ()
     imports: tuple[str, ...] = ()  # packages from outside the project and the standard library
@@ -82,6 +83,16 @@ class EntryPoint:
     score: int = 0
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be read
+
+    @property
+    def name(self) -> str:
+        """How plans call it: `train.py`, `main.py train`."""
+        return f"{self.path} {self.subcommand}".rstrip()
+
+    def under(self, subcommand: str) -> EntryPoint:
+        """With one of its subcommands: the flags of that one, and those that stand before any."""
+        flags = tuple(flag for flag in self.flags if flag.command in ("", subcommand))
+        return replace(self, subcommand=subcommand, flags=flags)
 
     def flag(self, name: str) -> Flag | None:
         return next((flag for flag in self.flags if name in (flag.name, flag.option, *flag.aliases)), None)
@@ -169,10 +180,16 @@ class ProjectScan:
     seconds: float = 0.0
     complete: bool = True  # False: a limit was reached, and `skipped` says which
 
-    def entry_point(self, path: str) -> EntryPoint | None:
-        return next(
-            (entry for entry in self.entry_points if path in (entry.path, entry.module, entry.console_script)), None
-        )
+    def entry_point(self, name: str) -> EntryPoint | None:
+        """By its path, module or console script; with a subcommand behind that, as that one."""
+        script, _, subcommand = name.rpartition(" ")
+        for entry in self.entry_points:
+            names = (entry.path, entry.module, entry.console_script)
+            if name in names:
+                return entry
+            if script in names and subcommand in entry.commands:
+                return entry.under(subcommand)
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

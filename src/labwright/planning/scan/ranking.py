@@ -11,7 +11,7 @@ from labwright.planning.scan.flags import CommandLine
 from labwright.planning.scan.literals import dotted, last_name
 from labwright.planning.scan.reach import Reach
 
-_TRAINS = re.compile(
+TRAINS = re.compile(
     r"(^|[_-])(train|trainer|training|finetune|fine_tune|pretrain|fit|learn)(ing)?([_-]|\d*$)", re.IGNORECASE
 )
 _EVALUATES = re.compile(
@@ -43,7 +43,7 @@ def first_look(path: str) -> int:
     """What the name alone is worth."""
     stem = _stem(path)
     points = 0
-    if _TRAINS.search(stem):
+    if TRAINS.search(stem):
         points = 40
     elif _EVALUATES.search(stem):
         points = 30
@@ -74,7 +74,7 @@ def rank(reach: Reach, line: CommandLine, metrics: list[Metric]) -> Ranking:
 
 def _by_name(ranking: Ranking, path: str) -> None:
     stem = _stem(path)
-    if _TRAINS.search(stem):
+    if TRAINS.search(stem):
         ranking.kind = Kind.TRAIN
         ranking.add(40, f"the name {stem}")
     elif _EVALUATES.search(stem):
