@@ -58,6 +58,10 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("LR in the range [1e-4, 1e-1]", {"lr": LOG}, {}),
     ("lr 10^-4 - 10^-1", {"lr": LOG}, {}),
     ("lr log spaced between 1e-4 and 1e-1", {"lr": LOG}, {}),
+    ("learning-rate in {0.1, 0.01}, batch-sizes 32 and 64", {"lr": [0.1, 0.01], "batch_size": [32, 64]}, {}),
+    ("hidden 1,024 and 8,192", {"hidden": [1024, 8192]}, {}),
+    ("hidden 16,32,128 or 256", {"hidden": [16, 32, 128, 256]}, {}),
+    ("hidden 128,256", {"hidden": [128, 256]}, {}),
     ("lr: 0,001 and 0,01", {"lr": [0.001, 0.01]}, {}),
     ("lr 0,05, 0,5 and 1,5", {"lr": [0.05, 0.5, 1.5]}, {}),
     ("lr ∈ {10⁻⁴, 10⁻³, 10⁻²}", {"lr": [0.0001, 0.001, 0.01]}, {}),
@@ -238,6 +242,36 @@ def test_a_number_that_may_be_no_value_is_asked_about(scan: ProjectScan, goal: s
 def test_values_are_not_given_to_another_flag_than_they_may_be_meant_for(scan: ProjectScan) -> None:
     found = read_goal("lr maybe 0.1 0.01; tune wd, val_acc", scan)
     assert "weight_decay" not in varied(found) and [asked.subject for asked in found.questions] == ["weight_decay"]
+
+
+DENIED: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
+    ("lr 0.1 and 0.2, don't use adam", {"lr": [0.1, 0.2]}, {}),
+    ("use sgd, not adam; lr 0.1 and 0.2", {"lr": [0.1, 0.2]}, {"optimizer": "sgd"}),
+    ("never dropout 0.5; lr 0.1 and 0.2", {"lr": [0.1, 0.2]}, {}),
+    ("compare optimizers except adamw", {"optimizer": ["sgd", "adam"]}, {}),
+    ("don't vary dropout; lr 0.1 and 0.2", {"lr": [0.1, 0.2]}, {}),
+    ("don't change batch size 32; lr 0.1 and 0.2", {"lr": [0.1, 0.2]}, {"batch_size": 32}),
+    ("do not use amp and don't use dropout; lr 0.1 and 0.2", {"lr": [0.1, 0.2]}, {"amp": False, "dropout": 0.0}),
+    ("drop lr 0.2 and add hidden 8 and 16\nlr 0.1 and 0.2", {"hidden": [8, 16]}, {"lr": 0.1}),
+    ("drop hidden\nlr 0.1 and 0.2, hidden 8 and 16", {"lr": [0.1, 0.2]}, {}),
+    ("drop the learning rate to 0.02 or 0.01", {"lr": [0.02, 0.01]}, {}),
+    ("whether or not dropout 0.1 and 0.5 help", {"dropout": [0.1, 0.5]}, {}),
+    ("hold everything fixed except lr: 0.1 and 0.2", {"lr": [0.1, 0.2]}, {}),
+]
+
+
+@pytest.mark.parametrize(("goal", "expected", "fixed"), DENIED)
+def test_what_a_goal_does_not_want_is_not_tried(
+    scan: ProjectScan, goal: str, expected: dict[str, list[Any]], fixed: dict[str, Any]
+) -> None:
+    found = read_goal(f"{goal}; highest val_acc", scan)
+    assert (varied(found), found.fixed, found.questions) == (expected, fixed, ())
+
+
+def test_of_a_value_that_is_not_wanted_it_is_said_that_the_script_may_have_it_itself(scan: ProjectScan) -> None:
+    found = read_goal("lr 0.1 and 0.2, don't use sgd, highest val_acc", scan)
+    (told,) = found.warnings
+    assert told == "optimizer is not tried with sgd, as the goal says; what train.py has itself stays."
 
 
 @pytest.mark.parametrize("heading", ["4 Experiments", "## 4 Experiments", "4 Models and data"])

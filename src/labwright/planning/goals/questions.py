@@ -11,7 +11,7 @@ from labwright.planning.goals.metric_wish import Wanted
 from labwright.planning.goals.script import Script
 from labwright.planning.goals.spacing import MOST_VALUES, Wish, spaced
 from labwright.planning.goals.synonyms import family_of, is_log_by_nature
-from labwright.planning.goals.variations import Varied
+from labwright.planning.goals.varied import Varied
 from labwright.planning.scan import EntryPoint, Flag
 
 MOST = 3

@@ -14,7 +14,8 @@ from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
 from labwright.planning.goals.metric_wish import Wanted, read_metric
 from labwright.planning.goals.repetition import held_value, repeats_one
 from labwright.planning.goals.script import Script, read_script
-from labwright.planning.goals.variations import Varied, compare_with_default, read_variations
+from labwright.planning.goals.variations import compare_with_default, read_variations
+from labwright.planning.goals.varied import Varied
 from labwright.planning.goals.words import LONGEST, Words, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
@@ -99,6 +100,10 @@ def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     found = [f"{flag.name} is fixed at {flag.where}: not settable from outside." for flag in parts.varied.unsettable]
     found += [f"{entry.path} has no flag for {name}." for name in parts.varied.absent]
     found += [f"{v.flag}: {v.note}." for v in parts.varied.variations if v.note and v.scale == "linear"]
+    found += [
+        f"{name} is not tried with {', '.join(map(str, values))}, as the goal says; what {entry.path} has itself stays."
+        for name, values in parts.varied.denied.items()
+    ]
     settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
     settled |= {flag.name for flag, _count in parts.varied.open}
     bare = dict.fromkeys(flag.name for flag in parts.varied.named_only if flag.name not in settled)

@@ -6,7 +6,7 @@ from typing import Any
 
 from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.limits import Seeds
-from labwright.planning.goals.variations import Varied
+from labwright.planning.goals.varied import Varied
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import EntryPoint, Role
 

@@ -34,6 +34,7 @@ _SAME: list[tuple[str, ...]] = [
     ("temperature", "temp", "tau"),
     ("features", "n_features", "num_features", "random features"),
 ]  # fmt: skip
+_VERBS = {"drop"}  # in a goal it means something else: of flags that are called so only their own name counts
 _LOG_BY_NATURE = {"lr", "weight_decay", "batch_size", "warmup", "temperature"}
 _OPTIMIZERS = (
     "sgd",
@@ -95,23 +96,29 @@ def _own_names(flag: Flag) -> list[str]:
 
 def _same_names(flag: Flag) -> list[str]:
     names = {plain_name(flag.name), flag.name.lower(), *(plain_name(alias) for alias in flag.aliases)}
-    return [text.replace("_", " ") for group in _SAME if names & set(group) for text in group] + [
-        text for group in _SAME if names & set(group) for text in group
-    ]
+    texts = [text for group in _SAME if names & set(group) for text in group if text not in _VERBS]
+    return [*(text.replace("_", " ") for text in texts), *texts]
 
 
 @lru_cache(4096)
 def _forms(text: str) -> list[tuple[str, ...]]:
-    """The words of a name, alone and in the plural."""
+    """The words of a name, alone and in the plural, and both with hyphens: batch size, batch-sizes."""
     words = tuple(token.text for token in split(text).tokens)
     if not words or not any(letter.isalpha() for letter in "".join(words)):
         return []
     last = words[-1]
     plural = last[:-1] + "ies" if last.endswith("y") else last + ("es" if last.endswith(("s", "ch", "x")) else "s")
-    return [words, (*words[:-1], plural)]
+    apart = [words, (*words[:-1], plural)]
+    return [*apart, *(("-".join(form).replace("_", "-"),) for form in apart)]
 
 
 @lru_cache(1)
 def known_elsewhere() -> list[tuple[tuple[str, ...], str]]:
     """Parameters that people vary, for saying that a script has no such flag."""
-    return [(words, group[0]) for group in _SAME for text in group if len(text) > 3 for words in _forms(text)]
+    return [
+        (words, group[0])
+        for group in _SAME
+        for text in group
+        if len(text) > 3 and text not in _VERBS
+        for words in _forms(text)
+    ]

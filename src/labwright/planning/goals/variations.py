@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from labwright.planning.goals.denials import Denial, denial_before, denied_choice
 from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.filler import FILLER
 from labwright.planning.goals.mentions import Mention, divides, read_mentions
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
+from labwright.planning.goals.varied import Varied, as_type, fit, keep, take_out_denied
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import EntryPoint, Flag
 
@@ -44,23 +46,6 @@ _ADDING = {"add", "adding", "also", "plus", "include", "including", "additionall
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
 
-@dataclass(slots=True)
-class Varied:
-    """What was read; `open` are flags to vary whose values the goal leaves out."""
-
-    variations: list[Variation] = field(default_factory=list)
-    fixed: dict[str, Any] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)  # where a flag is named first: that line is the newest word
-    added: list[tuple[Flag, tuple[Any, ...]]] = field(default_factory=list)  # to what is named elsewhere
-    open: list[tuple[Flag, int | None]] = field(default_factory=list)
-    lacking_from: int = 0  # where the last of those is named
-    unsettable: list[Flag] = field(default_factory=list)
-    unclear: list[tuple[Flag, str]] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)  # parameters that the script does not have
-    owners: set[str] = field(default_factory=set)  # named only to say whose parameter another one is
-    named_only: list[Flag] = field(default_factory=list)  # with no value, and not to be varied
-
-
 def read_variations(words: Words, entry: EntryPoint) -> Varied:
     found = Varied()
     mentions, found.owners = read_mentions(words, entry)
@@ -69,6 +54,7 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
         if words.is_free(mention.start):  # else it was the unit of the values before it
             _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
     _add_more(found)
+    take_out_denied(found)
     settled = {variation.flag for variation in found.variations} | set(found.fixed)
     found.open = [(flag, count) for flag, count in found.open if flag.name not in settled]
     _read_apart(words, found)
@@ -87,11 +73,11 @@ def _read_apart(words: Words, found: Varied) -> None:
         if not begins or not words.is_free(place):
             continue
         after = values_after(words, place, words.clause_end(place), flag, Wish(count=count))
-        if after and len(after.values) > 1 and not _counts_something(words, after) and _fit(flag, after.values):
+        if after and len(after.values) > 1 and not _counts_something(words, after) and fit(flag, after.values):
             found.open.clear()
             text = words.shown(place, after.end)
             words.take(place, after.end)
-            _keep(flag, after.values, after.scale, text, found, note=after.note)
+            keep(flag, after.values, after.scale, text, found, note=after.note)
             return
 
 
@@ -110,7 +96,7 @@ def _add_more(found: Varied) -> None:
             more = tuple(dict.fromkeys((*before.values, *values)))
             found.variations[named[flag.name]] = replace(before, values=more)
         else:
-            _keep(flag, values, "listed", "", found, beside=True)
+            keep(flag, values, "listed", "", found, beside=True)
 
 
 def compare_with_default(entry: EntryPoint, found: Varied) -> None:
@@ -127,6 +113,10 @@ def compare_with_default(entry: EntryPoint, found: Varied) -> None:
 
 def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> None:
     flag, line = mention.flag, words.line(mention.start)
+    denial = denial_before(words, mention.start, mention.end)
+    if flag.name in found.left or (denial and _deny(words, mention, denial, stop, found)):
+        words.take(mention.start, mention.end)
+        return
     is_known = flag.name in {variation.flag for variation in found.variations}
     is_corrected = found.lines.setdefault(flag.name, line) != line and flag.name in found.fixed
     if (is_known or is_corrected) and _adding_word(words, mention) is None:
@@ -145,9 +135,26 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
         _keep_after(words, mention, after, stop, found)
     elif before:
         words.take(before[1], mention.end)
-        _keep(flag, before[0], "listed", words.shown(before[1], mention.end), found)
+        keep(flag, before[0], "listed", words.shown(before[1], mention.end), found)
     else:
         _keep_bare(words, mention, count, found)
+
+
+def _deny(words: Words, mention: Mention, denial: Denial, stop: int, found: Varied) -> bool:
+    """Whether it settles the matter; `don't change batch size 32` names a value to keep."""
+    flag, after = mention.flag, values_after(words, mention.end, stop, mention.flag)
+    if after and not denial.keeps_value:
+        words.take(denial.start, after.end)
+        found.denied.setdefault(flag.name, []).extend(as_type(flag, value) for value in after.values)
+        return True
+    words.take(denial.start, mention.end)
+    if after:
+        return False
+    if denial.leaves or flag.type not in ("bool", "int", "float"):
+        found.left.add(flag.name)
+    else:
+        keep(flag, (0,), "listed", words.shown(denial.start, mention.end), found)
+    return True
 
 
 def _factor_before(words: Words, mention: Mention) -> float | None:
@@ -199,11 +206,11 @@ def _on_off(words: Words, index: int) -> int:
 def _keep_switch(flag: Flag, text: str, given: Found | None, found: Varied) -> None:
     """`given`: what “with” means, as in `with and without weight decay 0.01`."""
     if flag.type in ("int", "float") and given:
-        _keep(flag, (0, *given.values), "switch", text, found)
+        keep(flag, (0, *given.values), "switch", text, found)
     elif flag.type == "bool":
-        _keep(flag, (True, False), "switch", text, found)
+        keep(flag, (True, False), "switch", text, found)
     elif isinstance(flag.default, int | float) and flag.default:
-        _keep(flag, (flag.default, 0), "switch", text, found)
+        keep(flag, (flag.default, 0), "switch", text, found)
     else:
         found.unclear.append((flag, f"{flag.name} is off by default: what does “with” mean?"))
 
@@ -226,11 +233,11 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         found.unclear.append((flag, f"{words_}: which are they to be?"))
         return
     adding = _adding_word(words, mention)
-    if adding is not None and _fit(flag, after.values):
+    if adding is not None and fit(flag, after.values):
         words.take(adding, mention.start)
-        found.added.append((flag, tuple(_as_type(flag, value) for value in after.values)))
+        found.added.append((flag, tuple(as_type(flag, value) for value in after.values)))
         return
-    _keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
+    keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
 
 
 def _adding_word(words: Words, mention: Mention) -> int | None:
@@ -277,7 +284,7 @@ def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
         factors.insert(0, _FACTORS[words.at(place)])
     words.take(place, mention.end)
     values = (default, *(default * factor for factor in factors))
-    _keep(mention.flag, values, "listed", words.shown(place, mention.end), found)
+    keep(mention.flag, values, "listed", words.shown(place, mention.end), found)
     return True
 
 
@@ -289,57 +296,17 @@ def _held(words: Words, mention: Mention, found: Varied) -> bool:
     if not off and not (word in _WITH and flag.type == "bool"):
         return False
     words.take(place, mention.end)
-    _keep(flag, (not off if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
+    keep(flag, (not off if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
     return True
-
-
-def _keep(
-    flag: Flag, values: tuple[Any, ...], scale: str, text: str, found: Varied, *, note: str = "", beside: bool = False
-) -> None:
-    """`beside`: a second value joins the first, as in `sgd with lr 0.1 or adam with lr 0.01`."""
-    if not flag.is_settable:
-        found.unsettable.append(flag)
-        return
-    wrong = [value for value in values if not _fits(flag, value)]
-    if wrong:
-        found.unclear.append((flag, f"{flag.name} does not take {', '.join(map(str, wrong[:3]))}: which values?"))
-        return
-    before = (found.fixed.pop(flag.name),) if beside and flag.name in found.fixed else ()
-    typed = tuple(dict.fromkeys(_as_type(flag, value) for value in (*before, *values)))
-    if len(typed) == 1:
-        found.fixed[flag.name] = typed[0]
-    else:
-        found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
-
-
-def _fit(flag: Flag, values: tuple[Any, ...]) -> bool:
-    return all(_fits(flag, value) for value in values)
-
-
-def _fits(flag: Flag, value: Any) -> bool:
-    if flag.type == "bool":
-        return isinstance(value, bool) or value in (0, 1)
-    if flag.choices and not isinstance(value, bool):
-        return str(value).lower() in {str(choice).lower() for choice in flag.choices}
-    if flag.type == "int":
-        return isinstance(value, int | float) and value == int(value)
-    return flag.type != "float" or isinstance(value, int | float)
-
-
-def _as_type(flag: Flag, value: Any) -> Any:
-    if flag.type == "bool":
-        return bool(value)
-    if flag.type == "float" and isinstance(value, int):
-        return float(value)
-    return int(value) if flag.type == "int" else value
 
 
 def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
     """`try adam and sgd`, `compare all optimizers`: names of choices anywhere in the goal."""
     settled = {variation.flag for variation in found.variations} | set(found.fixed)
     for flag in entry.flags:
-        if not flag.is_settable or flag.name in settled:
+        if not flag.is_settable or flag.name in settled | found.left:
             continue
+        denied = _denied_choices(words, flag, found)
         named = list(_named_choices(words, flag))
         if len(named) > 1:
             for index, _value in named:
@@ -347,12 +314,24 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
             found.variations.append(
                 Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")
             )
-        elif len(named) == 1 and words.at(named[0][0] - 1) in ("with", "using", "use", "only", "under"):
+        elif len(named) == 1 and (denied or words.at(named[0][0] - 1) in ("with", "using", "use", "only", "under")):
             words.take(named[0][0], named[0][0] + 1)
             found.fixed[flag.name] = named[0][1]
         elif not named and len(flag.choices) > 1 and flag.name not in found.owners and _wants_all(words, flag):
-            values = tuple(flag.choices)
-            found.variations.append(Variation(flag=flag.name, values=values, scale="all", note="all that it takes"))
+            values = tuple(choice for choice in flag.choices if choice not in denied)
+            note = "all that it takes" if not denied else "all that it takes but those that the goal excludes"
+            found.variations.append(Variation(flag=flag.name, values=values, scale="all", note=note))
+
+
+def _denied_choices(words: Words, flag: Flag, found: Varied) -> list[Any]:
+    denied = []
+    for index, value in list(_named_choices(words, flag)):
+        if (start := denied_choice(words, index)) is not None:
+            words.take(start, index + 1)
+            denied.append(value)
+    if denied:
+        found.denied[flag.name] = denied
+    return denied
 
 
 def _named_choices(words: Words, flag: Flag) -> Iterator[tuple[int, Any]]:

@@ -105,9 +105,11 @@ def split(text: str) -> Words:
 
 
 def _plain_numbers(text: str) -> str:
-    """`0.1..0.5`, `3 x 10^-4`, and `0,01` where nobody can mean a list of numbers."""
+    """`0.1..0.5`, `3 x 10^-4`, and `0,01` or `1,024` where nobody can mean a list of numbers."""
     text = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s?[x*·]\s?10(?:\^|\*\*)([-+]?\d{1,3})(?!\w)", r"\1e\2", text)
+    if _SURE_THOUSANDS.search(text):
+        text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
     return _COMMA.sub(r"\1.\2", text) if _SURE_COMMA.search(text) else text
 
 
@@ -115,6 +117,8 @@ _RAISED = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _LOWERED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![.,]?\d)")
 _SURE_COMMA = re.compile(r"(?<![\d.,])0,0\d+(?![.,]?\d)")
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![.,]?\d)")
+_SURE_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![.,]?\d)")  # 8,192 may be a list
 _PLAIN_SIGNS = str.maketrans({"–": "-", "—": "-", "−": "-", "×": "x", "…": ".", "“": '"', "”": '"', "’": "'"})
 
 
