@@ -153,6 +153,9 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("lr log-uniformly from 1e-4 to 1e-1 (4 samples)", {"lr": LOG}, {}),
     ("with and without weight decay 0.01", {"weight_decay": [0.0, 0.01]}, {}),
     ("lr 0.1/0.01, 16 runs max, val_loss", {"lr": [0.1, 0.01]}, {"runs": 16, "metric": "val_loss", "way": "minimize"}),
+    ("lr 0.1/0.01, show val_acc; metric: val_loss", {"lr": [0.1, 0.01]}, {"metric": "val_loss"}),
+    ("by val_loss\nlr 0.1/0.01, metric val_acc", {"lr": [0.1, 0.01]}, {"metric": "val_loss"}),
+    ("lr 0.1/0.01 without dropout, val_acc", {"lr": [0.1, 0.01]}, {"metric": "val_acc", "fixed": {"dropout": 0.0}}),
     ("not val_acc but val_loss: lr 0.1/0.01", {"lr": [0.1, 0.01]}, {"metric": "val_loss"}),
     ("compare lr 0.1 to 0.2 to 0.5", {"lr": [0.1, 0.2, 0.5]}, {}),
     ("lr 0.1/0.01 with at least 3 seeds, val_acc", {"lr": [0.1, 0.01]}, {"seeds": [0, 1, 2], "way": "maximize"}),
@@ -344,6 +347,12 @@ def test_suggestions_can_be_given_back_as_answers(scan: ProjectScan) -> None:
     question = read_goal("tune the learning rate by val_acc", scan).questions[0]
     assert question.suggestions[0] == "0.01, 0.1, 1"
     assert varied(read_goal(f"lr {question.suggestions[0]} by val_acc", scan)) == {"lr": [0.01, 0.1, 1.0]}
+
+
+def test_what_must_not_fall_is_a_guard_and_its_limit_is_handed_back(scan: ProjectScan) -> None:
+    found = read_goal("lr 0.1/0.01; val_acc must not drop below 0.8; primary metric val_loss", scan)
+    assert found.goal is not None and found.goal.metric == "val_loss"
+    assert [guard.metric for guard in found.guards] == ["val_acc"] and "0.8" in found.unread
 
 
 def test_unread_words_are_handed_back(scan: ProjectScan) -> None:

@@ -45,7 +45,9 @@ _NAMING = {
     "report",
     "for",
 }
-_METRIC = {"metric", "criterion"}
+_METRIC = {"metric", "criterion", "objective"}
+_DUTY = {"must", "should", "may", "shall", "can"}
+_STAYING = {"not", "never", "stay", "remain", "keep"}
 _BEFORE, _AFTER = {":", "=", "is", "the", "a"}, {"as", "is", "the", "our"}
 _GLUE = {
     "is",
@@ -86,18 +88,36 @@ class _Mention:
 
 def read_metric(words: Words, entry: EntryPoint) -> Wanted:
     wanted = Wanted()
-    for mention in _mentions(words, entry):
+    for mention in _by_weight(words, _mentions(words, entry)):
         near = _words_before(words, mention.start)
         words.take(mention.start, mention.end)
         if _is_denied(near):
             continue
-        if len(near) and set(near[-3:]) & _GUARDS:
+        if _is_guard(words, mention, near):
             wanted.guards += [_goal(metric, near, wanted, guard=True) for metric in mention.metrics[:1]]
         elif wanted.goal is None and not wanted.ambiguous:
             _choose(mention, near, wanted)
     if wanted.goal is None and not wanted.ambiguous:
         wanted.absent = _absent(words, entry)
     return wanted
+
+
+def _by_weight(words: Words, mentions: list[_Mention]) -> list[_Mention]:
+    """In a line that says `metric: x`, that x goes before others; lines keep their order, the newest words first."""
+    return sorted(mentions, key=lambda mention: (words.line(mention.start), not _is_called_metric(words, mention)))
+
+
+def _is_called_metric(words: Words, mention: _Mention) -> bool:
+    place = _past(words, mention.start - 1, -1, _BEFORE)
+    return words.at(place) in _METRIC and words.at(place - 1) != "secondary"
+
+
+def _is_guard(words: Words, mention: _Mention, near: list[str]) -> bool:
+    """`without losing val_acc`, `keeping val_acc`, but not `without dropout, val_acc`; `val_acc must not fall`."""
+    since_comma = near[len(near) - near[::-1].index(",") :] if "," in near else near
+    if set(since_comma[-3:]) & _GUARDS:
+        return True
+    return words.at(mention.end) in _DUTY and words.at(mention.end + 1) in _STAYING
 
 
 def _words_before(words: Words, end: int) -> list[str]:
