@@ -277,6 +277,14 @@ def test_of_a_value_that_is_not_wanted_it_is_said_that_the_script_may_have_it_it
     assert told == "optimizer is not tried with sgd, as the goal says; what train.py has itself stays."
 
 
+def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:
+    script = TRAIN.replace("args = p", 'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\nargs = p')
+    scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
+    asked = read_goal("widths 32 32 vs 64 64, val_acc", scan)
+    assert not asked.variations and "takes several values at once" in asked.questions[0].text
+    assert varied(read_goal("widths 32 vs 64, val_acc", scan)) == {"widths": [32, 64]}
+
+
 @pytest.mark.parametrize("heading", ["4 Experiments", "## 4 Experiments", "4 Models and data"])
 def test_the_number_of_a_section_is_no_budget(scan: ProjectScan, heading: str) -> None:
     found = read_goal(f"Nets\n\n{heading}\n\nlr 0.1, 0.2 and 0.3 over 3 seeds by val_acc", scan)

@@ -19,6 +19,7 @@ from labwright.planning import contained, run_tests
 from labwright.planning.checks import check_workspace, registry
 from labwright.planning.checks.subject import Found
 from labwright.planning.digest_facts import current_digest
+from labwright.planning.ir import read_ir
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.scan.facts import ProtectedFile
 from labwright.sandbox import Containment
@@ -173,6 +174,19 @@ def test_what_is_planned_from_a_clear_goal_passes(tmp_path: Path, name: str) -> 
     """Beside the six examples, which `test_planning` takes all the way."""
     plan = planned(tmp_path, *GOOD_GOALS[name])
     assert plan.run()["validated"], (plan.folder / "validation/report.md").read_text()
+
+
+def test_a_plan_whose_script_has_a_list_as_its_own_value_has_no_baseline(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", "widths 4 and 8 in net.py, lowest loss")
+    (plan.project / "net.py").write_text(
+        "import argparse\n"
+        "p = argparse.ArgumentParser()\n"
+        'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\n'
+        "loss = sum(p.parse_args().widths)\n"
+        'print(f"loss={loss}")\n'
+    )
+    assert plan.run()["validated"], (plan.folder / "validation/report.md").read_text()
+    assert read_ir(plan.mode.handle).workflow.grid.baseline is None
 
 
 MORE_TESTS = "from experiment.tasks.train import train\n\n\ndef test_seeds():\n    assert len(train.seeds) == 2\n"

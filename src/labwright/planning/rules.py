@@ -13,7 +13,7 @@ from labwright.llm import OfflineModel, Request
 from labwright.llm.offline import Rule
 from labwright.planning import templates
 from labwright.planning.document import BEFORE_THE_RUNS
-from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest
+from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest, Scalar
 from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
 from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
 from labwright.planning.plan_values import read_value
@@ -236,8 +236,9 @@ def _parameter(variation: Variation) -> PlannedParameter:
 
 
 def _baseline(reading: GoalReading) -> dict[str, Any] | None:
-    """The script as it is; none where only seeds vary, it has no defaults, or it would go over the budget."""
-    if reading.held or any(value is None for value in reading.baseline.values()) or not reading.baseline:
+    """The script as it is; none where only seeds vary, a default is none or a list, or it would go over the budget."""
+    defaults = reading.baseline.values()
+    if reading.held or not defaults or not all(isinstance(value, Scalar) for value in defaults):
         return None
     in_grid = all(reading.baseline[variation.flag] in variation.values for variation in reading.variations)
     more = 0 if in_grid else max(1, len(reading.seeds))

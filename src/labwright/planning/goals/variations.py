@@ -226,6 +226,10 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         words.take(mention.start, mention.end)
         return
     words.take(mention.start, after.end)
+    if flag.type.startswith("list") and _has_rows(words, mention.end, after.end):
+        text = f"{flag.name} takes several values at once, and rules can give it only one: which are to be tried?"
+        found.unclear.append((flag, text))
+        return
     if after.too_many:
         words_ = (
             f"“{text[:80]}” asks for {after.too_many:,} values of {flag.name}, and a plan tries {MOST_VALUES} at most"
@@ -238,6 +242,11 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         found.added.append((flag, tuple(as_type(flag, value) for value in after.values)))
         return
     keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
+
+
+def _has_rows(words: Words, start: int, end: int) -> bool:
+    """`layers 32 32 vs 64 64`: numbers side by side are one value of a flag that takes a list."""
+    return any(None not in (words.number(place), words.number(place + 1)) for place in range(start, end - 1))
 
 
 def _adding_word(words: Words, mention: Mention) -> int | None:
