@@ -116,6 +116,18 @@ def test_a_rejection_runs_again_from_its_node_with_the_reason(tmp_path: Path) ->
     )
 
 
+def test_words_that_a_correction_replaces_are_not_listed_as_left_out(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "bare-script", "degree 3 and 5, 3 seeds, gently, by test_mse")
+    plan.run()
+    plan.mode.reject("use 2 seeds, degree 1 and 4", "DraftImplementationPlan")
+    plan.run()
+    plan.mode.reject("seeds 7, 8, slowly", "DraftImplementationPlan")
+    plan.run()
+    text = plan.mode.handle.paths.text.read_text()
+    assert "(2 degree × 2 seeds" in text
+    assert "left out: slowly, gently →" in text
+
+
 @pytest.mark.parametrize(
     ("file", "words"),
     [("fit.py", "project's fit.py changed"), ("src/experiment/workflow.py", "src/experiment/workflow.py was changed")],

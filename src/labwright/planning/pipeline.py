@@ -12,6 +12,7 @@ from labwright.llm import Tier
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.handed_in import check_request
 from labwright.planning.nodes import NODES, REDONE_BY, Node, Planning
+from labwright.planning.request import BETWEEN_ANSWERS
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.workflow import Output, RunResult, Store, Task, Workflow, run
@@ -134,7 +135,7 @@ def reject(handle: PlanWorkspaceHandle, reason: str, node: str) -> None:
     sent_back = (*state.rejections, Rejection(node=node, reason=reason, at=now()))
     facts = {"approval": None, "ready_for_run": False, "handoff": None, "validated": False, "rejections": sent_back}
     earlier = state.feedback.get(node, "")  # still wanted, as far as the newer words leave it
-    feedback = {**state.feedback, node: f"{reason}\n\n{earlier}".strip()}
+    feedback = {**state.feedback, node: f"{reason}{BETWEEN_ANSWERS}{earlier}".strip()}
     change_state(handle, status="rejected", node=node, feedback=feedback, **facts)
 
 

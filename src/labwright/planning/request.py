@@ -12,6 +12,7 @@ from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "request"  # our part of the manifest
 DRAFTS = ("DraftReportDigest", "DraftImplementationPlan")  # who reads what is said of the experiment
+BETWEEN_ANSWERS = "\n\n"
 _REPORT, _DOCUMENT = "report/given.md", "report/source.md"
 
 
@@ -26,11 +27,11 @@ class CompileRequest(Strict):
 
     def words(self, goal: str) -> str:
         """All that was said: the newest first, since rules take the first of two."""
-        return "\n\n".join(part for part in (*reversed(self.answers), goal) if part.strip())
+        return BETWEEN_ANSWERS.join(part for part in (*reversed(self.answers), goal) if part.strip())
 
     def wishes(self) -> str:
         """What was said of the saved text since it became the source: it goes before what stands there."""
-        return "\n\n".join(reversed(self.answers[self.before_document :])) if self.document else ""
+        return BETWEEN_ANSWERS.join(reversed(self.answers[self.before_document :])) if self.document else ""
 
     def report(self, handle: PlanWorkspaceHandle) -> str:
         return handle.read(_REPORT).decode() if self.has_report else ""

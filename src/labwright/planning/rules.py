@@ -17,6 +17,7 @@ from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedPar
 from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
 from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
 from labwright.planning.plan_values import read_value
+from labwright.planning.request import BETWEEN_ANSWERS
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
 _MOST_QUESTIONS = 3
@@ -191,9 +192,20 @@ def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]
         found.append(f"Only the first {MOST_GOAL_CHARACTERS:,} characters of the report were read.")
     if reading.goal and reading.goal.assumed:
         found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
-    if reading.unread:
-        found.append(f"Not understood and left out: {', '.join(reading.unread[:10])}.")
+    if left_out := _left_out(request, reading):
+        found.append(f"Not understood and left out: {', '.join(left_out[:10])}.")
     return tuple(found)
+
+
+def _left_out(request: Request[Any], reading: GoalReading) -> list[str]:
+    """Words that no rule reads where they stand alone either: what a correction replaces was understood."""
+    goal: str = request.given["goal"][:MOST_GOAL_CHARACTERS]
+    said = [goal] if goal in request.given["report"] else goal.split(BETWEEN_ANSWERS)  # a report corrects nothing
+    parts = [part for part in (*request.feedback.split(BETWEEN_ANSWERS), *said) if part.strip()]
+    if len(parts) < 2:
+        return list(reading.unread)
+    alone = {word for part in parts for word in read_goal(part, request.given["scan"]).unread}
+    return [word for word in reading.unread if word in alone]
 
 
 def _summary(reading: GoalReading) -> str:

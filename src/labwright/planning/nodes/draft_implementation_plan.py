@@ -12,7 +12,7 @@ from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History
 from labwright.planning.nodes.planning import Planning
 from labwright.planning.plan_values import write_value
-from labwright.planning.request import DRAFTS
+from labwright.planning.request import BETWEEN_ANSWERS, DRAFTS
 from labwright.planning.scan import EntryPoint
 from labwright.planning.scan.facts import Role
 from labwright.planning.state import read_state
@@ -20,7 +20,7 @@ from labwright.planning.state import read_state
 
 def draft_implementation_plan(planning: Planning) -> str:
     feedback = read_state(planning.handle).feedback.get("DraftReportDigest", "")
-    goal, wishes = (f"{feedback}\n{words}".strip("\n") for words in (planning.request, planning.wishes))
+    goal, wishes = (f"{feedback}{BETWEEN_ANSWERS}{words}".strip("\n") for words in (planning.request, planning.wishes))
     draft = planning.ask("DraftImplementationPlan", ExperimentDraft, goal=goal, wishes=wishes, cluster=planning.cluster)
     entry = planning.scan.entry_point(draft.script)
     history = planning.history or History()
