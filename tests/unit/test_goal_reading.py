@@ -62,6 +62,10 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("hidden 1,024 and 8,192", {"hidden": [1024, 8192]}, {}),
     ("hidden 16,32,128 or 256", {"hidden": [16, 32, 128, 256]}, {}),
     ("hidden 128,256", {"hidden": [128, 256]}, {}),
+    ("four log-spaced learning rates between 1e-4 and 1e-1", {"lr": LOG}, {}),
+    ("three log-spaced dropout values from 0.001 to 0.1", {"dropout": [0.001, 0.01, 0.1]}, {}),
+    ("find the best lr, 1e-4..1e-1", {"lr": LOG}, {}),
+    ("lr 0.1 .. 0.5 in steps of 0.2", {"lr": [0.1, 0.3, 0.5]}, {}),
     ("lr: 0,001 and 0,01", {"lr": [0.001, 0.01]}, {}),
     ("lr 0,05, 0,5 and 1,5", {"lr": [0.05, 0.5, 1.5]}, {}),
     ("lr ∈ {10⁻⁴, 10⁻³, 10⁻²}", {"lr": [0.0001, 0.001, 0.01]}, {}),
@@ -235,6 +239,9 @@ def test_values_that_come_after_the_question_are_not_asked_for(scan: ProjectScan
     [
         "find the best lr for the 10 classes, 500 and 100 images, val_acc",
         "try lr 0.1 for sgd and 0.01 for adam, val_acc",
+        "lr 0.1, 0.2, ..., 0.5; val_acc",
+        "lr 0.1, 0.2 … 0.5; val_acc",
+        "lr in {0.1, 0.2, …, 0.5}; val_acc",
     ],
 )
 def test_a_number_that_may_be_no_value_is_asked_about(scan: ProjectScan, goal: str) -> None:

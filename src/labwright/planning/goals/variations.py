@@ -14,7 +14,7 @@ from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
 from labwright.planning.goals.varied import Varied, as_type, fit, keep, take_out_denied
-from labwright.planning.goals.words import Words
+from labwright.planning.goals.words import AND_SO_ON, Words
 from labwright.planning.scan import EntryPoint, Flag
 
 _VARYING = {
@@ -42,6 +42,7 @@ _COUNTING = (
     "batches",
     "strengths",
 )
+_BEFORE_NAMES = {"different", "values", "of", "for", "the", "random", "as", "log-spaced", "log", "spaced"}
 _ADDING = {"add", "adding", "also", "plus", "include", "including", "additionally"}
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
@@ -125,7 +126,9 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
     switched = _switched(words, mention)
     factor = _factor_before(words, mention)
     count, before = (None, None) if factor else _count_or_values_before(words, mention)
-    after = None if switched else values_after(words, mention.end, stop, flag, Wish(count=count, factor=factor))
+    scale = "log" if count and words.at(mention.start - 1) in ("log-spaced", "spaced") else ""
+    wish = Wish(count=count, factor=factor, scale=scale)
+    after = None if switched else values_after(words, mention.end, stop, flag, wish)
     if switched is not None:
         end = mention.end + _on_off(words, mention.end)
         given = values_after(words, end, stop, flag) if end == mention.end else None
@@ -171,7 +174,7 @@ def _factor_before(words: Words, mention: Mention) -> float | None:
 def _count_or_values_before(words: Words, mention: Mention) -> tuple[int | None, tuple[tuple[Any, ...], int] | None]:
     """`3 learning rates` is a count, `5 epochs` and `0.1 and 0.01 dropout` are values."""
     start = mention.start
-    while words.at(start - 1) in ("different", "values", "of", "for", "the", "random", "as"):
+    while words.at(start - 1) in _BEFORE_NAMES:
         start -= 1
     before = values_before(words, start, mention.flag)
     if before is None:
@@ -218,11 +221,10 @@ def _keep_switch(flag: Flag, text: str, given: Found | None, found: Varied) -> N
 def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: Varied) -> None:
     flag = mention.flag
     text = words.shown(mention.start, after.end)
+    text_to_stop = words.shown(mention.start, stop)
     left_over = [words.tokens[index].shown for index in range(after.end, stop) if _is_loose_number(words, index)]
-    if len(after.values) == 1 and left_over:
-        found.unclear.append(
-            (flag, f"which values of {flag.name} does “{words.shown(mention.start, stop)[:80]}” mean?")
-        )
+    if left_over and (len(after.values) == 1 or AND_SO_ON in text_to_stop):
+        found.unclear.append((flag, f"which values of {flag.name} does “{text_to_stop[:80]}” mean?"))
         words.take(mention.start, mention.end)
         return
     words.take(mention.start, after.end)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 LONGEST = 8_000
+AND_SO_ON = "…"  # between the numbers of a list; it ends no sentence
 _UNITS = r"(?:h|hr|hrs|hours?|m|min|mins|minutes?|s|sec|secs|seconds?|d|days?|x)\b"
 _TOKEN = re.compile(
     rf"""(?P<power>(?<![\w.])(?:10|2)(?:\^|\*\*)[-+]?\d{{1,3}}(?!\w))
@@ -106,7 +107,8 @@ def split(text: str) -> Words:
 
 def _plain_numbers(text: str) -> str:
     """`0.1..0.5`, `3 x 10^-4`, and `0,01` or `1,024` where nobody can mean a list of numbers."""
-    text = re.sub(r"(?<=\d)\.\.+(?=\d)", " to ", text)
+    text = _GOES_ON.sub(rf"\1{AND_SO_ON} ", text)
+    text = re.sub(r"(?<=\d)\s*\.\.+\s*(?=\d)", " to ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s?[x*·]\s?10(?:\^|\*\*)([-+]?\d{1,3})(?!\w)", r"\1e\2", text)
     if _SURE_THOUSANDS.search(text):
         text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
@@ -117,6 +119,7 @@ _RAISED = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
 _LOWERED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![.,]?\d)")
 _SURE_COMMA = re.compile(r"(?<![\d.,])0,0\d+(?![.,]?\d)")
+_GOES_ON = re.compile(r"(\d\s*,\s*(?:(?:\d[\d.e+-]*\d|\d)\s+)?)\.{2,}\s*,?\s*(?=\d)", re.IGNORECASE)  # 1, 2, ..., 5
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![.,]?\d)")
 _SURE_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![.,]?\d)")  # 8,192 may be a list
 _PLAIN_SIGNS = str.maketrans({"–": "-", "—": "-", "−": "-", "×": "x", "…": ".", "“": '"', "”": '"', "’": "'"})
