@@ -284,6 +284,13 @@ def test_of_a_value_that_is_not_wanted_it_is_said_that_the_script_may_have_it_it
     assert told == "optimizer is not tried with sgd, as the goal says; what train.py has itself stays."
 
 
+@pytest.mark.parametrize("words", ["with and without augmentation", "data augmentation on and off", "augment on/off"])
+def test_a_switch_is_found_by_the_noun_of_its_verb(tmp_path: Path, words: str) -> None:
+    script = TRAIN.replace("--amp", "--augment")
+    scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
+    assert varied(read_goal(f"{words}, val_acc", scan)) == {"augment": [True, False]}
+
+
 def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:
     script = TRAIN.replace("args = p", 'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\nargs = p')
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})

@@ -29,6 +29,7 @@ _SAME: list[tuple[str, ...]] = [
      "number of steps"),
     ("grad_clip", "max_grad_norm", "gradient_clip_val", "gradient clipping", "clip", "clip_norm"),
     ("momentum", "beta1"),
+    ("augment", "augmentation", "aug", "data_aug", "data_augmentation", "use_augmentation"),
     ("gamma", "discount", "discount factor"),
     ("epsilon", "eps", "exploration rate"),
     ("temperature", "temp", "tau"),
