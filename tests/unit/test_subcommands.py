@@ -20,6 +20,7 @@ MAIN = """
 import argparse
 p = argparse.ArgumentParser()
 p.add_argument("--max-steps", type=int, default=100)
+p.add_argument("--amp", action="store_true")
 sub = p.add_subparsers(required=True)
 a = sub.add_parser("pretrain")
 a.add_argument("--lr", type=float, default=0.1)
@@ -69,10 +70,12 @@ def test_which_subcommand_is_asked_where_several_train_and_an_answer_settles_it(
 def test_the_command_of_a_plan_has_the_subcommand_and_passes_every_check(tmp_path: Path) -> None:
     scan = scan_of(tmp_path, MAIN)
     handle = PlanWorkspaceHandle.materialize(Workspace(tmp_path / ".labwright"))
-    plan = Planned(tmp_path, "main.py finetune, lr 0.1 and 0.2, max steps 7, highest val_acc", PlanMode(handle))
+    plan = Planned(
+        tmp_path, "main.py finetune, lr 0.1 and 0.2, amp on and off, max steps 7, by val_acc", PlanMode(handle)
+    )
     assert plan.run()["validated"], (plan.folder / "validation/report.md").read_text()
     command = read_ir(handle).experiment.command
-    assert command.endswith("main.py --max-steps 7 finetune --lr {lr}")
+    assert command.endswith("main.py --max-steps 7 {amp} finetune --lr {lr}")
     entry = scan.entry_point("main.py finetune")
     assert entry is not None
     names = [one.flag.name for one in shortenings(entry, command, {"lr"})]

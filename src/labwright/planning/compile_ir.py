@@ -18,7 +18,7 @@ from labwright.planning.ir import (
     TaskIR,
     WorkflowIR,
 )
-from labwright.planning.scan import EntryPoint, Environment, Flag, Role, run_command, words_for
+from labwright.planning.scan import EntryPoint, Environment, Flag, Place, Role, run_command, words_for
 
 EXPERIMENT = "train"
 _TYPES = {
@@ -158,13 +158,12 @@ def command_of(
     """The command with a place for each parameter, and the words of parameters that are switches."""
     flags = {p.flag: _flag(entry, p.flag) for p in draft.parameters}
     switched = {name: flag for name, flag in flags.items() if not flag.takes_value}
-    places: dict[str, Any] = {name: f"@{name_of(name)}@" for name in flags if name not in switched}
+    places: dict[str, Any] = {name: Place(f"@{name_of(name)}@") for name in flags}
     if draft.seeds:
         places[entry.flags_for(Role.SEED)[0].name] = f"@{SEED}@"
     command = run_command(entry, environment, {**draft.fixed, **places})
     escaped = command.replace("{", "{{").replace("}", "}}")
-    places_of_switches = "".join(f" {{{name_of(name)}}}" for name in switched)
-    return _PLACE.sub(r"{\1}", escaped) + places_of_switches, _switches(switched)
+    return _PLACE.sub(r"{\1}", escaped), _switches(switched)
 
 
 def _switches(flags: Mapping[str, Flag]) -> dict[str, tuple[str, str]]:

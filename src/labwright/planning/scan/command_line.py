@@ -11,6 +11,10 @@ from labwright.domain.errors import Invalid
 from labwright.planning.scan.facts import EntryPoint, Environment, Flag, SetBy
 
 
+class Place(str):
+    """Stands in a command for the words of a switch, which are put there later."""
+
+
 def run_command(entry: EntryPoint, environment: Environment, values: Mapping[str, Any]) -> str:
     """What a run executes: activation, variables, the script, its subcommand and its flags."""
     subcommand = entry.subcommand
@@ -54,6 +58,8 @@ def words_for(flag: Flag, value: Any) -> list[str]:
     """The words that give the flag this value; none where leaving it out does."""
     if not flag.is_settable:
         raise Invalid(f"{flag.name} cannot be set from outside", hint=f"It is fixed at {flag.where}: edit it there.")
+    if not flag.takes_value and isinstance(value, Place):
+        return [value]
     if not flag.takes_value:
         return _switch(flag, on=bool(value))
     many = isinstance(value, list | tuple)
