@@ -199,6 +199,24 @@ def test_a_pending_job_cancelled_by_somebody_else_is_stopped_too(server: LiveSer
     assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
 
 
+def test_a_pending_task_of_an_array_cancelled_by_somebody_else_is_stopped_and_its_array_goes_on(
+    server: LiveServer, slurm: SimulatedSlurm
+) -> None:
+    """Slurm keeps nothing of such a task, while it has the array."""
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def tasks() -> list[dict[str, Any]]:
+        return [run for run in server.get(f"/runs?sweep_id={sweep}") if "BeginTime" in run["status_reason"]]
+
+    wait_until(lambda: len(tasks()) == 4, "the jobs to be known")
+    first, *others = tasks()
+    slurm.client("scancel", first["slurm_job_id"])
+    ended = server.wait_for_end(first["id"])
+    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
+    assert [run["id"] for run in tasks()] == [run["id"] for run in others]
+    server.post(f"/sweeps/{sweep}/stop")
+
+
 def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveServer, slurm: SimulatedSlurm) -> None:
     command = (
         f'echo "attempt $LABWRIGHT_ATTEMPT $MY_TOKEN"; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, "never")}'

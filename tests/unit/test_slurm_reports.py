@@ -18,6 +18,7 @@ from labwright.compute.slurm_reports import SlurmReports
 from labwright.domain.actor import PERSON
 from labwright.domain.alert import Alert
 from labwright.domain.run import Run, RunStatus
+from labwright.files import write_json
 from labwright.services import alerts
 from labwright.services import runs as run_verbs
 from tests.support.lab import lab_in, make_run, move
@@ -33,7 +34,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         lab.slurm.close()
 
 
-def sent(lab: Lab, job: int, name: str = "x") -> Run:
+def sent(lab: Lab, job: int | str, name: str = "x") -> Run:
     run = make_run(lab, name)
     facts = {"launcher": SLURM, "slurm_job_id": str(job), "launched_at": "2020-01-01T00:00:00Z"}
     return move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, **facts)
@@ -91,6 +92,22 @@ def test_a_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.Monke
     hear(lab, reports, seen(), Recalled(rows={run.id: None}), seen())
     assert current(lab, run).status is RunStatus.LOST
     assert "knows nothing of job 7" in str(current(lab, run).error)
+
+
+@pytest.mark.parametrize(("has_begun", "status"), [(False, RunStatus.STOPPED), (True, RunStatus.LOST)])
+def test_a_task_that_its_array_is_there_without_was_cancelled_unless_it_had_been_started(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, has_begun: bool, status: RunStatus
+) -> None:
+    monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
+    runs, reports = [sent(lab, f"7_{task}", f"r{task}") for task in (0, 1)], SlurmReports(lab, lambda _: None)
+    array = lab.paths.array("array-x")
+    Path(array.dir).mkdir(parents=True)
+    write_json(array.runs, {"run_ids": [run.id for run in runs]})
+    if has_begun:
+        Path(array.log(1)).touch()
+    left = JobRow(job_id="7", tasks=(0,), state="PENDING", reason="Priority", name="array-x", nodes="")
+    hear(lab, reports, seen(left), Recalled(rows={runs[1].id: None}), seen(left))
+    assert [current(lab, run).status for run in runs] == [RunStatus.LAUNCHING, status]
 
 
 def test_sacct_is_asked_for_whole_jobs_in_a_form_that_is_not_cut() -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labwright.compute.ingest import begin_attempt, end_run
 from labwright.compute.lab import Lab
@@ -16,7 +16,7 @@ from labwright.compute.recover import fail_launch, may_pass
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
-from labwright.compute.slurm.states import PENDING_WORDS, Ending, JobRow, Phase
+from labwright.compute.slurm.states import CANCELLED, PENDING_WORDS, Ending, JobRow, Phase
 from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.compute.slurm_endings import SlurmEndings
 from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
@@ -233,11 +233,22 @@ class SlurmReports:
             return
         if not self._has_begun(run) and run.slurm_job_id is None:
             self._send_again(run)
+        elif others := self._array_without(run, seen.rows):
+            self._endings.by_row(run, replace(others, state=CANCELLED))
         elif run.id in self._recalled:
             self._end_by_memory(run, self._recalled[run.id])
         elif run.id not in self._asked:
             self._asked.add(run.id)
             self._lab.slurm.recall(run)
+
+    def _array_without(self, run: Run, rows: tuple[JobRow, ...]) -> JobRow | None:
+        """A row of its array, which is there without it: of a pending task that somebody cancels, Slurm keeps nothing.
+        One that had been started would have left a log."""
+        array, _, task = (run.slurm_job_id or "").partition("_")
+        for row in rows:
+            if task and row.job_id == array and (run.id, int(task)) in self._runs_of(replace(row, tasks=(int(task),))):
+                return None if os.path.exists(self._lab.paths.array(row.name).log(task)) else row
+        return None
 
     def _end_by_memory(self, run: Run, row: JobRow | None) -> None:
         if row is not None:

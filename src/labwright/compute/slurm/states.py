@@ -16,6 +16,7 @@ _FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: ever
 _FIRST_TITLE = "JOBID"
 _ACCOUNTED = ("JobID", "State", "NodeList", "JobName")
 OUT_OF_MEMORY = "OUT_OF_MEMORY"
+CANCELLED = "CANCELLED"
 _NO_NODES = "None assigned"
 _QUOTED = 200
 _ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
@@ -33,7 +34,7 @@ _PENDING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPE
 _ENDED = frozenset(
     [
         "BOOT_FAIL",
-        "CANCELLED",
+        CANCELLED,
         "COMPLETED",
         "DEADLINE",
         "FAILED",
@@ -110,7 +111,7 @@ _ENDINGS = {
     "NODE_FAIL": Ending(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
     "BOOT_FAIL": Ending(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
     "PREEMPTED": Ending(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),
-    "CANCELLED": Ending(
+    CANCELLED: Ending(
         status=RunStatus.STOPPED, reason="cancelled in Slurm", words="Somebody cancelled the job in Slurm."
     ),
     "REVOKED": Ending(status=RunStatus.FAILED, reason="revoked", words="Another cluster took the job."),
