@@ -217,6 +217,17 @@ def test_a_pending_task_of_an_array_cancelled_by_somebody_else_is_stopped_and_it
     server.post(f"/sweeps/{sweep}/stop")
 
 
+def test_jobs_in_slurms_queue_take_no_slot_of_this_machine_once_runs_go_to_it(server: LiveServer) -> None:
+    waiting = [server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"] for _ in range(3)]
+    wait_until(lambda: all(_with_reason(server, run_id, "BeginTime") for run_id in waiting), "the jobs to be known")
+    server.post("/cluster", {"type": "cpu_only", "max_parallel": 1})
+    here = server.wait_for_end(server.submit("true")["id"])
+    assert (here["status"], here["launcher"]) == ("finished", "local")
+    for run_id in waiting:
+        server.post(f"/runs/{run_id}/stop")
+        assert server.wait_for_end(run_id)["status"] == "stopped"
+
+
 def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveServer, slurm: SimulatedSlurm) -> None:
     command = (
         f'echo "attempt $LABWRIGHT_ATTEMPT $MY_TOKEN"; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, "never")}'

@@ -147,6 +147,21 @@ def test_a_run_whose_command_is_gone_keeps_no_card_but_counts_in_its_sweep() -> 
     assert chosen({"sweep-a": 1}) == ["other"]
 
 
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_run_that_is_elsewhere_takes_no_room_but_counts_in_its_sweep(gpus: int) -> None:
+    away = Holder(run_id="away", group="sweep-a", gpus=gpus, is_elsewhere=True)
+    capacity = Capacity(gpus=gpus, cpu_runs=1 - gpus, runs=1)
+
+    def chosen(group: str) -> list[str]:
+        queues = in_order([candidate("x", group=group, gpus=gpus)])
+        return choose(queues, [away], capacity, {"sweep-a": 1}, NOW, AGEING)
+
+    assert (chosen(""), chosen("sweep-a")) == (["x"], [])
+    there = Look(holders=[away], capacity=capacity)
+    assert why_queued("run-x", gpus, 0, None, there) == ""
+    assert why_queued("run-x", gpus, 0, sweep(parallel=1), there) == "its sweep runs 1 at a time"
+
+
 def test_a_wide_run_that_has_not_aged_lets_narrow_ones_pass() -> None:
     queued = [candidate("wide", gpus=2, waited=10), candidate("narrow", gpus=1, waited=5)]
     assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["narrow"]

@@ -241,8 +241,9 @@ class Engine:
         if time.monotonic() < self._launch_again_at or self._slurm.keeps_back():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
-        capacity = capacity_of(self._lab.cluster.current, settings.max_parallel)
-        active = self._with_over_marked(load_holders(reader), capacity.gpus)
+        cluster = self._lab.cluster.current
+        capacity = capacity_of(cluster, settings.max_parallel)
+        active = self._with_over_marked(load_holders(reader, cluster.type), capacity.gpus)
         room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _AT_ONCE)
         self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
         if self._is_full:

@@ -80,6 +80,7 @@ class Holder:
     gpus: int  # that it asked for
     unleased: int = 0  # of these: cards that it names itself and has no lease of
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
+    is_elsewhere: bool = False  # on Slurm while runs go to this machine, or the other way round
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
 
     @property
@@ -88,7 +89,8 @@ class Holder:
 
     @property
     def keeps_others_out(self) -> bool:
-        return not (self.is_waiting or self.is_over) and (not self.gpus or self.leased > 0)
+        is_here = not (self.is_waiting or self.is_over or self.is_elsewhere)
+        return is_here and (not self.gpus or self.leased > 0)
 
 
 class _Room:
@@ -138,6 +140,7 @@ def choose(
     """
     active = list(active)
     load = Counter(holder.group for holder in active)
+    active = here(active)
     room = _Room(active, capacity)
     waiting: dict[str, list[Candidate]] = {}
     for candidate in chain.from_iterable(queues.values()):
@@ -160,6 +163,11 @@ def choose(
             room.take(head)
         elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
             room.keep_cards()
+
+
+def here(holders: Iterable[Holder]) -> list[Holder]:
+    """Those that take something of what there is to run on now; in their sweeps the others count too."""
+    return [holder for holder in holders if not holder.is_elsewhere]
 
 
 def _place(candidate: Candidate, goes_first: bool, load: int, had: int) -> tuple[float, ...]:
@@ -188,8 +196,12 @@ class Look:
     kept_for: str = ""  # the wide run that has waited so long that free cards are kept for it
 
     @property
+    def here(self) -> list[Holder]:
+        return here(self.holders)
+
+    @property
     def free_gpus(self) -> int:
-        return max(0, self.capacity.gpus - sum(holder.gpus - holder.unleased for holder in self.holders))
+        return max(0, self.capacity.gpus - sum(holder.gpus - holder.unleased for holder in self.here))
 
     def with_shared_cards_taken(self) -> Look:
         """As it is for runs that name their cards."""
@@ -216,13 +228,13 @@ def _held_by_sweep(sweep: Sweep, holders: Sequence[Holder]) -> str:
 
 def _over_the_limit(look: Look) -> str:
     runs = look.capacity.runs
-    if len(look.holders) < runs:
+    if len(look.here) < runs:
         return ""
-    return f"{'1 run' if runs == 1 else f'{runs} runs'} at a time, as set by hand: {_names(look.holders)}"
+    return f"{'1 run' if runs == 1 else f'{runs} runs'} at a time, as set by hand: {_names(look.here)}"
 
 
 def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
-    on_cards = [holder for holder in look.holders if holder.gpus > holder.unleased]
+    on_cards = [holder for holder in look.here if holder.gpus > holder.unleased]
     gpus, free = look.capacity.gpus, look.free_gpus
     if wanted > gpus:
         return f"it asks for {_gpus(wanted)}; this machine has {gpus or 'none'}"
@@ -235,7 +247,7 @@ def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
 
 
 def _lacks_slot(look: Look) -> str:
-    in_slots = [holder for holder in look.holders if not holder.gpus]
+    in_slots = [holder for holder in look.here if not holder.gpus]
     slots = look.capacity.cpu_runs
     if len(in_slots) < slots:
         return ""
@@ -296,9 +308,20 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
     ]
 
 
-def load_holders(connection: sqlite3.Connection) -> list[Holder]:
-    rows = connection.execute(RUNS["active_load"])
-    return [Holder(group=row[0], gpus=row[1], run_id=row[2], is_waiting=bool(row[3]), unleased=row[4]) for row in rows]
+def load_holders(connection: sqlite3.Connection, kind: ClusterType) -> list[Holder]:
+    """All active runs; where they are, by what there is to run on now."""
+    on_slurm = kind is ClusterType.SLURM
+    return [
+        Holder(
+            group=row[0],
+            gpus=row[1],
+            run_id=row[2],
+            is_waiting=bool(row[3]),
+            is_elsewhere=bool(row[4]) != on_slurm,
+            unleased=row[5],
+        )
+        for row in connection.execute(RUNS["active_load"])
+    ]
 
 
 def first_in_queue(connection: sqlite3.Connection, queue: str) -> list[str]:

@@ -79,8 +79,9 @@ def _reasons(lab: Lab) -> Callable[[str, str, int, bool], str]:
 
 def _look(lab: Lab) -> Look:
     reader, settings = lab.db.reader(), lab.settings
-    capacity = capacity_of(lab.cluster.current, settings.max_parallel)
-    look = Look(holders=load_holders(reader), capacity=capacity)
+    cluster = lab.cluster.current
+    capacity = capacity_of(cluster, settings.max_parallel)
+    look = Look(holders=load_holders(reader, cluster.type), capacity=capacity)
     if not look.free_gpus:
         return look
     heads = [head for queue in load_queues(reader, set(), 1).values() for head in queue[:1]]

@@ -91,7 +91,7 @@ ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
 -- name: active_load
 SELECT
-    coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting',
+    coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting', record ->> 'launcher' IS 'slurm',
     CASE WHEN status = 'running' AND record ->> 'named_gpus' != '[]'
         THEN max(0, (record ->> 'gpus') - json_array_length(record, '$.gpu_uuids')) ELSE 0 END
 FROM runs
