@@ -14,6 +14,7 @@ import pytest
 from labwright.compute.engine import Engine
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
+from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.rebuild import rebuild
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import make_run_folder
@@ -120,6 +121,21 @@ def test_a_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> 
     wait_until(lambda: found(lab, run).status is RunStatus.FINISHED, "the end")
     engine.close()
     assert found(lab, run).status_reason == "" and found(lab, run).summary["loss"]["step"] == 1999
+
+
+def test_the_end_of_a_run_on_slurm_that_was_given_up_is_heard_while_the_server_goes_on(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node may have been cut off for a while; nothing but the file tells."""
+    monkeypatch.setattr("labwright.compute.engine._LATE_SECONDS", 0.0)
+    run = move(lab, orphan(lab), RunStatus.LOST, launcher=SLURM)
+    engine = Engine(lab)
+    engine.tick()
+    assert found(lab, run).status is RunStatus.LOST
+    facts = {"attempt": 1, "status": "finished", "reason": "", "exit_code": 0, "signal": None, "error": None}
+    Path(lab.paths.run(run.id).exit).write_text(json.dumps({**facts, "ended_at": time.time(), "usage": {}}))
+    engine.tick()
+    assert (found(lab, run).status, found(lab, run).exit_code) == (RunStatus.FINISHED, 0)
 
 
 @pytest.mark.parametrize("after_a_kill", [False, True])

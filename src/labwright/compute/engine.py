@@ -36,6 +36,7 @@ from labwright.store import runs, sweeps
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
+_LATE_SECONDS = 30.0  # between two looks at what was given up
 _AT_ONCE = 2000  # launches in one go, where nothing else limits them
 _NEWEST = 100
 _STILL_READ = "it has ended; how is told once all that it logged is read"
@@ -51,6 +52,7 @@ class Engine:
         self._closing = False
         self._dirty: set[str] = set()
         self._look_at = 0.0
+        self._look_late_at = 0.0
         self._launch_again_at = 0.0
         self._is_full = False
         self._unanswerable: set[str] = set()
@@ -127,6 +129,7 @@ class Engine:
         self._ingest()
         self._slurm.apply()
         self._recover_lost()
+        self._hear_late_ends()
         self._start_queued()
         self._backups.make_if_due()
         self._lab.reserve.keep()
@@ -215,6 +218,15 @@ class Engine:
         self._holds.see_to(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
+
+    def _hear_late_ends(self) -> None:
+        """No wake-up comes from a node: a run that was given up may have gone on, and written how it ended."""
+        if time.monotonic() < self._look_late_at:
+            return
+        self._look_late_at = time.monotonic() + _LATE_SECONDS
+        for run in runs.with_status(self._lab.db.reader(), RunStatus.LOST):
+            if run.launcher == SLURM and os.path.exists(self._lab.paths.run(run.id).exit):
+                self._update(run.id)
 
     def _answer_due_alerts(self) -> None:
         """What a project's own rule says is to be done, at once or when nobody answered in time."""
