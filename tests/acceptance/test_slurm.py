@@ -217,6 +217,20 @@ def test_a_pending_task_of_an_array_cancelled_by_somebody_else_is_stopped_and_it
     server.post(f"/sweeps/{sweep}/stop")
 
 
+def test_a_job_that_somebody_gave_another_name_is_followed_all_the_same(
+    server: LiveServer, slurm: SimulatedSlurm
+) -> None:
+    waiting = server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"]
+    wait_until(lambda: _with_reason(server, waiting, "BeginTime"), "the job to be known")
+    job = server.run(waiting)["slurm_job_id"]
+    slurm.client("scontrol", "update", f"jobid={job}", "name=mine")
+    slurm.client("scontrol", "hold", job)
+    wait_until(lambda: _with_reason(server, waiting, "JobHeld"), "its news", timeout=60)
+    slurm.client("scontrol", "update", f"jobid={job}", "starttime=now")
+    slurm.client("scontrol", "release", job)
+    assert server.wait_for_end(waiting)["status"] == "finished"
+
+
 def test_jobs_in_slurms_queue_take_no_slot_of_this_machine_once_runs_go_to_it(server: LiveServer) -> None:
     waiting = [server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"] for _ in range(3)]
     wait_until(lambda: all(_with_reason(server, run_id, "BeginTime") for run_id in waiting), "the jobs to be known")

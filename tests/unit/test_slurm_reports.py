@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,29 @@ def test_a_task_that_its_array_is_there_without_was_cancelled_unless_it_had_been
     left = JobRow(job_id="7", tasks=(0,), state="PENDING", reason="Priority", name="array-x", nodes="")
     hear(lab, reports, seen(left), Recalled(rows={runs[1].id: None}), seen(left))
     assert [current(lab, run).status for run in runs] == [RunStatus.LAUNCHING, status]
+
+
+@pytest.mark.parametrize(("job", "tasks"), [("7", None), ("7_1", (0, 1))])
+def test_a_job_that_somebody_gave_another_name_is_known_by_its_number(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, job: str, tasks: tuple[int, ...] | None
+) -> None:
+    monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
+    run, reports = sent(lab, job), SlurmReports(lab, lambda _: None)
+    renamed = JobRow(job_id="7", tasks=tasks, state="PENDING", reason="Priority", name="mine", nodes="")
+    hear(lab, reports, seen(renamed), Recalled(rows={run.id: None}), seen(renamed))
+    assert (current(lab, run).status, current(lab, run).status_reason) == (
+        RunStatus.LAUNCHING,
+        "Slurm: pending (Priority)",
+    )
+
+
+def test_the_name_of_a_job_counts_for_more_than_its_number(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers begin again from 1 at some time."""
+    monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
+    run, other, reports = sent(lab, 7), sent(lab, 8), SlurmReports(lab, lambda _: None)
+    of_other = replace(row(other, "Priority"), job_id="7")
+    hear(lab, reports, seen(of_other), Recalled(rows={run.id: None}), seen(of_other))
+    assert [current(lab, one).status for one in (run, other)] == [RunStatus.LOST, RunStatus.LAUNCHING]
 
 
 def test_sacct_is_asked_for_whole_jobs_in_a_form_that_is_not_cut() -> None:

@@ -137,8 +137,8 @@ class SlurmReports:
                 self._say(run, f"Slurm does not answer: {report.words}")
 
     def _seen(self, seen: Seen) -> None:
-        jobs = self._by_run(seen.rows)
         active = self._active()
+        jobs = self._by_run(seen.rows, active)
         self._forget_recalled({run.id for run in active})
         self._tell_of_stuck(active, jobs)
         for run in active:
@@ -181,11 +181,12 @@ class SlurmReports:
     def _active(self) -> list[Run]:
         return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.launcher == SLURM]
 
-    def _by_run(self, rows: tuple[JobRow, ...]) -> dict[str, RunJob]:
+    def _by_run(self, rows: tuple[JobRow, ...], active: list[Run]) -> dict[str, RunJob]:
         """Of two jobs for one run (sbatch was heard twice) the one that is not over counts."""
+        by_job = {run.slurm_job_id: run.id for run in active if run.slurm_job_id}
         found: dict[str, RunJob] = {}
         for row in rows:
-            for run_id, task in self._runs_of(row):
+            for run_id, task in self._runs_of(row) or _by_number(row, by_job):
                 known = found.get(run_id)
                 if known is None or known.row.phase is Phase.ENDED:
                     found[run_id] = RunJob(row=row, job_id=row.id_of(task))
@@ -193,7 +194,7 @@ class SlurmReports:
 
     def _runs_of(self, row: JobRow) -> list[tuple[str, int | None]]:
         if row.tasks is None:
-            return [(row.name, None)]
+            return [(row.name, None)] if is_id(row.name, RUN) else []
         if not row.name.startswith(f"{ARRAY}-"):
             return []
         if row.name not in self._arrays:
@@ -315,3 +316,11 @@ class SlurmReports:
             fresh = runs.get(tx.connection, run.id)
             if fresh.status is run.status:
                 runs.change(tx, fresh, fresh.evolve(**facts), _ACTOR)
+
+
+def _by_number(row: JobRow, by_job: dict[str, str]) -> list[tuple[str, int | None]]:
+    """For a job that somebody gave another name. Names come first, since numbers begin again from 1 at some time."""
+    if row.name.startswith(f"{ARRAY}-"):
+        return []  # another project's
+    numbers = ((row.id_of(task), task) for task in row.tasks or (None,))
+    return [(by_job[number], task) for number, task in numbers if number in by_job]
