@@ -202,6 +202,35 @@ def test_one_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
     assert time.monotonic() - began < 30
 
 
+BAR = b"".join(b"\r%d/3000 [00:12<00:14, 9.9it/s]" % state for state in range(3000))
+
+
+def test_of_a_progress_bar_the_digest_shows_the_last_state(lab: LiveServer) -> None:
+    def last_lines(output: bytes) -> list[str]:
+        lines: list[str] = lab.get(f"/runs/{with_output(lab, output)}/logs/digest")["last_lines"]
+        return lines
+
+    assert last_lines(b"begun\n" + BAR) == ["begun", "2999/3000 [00:12<00:14, 9.9it/s]"]
+    assert last_lines(BAR + b"no such dataset\n") == ["2999/3000 [00:12<00:14, 9.9it/s]no such dataset"]
+    assert last_lines(BAR + b"\r" + b" " * 40 + b"\rdone\r\n") == ["done"]
+
+
+def test_an_error_behind_a_progress_bar_is_told_without_the_bar(lab: LiveServer) -> None:
+    run = with_output(lab, BAR + b"\rfatal: no such dataset\r" + BAR + b"\nnvidia: CUDA out of memory" + BAR)
+    digest = lab.get(f"/runs/{run}/logs/digest")
+    assert digest["first_error"] == "fatal: no such dataset"
+    assert digest["gpu_contention"] == ["nvidia: CUDA out of memory"]
+
+
+def test_grep_shows_the_text_that_it_found_in_a_long_line(lab: LiveServer) -> None:
+    run = with_output(lab, BAR + b"\rno such dataset\r\n" + "✓".encode() * 5000 + b" the Needle " + b"x" * 5000 + b"\n")
+    assert logs(lab, run, "grep=such")["content"] == "no such dataset"
+    assert logs(lab, run, "grep=/3000")["content"] == "2999/3000 [00:12<00:14, 9.9it/s]"
+    found = logs(lab, run, "grep=needle&ignore_case=true")["content"]
+    assert "✓ the Needle xxx" in found
+    assert (found[:2], found[-2:], len(found)) == ("…✓", "x…", 501)
+
+
 def test_the_first_error_is_found_where_no_digest_looks(lab: LiveServer) -> None:
     before, after = b"all is well \xff\xc3\n" * 400_000, b"still well\n" * 600_000
     run = with_output(lab, before + b"[rank0]: Traceback (most recent call last):\n" + after)

@@ -25,9 +25,10 @@ _DIGEST_LINES = 20
 _DIGEST_ERROR_LINES = 60
 _LINE_LENGTH = 500
 _ERROR = re.compile(
-    rb"^(\S*(?:Error|Exception)\b.*|.*\b(?:error|fatal|Segmentation fault|Killed)\b.*)",
+    rb"(?:^|\r)(\S*(?:Error|Exception)\b|[^\r\n]*\b(?:error|fatal|Segmentation fault|Killed)\b)",
     re.MULTILINE,
 )
+_LINE_END = re.compile(rb"[\r\n]")
 _TRACEBACK = b"Traceback (most recent call last)"
 _SPEAKS_OF_ERROR = (b"Error", b"Exception", b"error", b"fatal", b"Segmentation fault", b"Killed")
 _CROWDING = tuple(word.encode() for word in CROWDING_WORDS)
@@ -99,9 +100,17 @@ def grep(lab: Lab, run: Run, pattern: str, *, ignore_case: bool = False) -> dict
 
 
 def _lines_with(needle: bytes, block: bytes, ignore_case: bool) -> list[bytes]:
-    if needle not in (block.lower() if ignore_case else block):
+    lowered = block.lower() if ignore_case else block
+    if needle not in lowered:
         return []  # most blocks: finding one text in many bytes is much faster than finding lines
-    return [line for line in block.split(b"\n") if needle in (line.lower() if ignore_case else line)]
+    pairs = zip(block.split(b"\n"), lowered.split(b"\n"), strict=True)
+    return [_part_with(needle, line, searched) for line, searched in pairs if needle in searched]
+
+
+def _part_with(needle: bytes, line: bytes, searched: bytes) -> bytes:
+    """Of what a progress bar wrote over and over, the last state with the text."""
+    state = searched.rfind(b"\r", 0, searched.rfind(needle)) + 1
+    return _line_around(line, searched.find(needle, state))
 
 
 def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
@@ -136,14 +145,18 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
         "error": run.error,
         "first_error": error,
         "gpu_contention": _contention_lines(tail),
-        "last_lines": [_clip(line) for line in tail.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:]]
-        if tail
-        else [],
+        "last_lines": _last_lines(tail) if tail else [],
         "total_size": size,
         "gap": _gap(paths),
         "removed_at": _removed_at(paths),
         "warnings": list(run.warnings),
     }
+
+
+def _last_lines(block: bytes) -> list[str]:
+    """As they were left: of what a progress bar wrote over and over, its last state."""
+    lines = block.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:]
+    return [_clip(line.rstrip(b"\r").rsplit(b"\r", 1)[-1]) for line in lines]
 
 
 def _first_error(block: bytes) -> str | None:
@@ -153,7 +166,7 @@ def _first_error(block: bytes) -> str | None:
         return None
     lines = block[start : start + 64 * 1024].split(b"\n")
     if not lines[0].startswith(_TRACEBACK):
-        return _clip(lines[0])
+        return _clip(lines[0].split(b"\r", 1)[0])
     end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
     return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
 
@@ -165,7 +178,7 @@ def _place_of_error(block: bytes) -> int | None:
     if not any(word in block for word in _SPEAKS_OF_ERROR):
         return None  # plain searches are ten times faster than the pattern
     match = _ERROR.search(block)
-    return match.start() if match else None
+    return match.start(1) if match else None
 
 
 def first_error(lab: Lab, run: Run) -> dict[str, Any]:
@@ -225,10 +238,14 @@ def _middle_out(lines: list[bytes]) -> list[bytes]:
 
 
 def _line_around(block: bytes, position: int) -> bytes:
-    """Of the line at a position, as much before and after it as is shown."""
-    start = max(block.rfind(b"\n", 0, position) + 1, position - _LINE_LENGTH // 2)
-    end = block.find(b"\n", position, start + 4 * _LINE_LENGTH)
-    return block[start : end if end >= 0 else start + 4 * _LINE_LENGTH]
+    """The line at a position, or the state of a progress bar; of a long one, as much around it as is shown."""
+    start = max(block.rfind(b"\n", 0, position), block.rfind(b"\r", 0, position)) + 1
+    stop = _LINE_END.search(block, position, position + 4 * _LINE_LENGTH)
+    end = stop.start() if stop else position + 4 * _LINE_LENGTH
+    before = _LINE_LENGTH // 2
+    if end - start <= _LINE_LENGTH or position - start <= before:
+        return block[start:end]
+    return "…".encode() + _from_whole_character(0, block[position - before : end])[1]
 
 
 def _clip(line: bytes) -> str:
