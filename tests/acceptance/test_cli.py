@@ -303,6 +303,20 @@ def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -
     assert "hint: Start one with: labwright up -d" in nobody.stderr
 
 
+@pytest.mark.parametrize("words", [["ps"], ["run", "--project", "{project}", "--", "true"], ["restore", "file"]])
+def test_in_a_folder_that_was_deleted_it_says_so(lab: LiveServer, tmp_path: Path, words: list[str]) -> None:
+    call = [word.format(project=lab.project) for word in words]
+    called = subprocess.run(
+        ["bash", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "bash", *LABWRIGHT, *call],
+        cwd=tmp_path,
+        env=lab.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert called.returncode == 1
+    assert called.stderr.startswith("error: The folder that you are in was deleted.\nhint: "), called.stderr
+
+
 def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
     run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
     alert = lab.post(

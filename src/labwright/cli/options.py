@@ -23,9 +23,18 @@ LastRun = Annotated[
 RunRefs = Annotated[list[str], typer.Argument(metavar="RUN", help="Ids, their beginnings, names, or `last`.")]
 
 
+def present_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise Invalid(
+            "The folder that you are in was deleted.", hint='If it was made anew: cd "$PWD". Else go to another one.'
+        ) from error
+
+
 def project_folder(project: Path | None) -> Path:
     if project is None:
-        return find_project(Path.cwd())
+        return find_project(present_folder())
     if not project.is_dir():
         raise Invalid(f"There is no folder {project}.", hint="Name an existing one with --project.")
     return project.resolve()

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.logs import print_until_end
-from labwright.cli.options import AsJson, Project, RunRef, connect
+from labwright.cli.options import AsJson, Project, RunRef, connect, present_folder
 from labwright.cli.run_options import (
     After,
     Command,
@@ -129,7 +129,7 @@ def _secrets_of(run: Json) -> list[str]:
 def _what(command: list[str], workdir: Path | None, env: list[str] | None, *, tty: bool, snapshot: bool) -> Json:
     return {
         "command": command[0] if len(command) == 1 else shlex.join(command),
-        "workdir": str((workdir or Path()).absolute()),
+        "workdir": str(present_folder() / (workdir or "")),
         "env": dict(parse_pair(pair, "--env") for pair in env or []),
         "caller_env": caller_environment(os.environ),
         "tty": tty,

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from labwright.cli.export import Form
-from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.options import AsJson, Project, connect, present_folder
 from labwright.cli.screen import Cell, Column, Screen, note, warn
 from labwright.cli.submit import caller_environment
 from labwright.cli.sweep_file import read_sweep_file
@@ -62,7 +62,7 @@ def run(
     client = connect(project)
     wanted: Json = {
         "name": file.stem,
-        "workdir": str(Path().absolute()),
+        "workdir": str(present_folder()),
         "auto_start": True,
         "caller_env": caller_environment(os.environ),
         **read.content,

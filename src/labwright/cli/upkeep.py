@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.options import AsJson, Project, connect, project_folder
+from labwright.cli.options import AsJson, Project, connect, present_folder, project_folder
 from labwright.cli.screen import Column, Screen
 from labwright.cli.without_server import run_without_server
 from labwright.cli.words import counted, parse_duration, size
@@ -99,7 +99,7 @@ def restore(
 ) -> None:
     """Into a project that has no history. Queued runs begin at the next labwright up; secrets are not in a backup."""
     screen = Screen(as_json=as_json)
-    folder = project_folder(project or Path.cwd())
+    folder = project_folder(project or present_folder())
     with screen.working("restoring"):
         seal = run_without_server("restore", folder, file=file.absolute())
     if as_json:
