@@ -84,7 +84,7 @@ def _check_sweep(sweep: Sweep) -> None:
     if sweep.status is SweepStatus.STOPPED:
         raise Conflict(
             f"Sweep {sweep.id} was stopped; nothing in it is started.",
-            hint="Leave sweep_id out, or make a new sweep.",
+            hint="Submit the command as a run without a sweep, or in a new one.",
         )
 
 
