@@ -174,6 +174,13 @@ def test_a_run_has_the_callers_folder_and_environment(lab: LiveServer) -> None:
     assert called.stdout == "deep er\n1 2 unset\n"
 
 
+def test_a_run_has_the_functions_that_the_callers_shell_exports(lab: LiveServer) -> None:
+    """As `module` is one, where software is loaded that way."""
+    exported = {"BASH_FUNC_module%%": '() {  echo "loads $2"\n}', "odd.name": "too"}
+    called = labwright(lab, "run", "--wait", "--", "module load cuda; printenv odd.name", env=exported)
+    assert called.stdout == "loads cuda\ntoo\n"
+
+
 def test_what_was_asked_for_reaches_the_run(lab: LiveServer) -> None:
     sweep = answer(lab, "sweep", "new", "rates", "--goal", "Which is best?", "--json")
     first = answer(lab, "run", "--no-start", "--json", "--", "true")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import shlex
 import stat
@@ -53,7 +52,7 @@ from labwright.processes import METRIC_FILES_VARIABLE
 from labwright.sim.state import STATE_VARIABLE
 
 Json = dict[str, Any]
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENV_NAME_LENGTH = 200
 _ENV_VALUE_LENGTH = 100_000
 _INTERRUPTED = 130
 
@@ -203,7 +202,7 @@ def caller_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The shell's environment without what is Labwright's own; what cannot be passed on is named."""
     offered = {name: value for name, value in environ.items() if not _is_ours(name)}
     passed = {name: value for name, value in offered.items() if _can_pass(name, value)}
-    lost = sorted(name for name in offered.keys() - passed.keys() if _ENV_NAME.fullmatch(name))
+    lost = sorted(name.encode(errors="replace").decode() for name in offered.keys() - passed.keys())
     if lost:
         warn(f"not passed on, too long or not UTF-8: {', '.join(lost)}")
     return passed
@@ -214,9 +213,8 @@ def _is_ours(name: str) -> bool:
 
 
 def _can_pass(name: str, value: str) -> bool:
-    """Shell functions travel under names that no program could use as a variable; they stay behind."""
-    is_text = not any("\ud800" <= character <= "\udfff" for character in value)
-    return bool(_ENV_NAME.fullmatch(name)) and is_text and len(value) <= _ENV_VALUE_LENGTH
+    is_text = not any("\ud800" <= character <= "\udfff" for character in name + value)
+    return is_text and 0 < len(name) <= _ENV_NAME_LENGTH and len(value) <= _ENV_VALUE_LENGTH
 
 
 def _present(screen: Screen, client: LabClient, run: Json, *, wait: bool) -> None:

@@ -54,6 +54,10 @@ PlainJson = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 EnvValue = Annotated[Text, Field(max_length=100_000)]
 Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=2000)]
+# As it is, and what a shell exports is not always a variable's name: functions are `BASH_FUNC_module%%`.
+CallerEnvironment = Annotated[
+    dict[Annotated[Text, Field(pattern=r"^[^=]+$", max_length=200)], EnvValue], Field(max_length=2000)
+]
 
 
 class In(BaseModel):

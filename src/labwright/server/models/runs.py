@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, create_model
 
 from labwright.domain.run import GpuwrapConfig, Run
-from labwright.server.models.fields import BIG, Environment, Id, In, Name, PlainJson, Tag, Text
+from labwright.server.models.fields import BIG, CallerEnvironment, Environment, Id, In, Name, PlainJson, Tag, Text
 
 
 def _described(record: type[Any]) -> Any:
@@ -55,7 +55,9 @@ class RunSettings(In):
     memory_mb: int | None = Field(None, ge=1, le=BIG)
     time_limit_seconds: float | None = Field(None, gt=0, le=10**9, allow_inf_nan=False)
     env: Environment = Field(default_factory=dict)
-    caller_env: Environment | None = Field(None, description="the whole environment to use instead of the server's")
+    caller_env: CallerEnvironment | None = Field(
+        None, description="the whole environment to use instead of the server's"
+    )
     tags: list[Tag] = Field(default_factory=list, max_length=100)
     priority: int = Field(0, ge=-1_000_000, le=1_000_000)
     tty: bool = False
