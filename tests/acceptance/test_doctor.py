@@ -155,5 +155,10 @@ def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., Li
         subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
         found = lines(server)["state folder"]
         assert found["status"] == "fail" and "read-only" in found["said"] and "chmod" not in found["fix"]
+        subprocess.run(["mount", "-o", "remount,rw", str(server.project)], check=True)
+        server.state.rmdir()
+        subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
+        found = lines(server)["state folder"]
+        assert found["status"] == "fail" and f"{server.project} is not writable" in found["said"]
     finally:
         subprocess.run(["umount", "-l", str(server.project)], check=True)

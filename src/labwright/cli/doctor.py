@@ -106,7 +106,7 @@ def _disk(paths: ProjectPaths) -> Finding:
 def _state_folder(paths: ProjectPaths) -> Finding:
     state = paths.state
     if not state.exists():
-        return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {state}")
+        return _no_state_folder(paths)
     if fault := _fault_of(state):
         said, fix = fault
         return Finding(name="state folder", status=FAIL, said=f"{state} {said}", fix=fix)
@@ -115,6 +115,13 @@ def _state_folder(paths: ProjectPaths) -> Finding:
         names = shlex.join(map(str, open_to_others))
         return Finding(name="state folder", status=FAIL, said=f"readable by others: {names}", fix=f"chmod go= {names}")
     return Finding(name="state folder", status=OK, said=f"{state}, yours alone")
+
+
+def _no_state_folder(paths: ProjectPaths) -> Finding:
+    if os.access(paths.project, os.W_OK | os.X_OK):
+        return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {paths.state}")
+    said = f"{paths.state} cannot be made: {paths.project} is not writable"
+    return Finding(name="state folder", status=FAIL, said=said, fix="Use another folder with --project.")
 
 
 def _fault_of(state: Path) -> tuple[str, str] | None:
