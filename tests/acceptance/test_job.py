@@ -230,6 +230,18 @@ def test_a_snapshot_of_what_is_no_project_is_refused(server: LiveServer) -> None
     assert "no snapshot of /" in refused.json["error"]["message"]
 
 
+def test_a_snapshot_that_could_not_be_executed_is_refused_at_submit(server: LiveServer) -> None:
+    folder = server.project / "with data"
+    folder.mkdir()
+    with open(folder / "weights.bin", "wb") as file:
+        file.truncate(21_000_000)
+    wanted = {"command": "true", "workdir": "with data"}
+    refused = server.call("POST", "/runs", {**wanted, "use_snapshot": True})
+    assert (refused.status, "with data/weights.bin" in refused.json["error"]["message"]) == (409, True)
+    assert server.post("/runs", wanted)["snapshot"]["skipped"] == ["with data/weights.bin"]
+    (folder / "weights.bin").unlink()
+
+
 def test_a_snapshot_run_executes_the_code_as_it_was_at_submit(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     script = server.project / "code" / "train.sh"

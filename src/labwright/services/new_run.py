@@ -200,11 +200,14 @@ def _secret_warnings(missing: tuple[str, ...]) -> tuple[str, ...]:
 
 def _code_for(lab: Lab, wanted: NewRun, workdir: Path) -> dict[str, Any] | None:
     taken = take_snapshot(lab, workdir)
-    if taken is None and wanted.use_snapshot:
+    if not wanted.use_snapshot:
+        return taken
+    if taken is None:
         raise Invalid(
             f"There is no snapshot of {workdir}: a whole disk or home folder is not a project's code.",
             hint="Leave the snapshot out, or name the folder of the code as workdir.",
         )
+    lab.snapshots.check_complete(taken["hash"])
     return taken
 
 

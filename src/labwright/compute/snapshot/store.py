@@ -132,6 +132,10 @@ class SnapshotStore:
     def has(self, digest: str) -> bool:
         return _DIGEST.fullmatch(digest) is not None and self._manifest_path(digest).exists()
 
+    def check_complete(self, digest: str) -> None:
+        """Whether it could be executed; said to who asks for that, not only once the run's turn has come."""
+        _check_complete(digest, self._manifest(digest))
+
     def materialize(self, digest: str, target: Path) -> None:
         """Write the tree to `target`, which is absent or empty, whole or not at all."""
         with self._locked(fcntl.LOCK_SH):
