@@ -230,6 +230,17 @@ def test_a_snapshot_of_what_is_no_project_is_refused(server: LiveServer) -> None
     assert "no snapshot of /" in refused.json["error"]["message"]
 
 
+def test_a_run_whose_workdir_is_gone_by_its_turn_says_so(server: LiveServer) -> None:
+    folder = server.project / "soon gone"
+    folder.mkdir()
+    run = server.post("/runs", {"command": "true", "workdir": "soon gone"})["id"]
+    folder.rmdir()
+    server.post(f"/runs/{run}/start")
+    ended = server.wait_for_end(run)
+    assert (ended["status"], ended["status_reason"]) == ("failed", "could_not_start")
+    assert ended["error"] == f"The command could not be started: {folder}: No such file or directory."
+
+
 def test_a_snapshot_that_could_not_be_executed_is_refused_at_submit(server: LiveServer) -> None:
     folder = server.project / "with data"
     folder.mkdir()

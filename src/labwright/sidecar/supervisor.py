@@ -147,7 +147,8 @@ class Supervisor:
                 self._relay.theirs if self._relay else Terminal(self.paths.output),
             )
         except OSError as error:
-            return {"status": "failed", "reason": "could_not_start", "error": str(error)}
+            words = f"The command could not be started: {error.filename or 'bash'}: {error.strerror or error}."
+            return {"status": "failed", "reason": "could_not_start", "error": words}
         self._job_status = None
         self._started, self._began = time.time(), time.monotonic()
         pipe = self._relay.pipe if self._relay else None
