@@ -347,6 +347,14 @@ def test_events_tell_who_did_what(lab: LiveServer) -> None:
     assert len(answer(lab, "events", "-n", "2", "--json")) == 2
 
 
+def test_what_a_snapshot_lacks_is_shown(lab: LiveServer) -> None:
+    folder = lab.project / "broken clone"
+    folder.mkdir()
+    (folder / ".git").write_text("garbage")
+    run = lab.wait_for_end(lab.submit("true", workdir=folder.name)["id"])
+    assert run["snapshot"]["notes"][0] in labwright(lab, "show", run["id"]).stdout
+
+
 def test_diff_shows_what_changed_since(lab: LiveServer) -> None:
     code = lab.project / "train.py"
     code.write_text("rate = 1\n")

@@ -216,7 +216,7 @@ def _snapshot_words(snapshot: Json | None) -> str:
     commit = f"commit {snapshot['git_commit'][:10]}" if snapshot["git_commit"] else "no git"
     changed = " with changes" if snapshot["git_commit"] and snapshot["dirty"] else ""
     files = f"{counted(snapshot['files'], 'file')}, {size(snapshot['bytes'])}"
-    return f"{snapshot['hash'][:8]}  ({commit}{changed}; {files})"
+    return "  ".join([f"{snapshot['hash'][:8]}  ({commit}{changed}; {files})", *snapshot["notes"]])
 
 
 def _metrics(screen: Screen, summary: Json) -> None:
