@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from labwright.domain.actor import Scope
+from labwright.tokens import has_expired, mint
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -29,10 +31,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 class Stream:
     """A client of server-sent events."""
 
-    def __init__(self, server: LiveServer, path: str = "/events/stream", last: str | None = None) -> None:
+    def __init__(
+        self, server: LiveServer, path: str = "/events/stream", last: str | None = None, token: str = ""
+    ) -> None:
         address = urlsplit(server.url)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
-        headers = {"X-Auth-Token": server.token, **({"Last-Event-ID": last} if last else {})}
+        headers = {"X-Auth-Token": token or server.token, **({"Last-Event-ID": last} if last else {})}
         self._connection.request("GET", path, headers=headers)
         self._answer = self._connection.getresponse()
         assert self._answer.status == 200, self._answer.read()
@@ -149,6 +153,23 @@ def test_a_new_client_hears_what_happens_from_now_on(lab: LiveServer) -> None:
         assert [event["seq"] for event in events] == list(range(hello["seq"] + 1, hello["seq"] + 1 + len(events)))
         assert {event["run_id"] for event in events} == {run}
         assert stream.last == f"{hello['epoch']}:{events[-1]['seq']}"
+
+
+@pytest.mark.parametrize("path", ["/events/stream", "/runs/{run}/logs/stream", "/sessions/{session}/stream"])
+def test_a_stream_ends_with_the_token_that_opened_it(path: str, lab: LiveServer) -> None:
+    gate = lab.project / f"gate-{path.count('/')}"
+    run = lab.submit(f"until [ -e {gate.name} ]; do sleep 0.05; done; echo said")["id"]
+    session = lab.post("/sessions", {})["id"]
+    token = mint(lab.token, Scope.VIEWER, "somebody", ttl_seconds=2)
+    with closing(Stream(lab, path.format(run=run, session=session), token=token)) as stream:
+        wait_until(lambda: has_expired(token), "its end")
+        gate.touch()
+        lab.wait_for_end(run)
+        lab.say(session, "gpus")
+        seen = []
+        with pytest.raises(ConnectionError):
+            stream.until(lambda kind, data: seen.append((kind, data)))  # type: ignore[func-returns-value]
+    assert not [told for told in seen if "said" in str(told) or "finished" in str(told) or "gpus" in str(told)]
 
 
 def test_nothing_is_lost_or_told_twice_across_disconnects_and_a_crash(make_server: Callable[..., LiveServer]) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from labwright.domain import errors
 from labwright.domain.actor import Actor
 from labwright.domain.actor import Scope as TokenScope
 from labwright.server.errors import answer
-from labwright.tokens import verify
+from labwright.tokens import has_expired, verify
 
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
@@ -186,6 +186,16 @@ def token_of(request: Request) -> str:
     return _token_in(
         {name: request.headers[name] for name in ("x-auth-token", "authorization") if name in request.headers}
     )
+
+
+async def while_valid(request: Request, body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """A stream ends with the token that opened it. Each says something every few seconds, so that it is noticed."""
+    token = token_of(request)
+    async with contextlib.aclosing(body):
+        async for block in body:
+            if has_expired(token):
+                return
+            yield block
 
 
 def allow(*scopes: TokenScope) -> Any:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
@@ -133,7 +133,7 @@ class Hub:
                 if not await client.rest():
                     yield client.told(STILL_HERE)
 
-    async def follow_session(self, session_id: str, seq: int, turn: int | None = None) -> AsyncIterator[bytes]:
+    async def follow_session(self, session_id: str, seq: int, turn: int | None = None) -> AsyncGenerator[bytes, None]:
         """The pieces of a conversation from a position on; with a turn, until that has ended."""
         with self._connected(Client(lambda hint: hint.session_id == session_id, hears_events=False)) as client:
             while not self.closing:

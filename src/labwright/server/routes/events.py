@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -10,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.event import OF_CONVERSATIONS, EventType
-from labwright.server.auth import READERS, actor_of
+from labwright.server.auth import READERS, actor_of, while_valid
 from labwright.server.context import hub_of, lab_of
 from labwright.server.models.meta import EventOut
 from labwright.server.stream import Wanted, event_dict, frame
@@ -54,12 +55,13 @@ async def stream_events(
     start = int(position) if known else newest if after is None else min(after, newest)
     hello = frame("hello" if known or not last_event_id else "reset", {"epoch": lab.db.epoch, "seq": start})
 
-    async def body() -> Any:
+    async def body() -> AsyncGenerator[bytes, None]:
         yield hello
         async for block in hub.follow(start, wanted):
             yield block
 
-    return StreamingResponse(body(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    told = while_valid(request, body())
+    return StreamingResponse(told, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def _heard(types: str | None, actor: Actor) -> frozenset[str] | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from labwright.compute.lab import Lab
-from labwright.server.auth import READERS
+from labwright.server.auth import READERS, while_valid
 from labwright.server.context import hub_of, lab_of
 from labwright.server.models.runs import FirstErrorOut, LogDigestOut, LogsOut
 from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
@@ -74,10 +74,11 @@ async def stream_logs(
     lab = lab_of(request)
     runs.get(lab, run_id)
     start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else offset
-    return StreamingResponse(_follow(lab, hub_of(request), run_id, start), media_type="text/event-stream")
+    told = while_valid(request, _follow(lab, hub_of(request), run_id, start))
+    return StreamingResponse(told, media_type="text/event-stream")
 
 
-async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncIterator[bytes]:
+async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncGenerator[bytes, None]:
     quiet = 0.0
     while not hub.closing:
         run = runs.get(lab, run_id)  # before the read: what an ended run wrote is all there

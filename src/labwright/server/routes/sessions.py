@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from labwright.agent import sessions
 from labwright.domain.actor import Scope
 from labwright.domain.session import Mode, Session
-from labwright.server.auth import PERSON, actor_of, allow
+from labwright.server.auth import PERSON, actor_of, allow, while_valid
 from labwright.server.context import hub_of, idempotency_key, lab_of
 from labwright.server.models.chat import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
 from labwright.server.routes.models import models_of
@@ -88,7 +88,8 @@ async def stream_session(
     """The same as server-sent events, going on as it happens; `id:` is the number to go on from."""
     sessions.get(lab_of(request), session_id)
     start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
-    return StreamingResponse(hub_of(request).follow_session(session_id, start), **_STREAM)  # type: ignore[arg-type]
+    told = while_valid(request, hub_of(request).follow_session(session_id, start))
+    return StreamingResponse(told, **_STREAM)  # type: ignore[arg-type]
 
 
 @router.post("/chat", dependencies=[PERSON()], response_class=StreamingResponse)
