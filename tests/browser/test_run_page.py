@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor
@@ -211,3 +212,14 @@ def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
     expect(page.get_by_role("heading", name=re.compile("There is no run"))).to_be_visible()
     visitor.open("#/nowhere")
     expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+
+
+@pytest.mark.parametrize("box", [".chat-scroll", ".log-lines"])
+def test_a_box_that_scrolled_as_its_page_was_left_does_no_harm(box: str, visitor: Visitor, sample: Sample) -> None:
+    """The browser tells of it in the next frame, when the page may be gone."""
+    place = f"#/chat/{sample.conversation}" if box == ".chat-scroll" else f"#/runs/{sample.failed}"
+    page = visitor.sign_in(place)
+    left = page.locator(box).element_handle()
+    visitor.open("#/help")
+    expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
+    left.evaluate("box => box.dispatchEvent(new Event('scroll'))")  # a fault of the page would fail this test

@@ -137,7 +137,8 @@ function Turns({ turns, evidence, pending }) {
     watcher.observe(box.current.firstChild);
     return () => watcher.disconnect();
   }, []);
-  const onScroll = () => (follows.current = box.current.scrollHeight - box.current.scrollTop - box.current.clientHeight < NEAR_END);
+  // Told of once more after the page was left: then the box is no longer ours to be found.
+  const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => (follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END);
   return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation"><div class="turns">
     ${turns.map((turn) => html`<${Turn} key=${turn.number} turn=${turn} evidence=${evidence} />`)}
     ${pending && html`<section class="turn"><div class="said said-pending"><p class="said-text">${pending}</p></div></section>`}

@@ -41,9 +41,8 @@ export function Log({ run }) {
     goal.current = null;
   });
 
-  const onScroll = () => {
-    if (search.all) return;
-    const box = ref.current;
+  const onScroll = ({ currentTarget: box }) => {
+    if (search.all || !ref.current) return; // the second: told of once more after the page was left
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     setFollows(below < LINE_HEIGHT && reader.isAtEnd);
     if (box.scrollTop < NEAR && buffer.start > 0) reader.earlier();
