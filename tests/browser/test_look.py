@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
@@ -78,6 +78,39 @@ def test_runs_are_ticked_by_a_finger(sample: Sample, lab: LiveServer, make_visit
         tick.tap()
     page.get_by_role("toolbar", name="Selected runs").get_by_role("button", name="Compare").tap()
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+
+
+def test_charts_are_zoomed_and_scrolled_past_by_a_finger(
+    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    page = make_visitor(lab, **LOOKS["phone"]).sign_in(f"#/runs/{sample.failed}")
+    reset = page.get_by_role("button", name="Reset zoom")
+    chart = page.locator(".chart .u-over").first
+    swipe(page, chart, to=(120, 0))
+    expect(reset).to_be_visible()
+    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # the finger is followed by every chart
+    reset.tap()
+    expect(reset).to_have_count(0)
+    swipe(page, chart, to=(0, -120))
+    expect(reset).to_have_count(0)
+    swipe(page, chart, to=(120, 0))
+    expect(reset).to_be_visible()
+
+
+def swipe(page: Page, target: Locator, to: tuple[int, int]) -> None:
+    """Playwright has taps alone."""
+    target.scroll_into_view_if_needed()
+    box = target.bounding_box()
+    assert box
+    session = page.context.new_cdp_session(page)
+    x, y = box["x"] + 60, box["y"] + box["height"] / 2
+    for part in range(9):
+        point = {"x": x + to[0] * part / 8, "y": y + to[1] * part / 8}
+        session.send(
+            "Input.dispatchTouchEvent", {"type": "touchMove" if part else "touchStart", "touchPoints": [point]}
+        )
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    session.detach()
 
 
 def test_nothing_is_cut_off_or_pushed_into_a_second_line(

@@ -3,6 +3,7 @@
 import { duration, number } from "../format.js";
 import { html, useEffect, useRef } from "../ui.js";
 import uPlot from "../vendor/uplot.js";
+import { followFinger } from "./plot_touch.js";
 
 export const HEIGHT = 190;
 export const TALL = 420;
@@ -86,7 +87,7 @@ function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, hei
     hooks: {
       setCursor: onHover ? [(plot) => onHover(plot.cursor.idx ?? null)] : [],
       setSelect: zoom ? [(plot) => select(plot, zoom)] : [],
-      ready: zoom ? [(plot) => plot.over.addEventListener("dblclick", () => (zoom.value = null))] : [],
+      ready: zoom ? [(plot) => canZoom(plot, zoom)] : [],
     },
   };
 }
@@ -101,6 +102,11 @@ function roomForLabels(plot, texts, index, cycle) {
 }
 
 // Dragging over one chart zooms them all; a double click shows everything again.
+function canZoom(plot, zoom) {
+  plot.over.addEventListener("dblclick", () => (zoom.value = null));
+  followFinger(plot, () => select(plot, zoom));
+}
+
 function select(plot, zoom) {
   const { left, width } = plot.select;
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
