@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.sample import Sample
 from tests.browser.test_run_page import log_points
 from tests.support.live_server import LiveServer
@@ -87,3 +87,11 @@ def test_a_run_has_no_value_of_a_parameter_that_it_was_not_given(visitor: Visito
     for name, value in (("__proto__", "mine"), ("constructor", "too")):
         row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True))
         expect(row.get_by_role("cell")).to_have_text([value, ""])
+
+
+def test_a_comparison_of_runs_that_are_gone_says_so(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("true")["id"])["id"]
+    assert lab.call("DELETE", f"/runs/{run}").status == 204
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in(f"#/compare?runs={run}")
+    expect(page.get_by_role("heading", name="None of these runs is there any more")).to_be_visible()

@@ -25,27 +25,43 @@ const mean = signal(recall("mean", true));
 export default function ComparePage() {
   useTitle("Compare");
   const ids = useMemo(() => (route.value.query.get("runs") ?? "").split(",").filter(Boolean).slice(0, 200), [route.value.query.get("runs")]);
-  const runs = useRuns(ids);
+  const { runs, absent } = useRuns(ids);
   if (!ids.length) return html`<${Nothing} />`;
+  if (ids.every((id) => absent.includes(id))) return html`<${AllGone} />`;
   if (runs.length < 1) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<${Compared} runs=${runs} />`;
 }
 
+// And those of them that the server does not know.
 function useRuns(ids) {
-  const [, draw] = useState(0);
+  const [absent, setAbsent] = useState([]);
   const loads = reloads.value;
   useEffect(() => {
     const abort = new AbortController();
     const missing = ids.filter((id) => !knownRun(id));
-    Promise.all(missing.map((id) => loadRun(id, abort.signal).catch((error) => !isAborted(error) && error.status && sayError(error)))).then(() => draw((count) => count + 1));
+    const look = async (id) => {
+      try {
+        await loadRun(id, abort.signal);
+      } catch (error) {
+        if (isAborted(error) || !error.status) return [];
+        sayError(error);
+        return error.status === 404 ? [id] : [];
+      }
+      return [];
+    };
+    Promise.all(missing.map(look)).then((found) => setAbsent(found.flat()));
     const stops = ids.map(watchRun);
     return () => {
       abort.abort();
       stops.forEach((stop) => stop());
     };
   }, [ids, loads]);
-  return ids.map((id) => knownRun(id)?.value).filter(Boolean);
+  return { runs: ids.map((id) => knownRun(id)?.value).filter(Boolean), absent };
 }
+
+const AllGone = () => html`<${Message} icon="git-compare" title="None of these runs is there any more">
+  <p class="muted">They were deleted, or the address is another project's. Choose others in the <a href="#/runs">table of runs</a>.</p>
+</${Message}>`;
 
 function Nothing() {
   const { data } = useFetched("runs", { status: "finished", limit: 5 });
