@@ -7,8 +7,9 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.sample import Sample
+from tests.browser.test_run_page import log_points
 from tests.support.live_server import LiveServer
 
 
@@ -97,3 +98,25 @@ def test_without_sweeps_the_page_shows_a_file_that_makes_one(
     expect(page.get_by_text("labwright plan save plan.md")).to_be_visible()
     visitor.open("#/cluster")
     expect(page.get_by_text("Nothing waits.")).to_be_visible()
+
+
+def test_what_is_wrong_in_a_dialog_is_said_in_front_of_it(visitor: Visitor, sample: Sample) -> None:
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in(f"#/sweeps/{sample.sweep}")
+    page.get_by_role("button", name="Extend…").click()
+    page.get_by_label("More values of lr").fill("much")
+    page.get_by_role("button", name="Extend sweep").click()
+    expect(page.get_by_text('lr has numbers; "much" is none.')).to_be_visible()
+    page.get_by_role("button", name="Close").click()  # behind the dialog it could not be pressed
+    expect(page.get_by_text('lr has numbers; "much" is none.')).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def test_code_in_a_verdict_is_shown_as_code(visitor: Visitor, lab: LiveServer) -> None:
+    wanted = {"name": "one seed", "base_command": "true {lr}", "parameters": {"lr": [1, 2]}, "auto_start": True}
+    sweep = lab.post("/sweeps", {**wanted, "metric": {"key": "loss", "goal": "min"}})["id"]
+    for at, run in enumerate(lab.get(f"/runs?sweep_id={sweep}")):
+        lab.wait_for_end(run["id"])
+        log_points(lab, run["id"], "loss", [at])
+    page = visitor.sign_in(f"#/sweeps/{sweep}")
+    expect(page.locator(".verdict code")).to_have_text("seeds: 3")

@@ -9,7 +9,7 @@ import { Configurations } from "../parts/configurations.js";
 import { Copy } from "../parts/copy.js";
 import { Icon } from "../parts/icon.js";
 import { StatusBar } from "../parts/meter.js";
-import { Problem } from "../parts/message.js";
+import { Problem, Words } from "../parts/message.js";
 import { RunLines } from "../parts/run_line.js";
 import { StatusWord } from "../parts/status.js";
 import { SweepPictures } from "../parts/sweep_pictures.js";
@@ -81,7 +81,7 @@ function Overview({ sweep, results, runs }) {
         ${best ? html`<p class="best-value num"><strong title=${best.mean}>${number(best.mean)}</strong>${best.n > 1 && html` <span class="muted">± ${number(best.std)}, n = ${best.n}</span>`}</p>
           <p class="names">${Object.entries(best.params).map(([name, value]) => html`<code class="tag" key=${name}>${name}=${text(value)}</code> `)}</p>
           <p><a href=${runAddress(best.run_id)}>Open its best run</a></p>` : html`<${NoBest} sweep=${sweep} runs=${runs} />`}</div>
-      <div class="card verdict verdict-${verdict.kind}"><h2>Is it more than luck?</h2><p>${verdict.text}</p></div>
+      <div class="card verdict verdict-${verdict.kind}"><h2>Is it more than luck?</h2><p><${Words} text=${verdict.text} /></p></div>
     </div>
     <${SweepPictures} sweep=${sweep} results=${results} />`;
 }

@@ -1,19 +1,25 @@
 // A panel over the page. Escape closes it; the focus goes back to where it was.
 
-import { html, useEffect, useRef, useState } from "../ui.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { openDialogs, Toasts } from "./toast.js";
 
 export function Dialog({ title, onClose, wide = false, children }) {
   const ref = useRef(null);
+  const self = useMemo(() => ({}), []);
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
-    return () => before?.focus?.();
+    openDialogs.value = [...openDialogs.value, self];
+    return () => {
+      openDialogs.value = openDialogs.value.filter((other) => other !== self);
+      before?.focus?.();
+    };
   }, []);
   const onCancel = (event) => {
     event.preventDefault(); // closed by being taken out of the page
     onClose();
   };
-  return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}><h2>${title}</h2>${children}</dialog>`;
+  return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}><h2>${title}</h2>${children}<${Toasts} dialog=${self} /></dialog>`;
 }
 
 export function TextDialog({ title, label, text, verb, short = false, onSave, onClose }) {

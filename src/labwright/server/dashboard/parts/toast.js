@@ -7,6 +7,7 @@ import { Words } from "./message.js";
 const STAYS_MS = 6000;
 const shown = signal([]);
 let count = 0;
+export const openDialogs = signal([]); // whatever is not in the last of them cannot be seen well, pressed or read aloud
 
 export function say(text, { action, hint = "", kind = "info" } = {}) {
   const toast = { id: ++count, text, hint, action, kind };
@@ -20,7 +21,8 @@ function close(toast) {
   shown.value = shown.value.filter((other) => other !== toast);
 }
 
-export function Toasts() {
+export function Toasts({ dialog = null }) {
+  if ((openDialogs.value.at(-1) ?? null) !== dialog) return null;
   return html`<div class="toasts" role="status" aria-live="polite">${shown.value.map(
     (toast) => html`<div class="toast toast-${toast.kind}" key=${toast.id}>
       <${Icon} name=${toast.kind === "error" ? "octagon-alert" : "check"} />
