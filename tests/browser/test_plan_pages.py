@@ -53,6 +53,7 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
     page.get_by_role("dialog").get_by_role("button", name="Delete plan").click()
     expect(page.get_by_role("heading", name="Plans", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="gone")).to_have_count(0)
+    expect(page.get_by_role("button", name="All", exact=True)).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Archived").click()
     expect(page.get_by_role("link", name="kept")).to_be_visible()
 

@@ -9,7 +9,7 @@ import { route, setQuery } from "../router.js";
 import { html, useRef } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
-const SHOWN = { "": "Open", "completed,failed": "Ended", archived: "Archived" };
+const SHOWN = { "": "All", "completed,failed": "Ended", archived: "Archived" };
 
 export default function PlansPage() {
   useTitle("Plans");
