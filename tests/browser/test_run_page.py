@@ -223,3 +223,21 @@ def test_a_box_that_scrolled_as_its_page_was_left_does_no_harm(box: str, visitor
     visitor.open("#/help")
     expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
     left.evaluate("box => box.dispatchEvent(new Event('scroll'))")  # a fault of the page would fail this test
+
+
+FILLED = """async () => {
+    const { LogBuffer } = await import("./dashboard/log_buffer.js");
+    const piece = `${"x".repeat(9_999)}\\n`.repeat(100);
+    const buffers = [new LogBuffer(), new LogBuffer()];
+    buffers[1].clear(20 * piece.length);
+    for (let n = 1; n <= 20; n += 1) {
+        buffers[0].append(piece, n * piece.length);
+        buffers[1].prepend(piece, (20 - n) * piece.length);
+    }
+    return buffers.map(({ lines, start, end }) => [lines.length, start, end]);
+}"""
+
+
+def test_an_output_of_long_lines_is_held_in_part_in_either_direction(visitor: Visitor) -> None:
+    page = visitor.sign_in("#/help")
+    assert page.evaluate(FILLED) == [[400, 16_000_000, 20_000_000], [400, 0, 4_000_000]]

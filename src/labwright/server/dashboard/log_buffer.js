@@ -2,6 +2,7 @@
 // they are. It grows at either end; what is then too much leaves at the other.
 
 const MAX_LINES = 40_000;
+const MAX_TEXT = 4_000_000; // characters: lines can be long
 const MAX_LINE_LENGTH = 20_000;
 const encoder = new TextEncoder();
 
@@ -26,7 +27,7 @@ export class LogBuffer {
     this.lines.push(...fresh);
     this.end = end;
     if (text) this.#isOpen = !text.endsWith("\n");
-    const surplus = this.lines.splice(0, Math.max(0, this.lines.length - MAX_LINES));
+    const surplus = this.lines.splice(0, this.lines.length - fitting(this.lines.toReversed()));
     this.start += bytesOf(surplus);
     this.shifted -= surplus.length;
   }
@@ -39,10 +40,17 @@ export class LogBuffer {
     this.lines = [...fresh, ...this.lines];
     this.start = start;
     this.shifted += isCut ? added - 1 : added;
-    const surplus = this.lines.splice(MAX_LINES);
+    const surplus = this.lines.splice(fitting(this.lines));
     this.end -= bytesOf(surplus);
     if (surplus.length) this.#isOpen = false;
   }
+}
+
+// How many of them there is room for, from the first on.
+function fitting(lines) {
+  let room = MAX_TEXT;
+  const over = lines.slice(0, MAX_LINES).findIndex(({ text }) => (room -= text.length) < 0);
+  return over < 0 ? Math.min(lines.length, MAX_LINES) : Math.max(1, over);
 }
 
 const bytesOf = (lines) => lines.reduce((sum, line) => sum + line.bytes, 0);
