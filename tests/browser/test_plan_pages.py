@@ -82,3 +82,18 @@ def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor
     expect(page.locator(".toasts")).to_contain_text("Saved as a new version")
     assert ["mine" in one["raw_markdown"] for one in lab.get(f"/plans/{plan['id']}/versions")] == [True, False, False]
     assert page.evaluate(UNLOADS)
+
+
+def test_who_has_approved_is_not_asked_to_while_the_last_check_runs(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "decided", "goal": "g", "raw_markdown": PLAN})
+    nodes = {"HumanReview": "finished", "FinalHandoffCheck": "started"}
+    progress = [{"node": node, "status": status, "seconds": None, "message": ""} for node, status in nodes.items()]
+    lights = {"validated": True, "approved": True, "ready_for_run": False, "digest": "", "approval": None}
+    words = {"status": "compiling", "node": "FinalHandoffCheck", "error": "", "model": "", "questions": []}
+    planning = {**words, **lights, "feedback": {}, "progress": progress, "steps": []}
+    now = {**lab.get(f"/plans/{plan['id']}"), "compiling_by": "person", "planning": planning}  # over in a second
+    visitor.page.route(f"**/plans/{plan['id']}", lambda route: route.fulfill(json=now))
+    visitor.allow(FAILED_REQUEST)  # there is no workspace behind it
+    page = visitor.sign_in(f"#/plans/{plan['id']}")
+    expect(page.get_by_text("Final Handoff Check is under way. It is approved")).to_be_visible()
+    expect(page.get_by_text("before you approve it")).to_have_count(0)

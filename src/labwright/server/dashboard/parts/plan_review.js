@@ -41,8 +41,10 @@ export function PlanReview({ plan, workspace, refresh }) {
 
 function BeingPlanned({ progress }) {
   const now = progress.find(({ status }) => status === "started");
-  return html`<section class="card stack" aria-label="Being planned"><h2>Being planned</h2>
-    <p class="muted">${now ? `${words(now.node)} is under way.` : "It is about to begin."} What there is to decide stands here as soon as it is known; nothing runs before you approve it.</p></section>`;
+  const isDecided = progress.some(({ node, status }) => node === "HumanReview" && status === "finished");
+  const next = isDecided ? "It is approved, and can be executed once this has passed." : "What there is to decide stands here as soon as it is known; nothing runs before you approve it.";
+  return html`<section class="card stack" aria-label="Being planned"><h2>${isDecided ? "Being checked" : "Being planned"}</h2>
+    <p class="muted">${now ? `${words(now.node)} is under way.` : "It is about to begin."} ${next}</p></section>`;
 }
 
 const words = (name) => name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ");
