@@ -91,6 +91,21 @@ def test_a_server_that_starts_again_is_where_it_was_though_the_usual_port_is_tak
         listener.socket.close()
 
 
+@pytest.mark.parametrize("nobody_set_it", [True, False])
+def test_a_server_stays_where_it_was_though_the_usual_port_is_free_again(
+    nobody_set_it: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its open pages know that place, and those of another project the usual one."""
+    before, free = listen("127.0.0.1", 0, chosen=False), listen("127.0.0.1", 0, chosen=False)
+    before.socket.close()
+    free.socket.close()
+    if nobody_set_it:
+        monkeypatch.setattr("labwright.server.listening.USUAL_PORT", free.port)
+    again = listen("127.0.0.1", free.port, chosen=False, before=before.port)
+    again.socket.close()
+    assert again.port == (before.port if nobody_set_it else free.port)
+
+
 def test_a_port_that_somebody_else_takes_in_the_same_moment_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have bound it, which is allowed; who listens first has it."""
     rival = socket.socket()

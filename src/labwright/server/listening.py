@@ -9,6 +9,9 @@ from ipaddress import ip_address
 
 from labwright.domain.errors import Conflict, Invalid
 from labwright.paths import ProjectPaths
+from labwright.settings import Settings
+
+USUAL_PORT = Settings().port
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,11 +23,12 @@ class Listener:
 
 
 def listen(host: str, port: int, *, chosen: bool, before: int = 0) -> Listener:
-    """A port that somebody chose must be free; the usual one gives way to the one before, which open pages know, and to
-    any free one."""
+    """A port that somebody chose must be free. One that is set gives way to the one before and to any free one. The
+    usual one comes after the one before: open pages and tunnels know that, and those of other projects the usual."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tried = [before, port, 0] if before and port in (0, USUAL_PORT) else [port, before, 0]
     try:
-        listener = _first_free(family, host, [port] if chosen else [port, before, 0])
+        listener = _first_free(family, host, [port] if chosen else tried)
     except (OSError, OverflowError) as error:
         raise _cannot_listen(host, port, error) from error
     address, port = listener.getsockname()[:2]
