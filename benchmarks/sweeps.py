@@ -13,6 +13,7 @@ from benchmarks.server import connected, fresh_server, milliseconds_of, processo
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.compute.scheduler import Capacity, choose, load_holders, load_queues
+from labwright.domain.cluster import ClusterType
 from labwright.domain.configurations import config_hash
 from labwright.domain.ids import RUN, SWEEP, new_id
 from labwright.domain.metric import Points
@@ -90,7 +91,7 @@ def _choice() -> Figure:
 def _choose_milliseconds(database: Database, sweep_id: str) -> float:
     began = time.perf_counter()
     reader = database.reader()
-    active = load_holders(reader)
+    active = load_holders(reader, ClusterType.LOCAL_GPU)
     queues = load_queues(reader, set(), 4)
     chosen = choose(queues, active, Capacity(gpus=4, cpu_runs=4), {sweep_id: 3}, time.time(), 30.0)
     spent = (time.perf_counter() - began) * 1e3

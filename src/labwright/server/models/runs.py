@@ -108,9 +108,9 @@ class RerunIn(In):
     auto_start: bool = True
     gpuwrap_config: GpuwrapIn | None = None
     env: Environment | None = None
-    secrets: Annotated[Environment | None, Field(description="values of its secret variables, which are not kept")] = (
-        None
-    )
+    secrets: Annotated[
+        CallerEnvironment | None, Field(description="values of its secret variables, which are not kept")
+    ] = None
 
 
 class LogsOut(BaseModel):
