@@ -107,6 +107,26 @@ def test_the_code_tab_shows_what_changed_since_submit(visitor: Visitor, lab: Liv
     expect(page.locator(".hl-deletion", has_text="-width = 64")).to_be_visible()
 
 
+def test_charts_are_read_and_zoomed_by_keys(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")
+    reset = page.get_by_role("button", name="Reset zoom")
+    page.locator(".chart .u-over").first.wait_for()
+    page.locator(".chart-plot").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # every chart is read
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    expect(reset).to_be_visible()
+    page.keyboard.press("-")
+    expect(reset).to_be_visible()
+    page.keyboard.press("-")
+    expect(reset).to_have_count(0)
+    page.keyboard.press("+")
+    expect(reset).to_be_visible()
+    page.keyboard.press("0")
+    expect(reset).to_have_count(0)
+
+
 def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     charts = page.locator(".chart canvas")

@@ -3,6 +3,7 @@
 import { duration, number } from "../format.js";
 import { html, useEffect, useRef } from "../ui.js";
 import uPlot from "../vendor/uplot.js";
+import { KEYS, onPlotKey } from "./plot_keys.js";
 import { followFinger } from "./plot_touch.js";
 
 export const HEIGHT = 190;
@@ -58,7 +59,8 @@ export function Plot({ columns, lines, bands = [], axis = "step", logX = false, 
     if (range) plot.current?.setScale("x", range);
     else plot.current?.setData(columns);
   }, [range]);
-  return html`<div class="chart-plot" ref=${box} role="img" aria-label=${label} style=${{ height: `${height}px` }}></div>`;
+  const byKeys = zoom && { tabindex: 0, "aria-keyshortcuts": KEYS, onKeyDown: (event) => onPlotKey(event, plot.current, zoom) };
+  return html`<div class="chart-plot" ref=${box} role="img" aria-label=${label} style=${{ height: `${height}px` }} ...${byKeys}></div>`;
 }
 
 function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }) {
