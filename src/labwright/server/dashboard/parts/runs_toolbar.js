@@ -1,6 +1,6 @@
 // What stands above the table of runs: filter, status, groups, columns, saved views. All of it is in the address.
 
-import { put, remove } from "../api.js";
+import { get, put, remove } from "../api.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
 import { GROUPS, nameOf } from "../run_columns.js";
@@ -94,15 +94,19 @@ function ViewMenu() {
     await remove(`views?name=${encodeURIComponent(view.name)}`);
     say(`Deleted the view ${view.name}.`, { action: { label: "Undo", run: () => change(put("views", view)) } });
   };
-  const save = async (event, close) => {
+  const keep = async (made) => {
+    const known = await get("views"); // as they are now: those shown may be older, or not there yet
+    const isOther = known.some((view) => view.name === made.name && view.query !== made.query);
+    if (isOther && !(await ask(replacing(made)))) return;
+    await put("views", made);
+    setName("");
+  };
+  const save = (event, close) => {
     event.preventDefault();
     const made = { name: name.trim(), query };
-    const there = views.find((view) => view.name === made.name && view.query !== query);
     if (!made.name) return;
     close();
-    if (there && !(await ask(replacing(made)))) return;
-    change(put("views", made));
-    setName("");
+    change(keep(made));
   };
   return html`<${Menu} label=${current ? current.name : "Views"} icon="save" active=${Boolean(current)}>${(close) => html`
     ${views.map((view) => html`<div class="menu-row" key=${view.name}>
