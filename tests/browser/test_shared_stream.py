@@ -34,6 +34,25 @@ def test_tabs_share_one_stream_and_pass_it_on(visitor: Visitor, lab: LiveServer)
     assert len(streams) == 1
 
 
+def test_a_tab_that_hangs_is_replaced_by_one_that_is_seen(visitor: Visitor, lab: LiveServer) -> None:
+    first = visitor.sign_in("#/runs?q=unheard")
+    expect(first.get_by_role("heading", name="No run matches")).to_be_visible()
+    second = first.context.new_page()
+    second.clock.install()
+    second.goto(f"{lab.url}/#/runs?q=unheard")
+    expect(second.get_by_role("heading", name="No run matches")).to_be_visible()
+    first.evaluate("BroadcastChannel.prototype.postMessage = () => {}")  # it tells nobody anything any more
+    lab.submit("true", name="unheard")
+    streams: list[str] = []
+    second.on("request", lambda request: "/events/stream" in request.url and streams.append(request.url))
+    second.clock.run_for(60_000)
+    expect(second.get_by_role("link", name="unheard")).to_be_visible()
+    assert len(streams) == 1
+    lab.submit("true", name="unheard too")
+    for page in (first, second):
+        expect(page.get_by_role("link", name="unheard too")).to_be_visible()
+
+
 def test_signing_out_counts_for_all_tabs(visitor: Visitor, lab: LiveServer) -> None:
     first = visitor.sign_in("#/")
     second = first.context.new_page()

@@ -1,10 +1,13 @@
 // One connection for all tabs of this browser: a browser allows six a host. The tab that holds the lock reads the stream
-// and tells the others; when it goes, the next one goes on at the position it knows. Where a browser has no locks (plain
-// HTTP to another machine), each tab reads for itself.
+// and tells the others; when it goes, the next one goes on at the position it knows, and when it hangs, a tab that is seen
+// takes its place. Where a browser has no locks (plain HTTP to another machine), each tab reads for itself.
 
 import { token } from "./session.js";
 import { Stream } from "./stream.js";
 import { signal } from "./ui.js";
+
+const LOOK_MS = 15_000;
+const PATIENCE = 2; // looks without an answer
 
 export const connection = signal("connecting"); // connecting | live | gone
 export const leads = signal(false); // whether this tab is the one that reads
@@ -18,25 +21,26 @@ export class SharedStream {
   #stream = null;
   #release = () => {};
   #waiting = new AbortController();
-  #channel;
+  #name = `labwright.stream.${token.value.slice(-8)}`;
+  #channel = new BroadcastChannel(this.#name);
+  #unanswered = 0;
+  #looks;
 
   constructor(on) {
     this.#on = on;
-    const name = `labwright.stream.${token.value.slice(-8)}`;
-    this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }) => this.#hear(data);
     addEventListener("pageshow", this.#thawed);
     if (!navigator.locks) {
       this.#lead();
       return;
     }
-    this.#channel.postMessage({ kind: "who" });
-    navigator.locks.request(name, { signal: this.#waiting.signal }, () => this.#lead()).catch((error) => {
-      if (error.name !== "AbortError") throw error;
-    });
+    this.#tell({ kind: "who" });
+    this.#queue();
+    this.#looks = setInterval(() => this.#look(), LOOK_MS);
   }
 
   close() {
+    clearInterval(this.#looks);
     removeEventListener("pageshow", this.#thawed);
     this.#waiting.abort();
     this.#stream?.close();
@@ -52,6 +56,37 @@ export class SharedStream {
   #thawed = (event) => {
     if (event.persisted) this.#on.back({ missed: true });
   };
+
+  #queue() {
+    this.#request({ signal: this.#waiting.signal });
+  }
+
+  #request(options) {
+    navigator.locks.request(this.#name, options, () => this.#lead()).catch((error) => {
+      if (error.name !== "AbortError") throw error;
+      if (!this.#waiting.signal.aborted && !options.signal?.aborted) this.#stepDown(); // another tab took the lock
+    });
+  }
+
+  #look() {
+    if (this.#stream || document.hidden) this.#unanswered = 0;
+    else if (this.#unanswered++ < PATIENCE) this.#tell({ kind: "who" });
+    else this.#takeOver();
+  }
+
+  #takeOver() {
+    this.#waiting.abort();
+    this.#waiting = new AbortController();
+    this.#unanswered = 0;
+    this.#request({ steal: true });
+  }
+
+  #stepDown() {
+    this.#stream.close();
+    this.#stream = null;
+    leads.value = false;
+    this.#queue();
+  }
 
   #lead() {
     leads.value = true;
@@ -69,6 +104,7 @@ export class SharedStream {
   #tell = (message) => this.#channel.postMessage(message);
 
   #hear(message) {
+    if (message.kind !== "who") this.#unanswered = 0;
     if (message.kind === "who") this.#introduce();
     else if (message.kind === "try") this.#stream?.tryNow();
     else this.#take(message);
