@@ -75,7 +75,7 @@ def note_on(run: Json) -> str:
         words.append(counted(len(run["warnings"]), "warning"))
     if run["archived"]:
         words.append("archived")
-    return ", ".join(words)
+    return ", ".join([*(word.rstrip(".") for word in words[:-1]), *words[-1:]])
 
 
 def why_words(facts: Json) -> str:

@@ -167,6 +167,9 @@ class Run:
         return at
 
     def _log_one_by_one(self, data: Any, step: int) -> None:
+        if not hasattr(data, "items"):
+            self._refuse("log()", f"it takes a dict, not a {type(data).__name__}")
+            return
         try:
             pairs = self._pairs(data, step)
             if pairs and self._file is not None:
