@@ -189,6 +189,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again.") from error
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}.", hint="Make it a file that you can read.") from error
 
 
 def _from_data(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:

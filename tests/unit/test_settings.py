@@ -58,6 +58,12 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, te
         load_settings(tmp_path, {})
 
 
+def test_a_file_that_cannot_be_read_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "labwright.toml").mkdir()
+    with pytest.raises(Invalid, match=r"labwright\.toml cannot be read: Is a directory\."):
+        load_settings(tmp_path, {})
+
+
 def test_tables_are_left_to_their_readers(tmp_path: Path) -> None:
     (tmp_path / "labwright.toml").write_text("[model]\nname = 'x'\n")
     assert load_settings(tmp_path, {}) == Settings()
