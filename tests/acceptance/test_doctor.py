@@ -18,6 +18,7 @@ import pytest
 
 from tests.acceptance.test_cli import LABWRIGHT, labwright
 from tests.support.live_server import LiveServer
+from tests.support.other_user import TestUser
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 _ROW = re.compile(r"^\| (?P<seen>[^|]+) \|[^|]+\|[^|]+\| `(?P<line>[^`]+)` \|$", re.MULTILINE)
@@ -91,6 +92,53 @@ def test_a_fix_can_be_typed_as_it_stands_where_a_folder_has_a_space_in_its_name(
     fix = lines(make_server(), cwd=project)["state folder"]["fix"]
     subprocess.run(["bash", "-c", fix], check=True)
     assert (project / ".labwright").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_state_folder_that_is_a_link_to_nowhere_is_found_and_its_fix_helps(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server()
+    server.state.symlink_to(tmp_path / "scratch disk" / "state")
+    found = lines(server)["state folder"]
+    assert found["status"] == "fail" and "scratch disk/state, which is not there" in found["said"]
+    subprocess.run(["bash", "-c", found["fix"].partition(": ")[2]], check=True)
+    assert lines(server)["state folder"]["status"] == "ok"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="giving a file away needs root")
+def test_things_of_another_user_in_the_state_folder_are_found(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server()
+    server.state.mkdir(mode=0o700)
+    for name in ("token", "journal.jsonl"):
+        (server.state / name).touch(mode=0o600)
+    os.chown(server.state / "token", 65534, 65534)
+    found = lines(server)["state folder"]
+    assert found["status"] == "fail" and found["said"].endswith("another user's: token")
+    subprocess.run(["bash", "-c", found["fix"].removeprefix("sudo ")], check=True)
+    assert lines(server)["state folder"]["status"] == "ok"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="making users takes root")
+def test_a_project_and_a_database_that_may_not_be_written_are_found(stage: Path) -> None:
+    user = TestUser(f"lw-cy-{os.getpid() % 100000}", stage)
+    try:
+        (stage / "theirs").mkdir()
+        found = lines_as(user, stage / "theirs")["state folder"]
+        assert found["status"] == "fail" and "you may not write there" in found["said"] and found["fix"]
+        state = user.make_folder(user.make_folder(stage / "own") / ".labwright")
+        (state / "labwright.db").touch(mode=0o600)
+        found = lines_as(user, stage / "own")["database"]
+        assert found["status"] == "fail" and "db rebuild" not in found["fix"] and "damaged" not in found["said"]
+    finally:
+        user.remove()
+
+
+def lines_as(user: TestUser, project: Path) -> dict[str, dict[str, str]]:
+    command = user.command(user.python, *LABWRIGHT[1:], "doctor", "--json", "--project", str(project))
+    told = subprocess.run(
+        command, env=user.environment(project), cwd=project, stdout=subprocess.PIPE, timeout=60, check=False
+    )
+    return {check["name"]: check for check in json.loads(told.stdout)["checks"]}
 
 
 def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(

@@ -97,7 +97,7 @@ def _version(path: str, flag: str) -> str:
 
 
 def _disk(paths: ProjectPaths) -> Finding:
-    free = shutil.disk_usage(paths.project).free
+    free = shutil.disk_usage(paths.state if paths.state.exists() else paths.project).free
     status = FAIL if free < _NO_SPACE else WARN if free < _LITTLE_SPACE else OK
     fix = "" if status == OK else "Free some: labwright gc, or delete old runs."
     return Finding(name="disk", status=status, said=f"{size(free)} free", fix=fix)
@@ -105,11 +105,11 @@ def _disk(paths: ProjectPaths) -> Finding:
 
 def _state_folder(paths: ProjectPaths) -> Finding:
     state = paths.state
-    if not state.exists():
-        return _no_state_folder(paths)
-    if fault := _fault_of(state):
+    if fault := _fault_of(state) if os.path.lexists(state) else _fault_of_home(paths.project):
         said, fix = fault
         return Finding(name="state folder", status=FAIL, said=f"{state} {said}", fix=fix)
+    if not state.exists():
+        return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {state}")
     open_to_others = [path for path in (state, paths.token) if path.exists() and path.stat().st_mode & 0o077]
     if open_to_others:
         names = shlex.join(map(str, open_to_others))
@@ -117,24 +117,45 @@ def _state_folder(paths: ProjectPaths) -> Finding:
     return Finding(name="state folder", status=OK, said=f"{state}, yours alone")
 
 
-def _no_state_folder(paths: ProjectPaths) -> Finding:
-    if os.access(paths.project, os.W_OK | os.X_OK):
-        return Finding(name="state folder", status=OK, said=f"none yet; labwright up makes {paths.state}")
-    said = f"{paths.state} cannot be made: {paths.project} is not writable"
-    return Finding(name="state folder", status=FAIL, said=said, fix="Use another folder with --project.")
+def _fault_of_home(project: Path) -> tuple[str, str] | None:
+    """Why no state folder can be made in there, and the fix."""
+    if os.statvfs(project).f_flag & os.ST_RDONLY:
+        return "cannot be made: the disk is read-only", "Mount it for writing, or use another folder with --project."
+    if not os.access(project, os.W_OK | os.X_OK):
+        return "cannot be made: you may not write there", "Use a folder of your own with --project."
+    return None
 
 
 def _fault_of(state: Path) -> tuple[str, str] | None:
     """Why nothing can be written there, and the fix."""
+    if not state.exists():
+        target = Path(os.path.realpath(state))
+        return (
+            f"is a link to {target}, which is not there",
+            f"Mount its disk, or make it: mkdir -pm 700 {_typed(target)}",
+        )
     if state.stat().st_uid != os.getuid():
         return "is another user's", "Use --project."
     if not state.is_dir():
         return "is not a folder", f"Move it away: {shlex.join(['mv', str(state), f'{state}.old'])}"
     if os.statvfs(state).f_flag & os.ST_RDONLY:
         return "is not writable: its disk is read-only", "Mount it for writing, or use another folder with --project."
-    if not os.access(state, os.W_OK | os.X_OK):
-        return "is not writable", f"chmod 700 {shlex.quote(str(state))}"
+    if not os.access(state, os.R_OK | os.W_OK | os.X_OK):
+        return "is not writable", f"chmod 700 {_typed(state)}"
+    if foreign := sorted(path.name for path in state.iterdir() if _is_foreign(path)):
+        return f"has things of another user's: {', '.join(foreign)}", f'sudo chown -R "$(id -u)" {_typed(state)}'
     return None
+
+
+def _is_foreign(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid != os.getuid()
+    except FileNotFoundError:
+        return False  # written aside, and renamed since it was listed
+
+
+def _typed(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _settings(paths: ProjectPaths) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,10 @@ def _database(paths: ProjectPaths) -> Finding:
         return Finding("database", "fail", error.message, error.hint)
     if not database.exists():
         return Finding("database", "ok", "none yet; the first labwright up makes it")
+    if not os.access(database, os.R_OK | os.W_OK):
+        return Finding(
+            "database", "fail", f"{database} may not be read and written by you", "Make it yours with chown."
+        )
     try:
         said = _integrity(database)
     except sqlite3.Error as error:
