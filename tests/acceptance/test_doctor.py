@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from labwright.client.address import locate
+from labwright.paths import ProjectPaths
 from tests.acceptance.test_cli import LABWRIGHT, labwright
 from tests.support.live_server import LiveServer
 from tests.support.other_user import TestUser
@@ -175,6 +178,18 @@ def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., L
     (server.state / "token").write_text(own)
     assert (found["server"]["status"], found["token"]["status"]) == ("ok", "fail")
     assert "labwright down, labwright up -d" in found["token"]["fix"]
+
+
+def test_a_server_that_hangs_is_found_and_its_fix_named(make_server: Callable[..., LiveServer]) -> None:
+    server = make_server().start()
+    pid = locate(ProjectPaths(server.project)).process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        found = lines(server)["server"]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert found["status"] == "fail" and "does not answer" in found["said"]
+    assert f"kill -9 {pid}, then labwright up -d" in found["fix"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")

@@ -18,6 +18,7 @@ from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen
 from labwright.cli.without_server import run_without_server
 from labwright.cli.words import counted, size
+from labwright.client.address import read_server
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.paths import ProjectPaths
@@ -28,6 +29,7 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 _STYLES = {OK: "green", WARN: "amber", FAIL: "red"}
 _LITTLE_SPACE, _NO_SPACE = 5_000_000_000, 200_000_000
 _TOOL_SECONDS = 5.0
+_SERVER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,16 +178,24 @@ def _of_the_machine(project: Path) -> Iterator[Finding]:
 
 def _server(project: Path) -> Iterator[Finding]:
     try:
-        client = LabClient(project)
+        client = LabClient(project, patience=_SERVER_SECONDS)
         health = client.health()
     except ServerUnreachable as error:
-        yield Finding(name="server", status=WARN, said=error.message, fix=error.hint)
+        yield _unreachable(ProjectPaths(project), error)
         return
     except LabwrightError as error:
         yield Finding(name="server", status=FAIL, said=error.message, fix=error.hint)
         return
     yield _health(client.url, **health)
     yield _token(client)
+
+
+def _unreachable(paths: ProjectPaths, error: ServerUnreachable) -> Finding:
+    server = read_server(paths)
+    if server is None or not server.is_here or not server.is_alive:
+        return Finding(name="server", status=WARN, said=error.message, fix=error.hint)
+    fix = f"If it stays so: kill -9 {server.process.pid}, then labwright up -d. Runs go on."
+    return Finding(name="server", status=FAIL, said=error.message, fix=fix)
 
 
 def _health(url: str, version: str, status: str) -> Finding:

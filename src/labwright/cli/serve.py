@@ -30,6 +30,7 @@ from labwright.version import __version__
 
 _START_SECONDS = 120.0  # a database of many thousand runs may be restored first
 _END_SECONDS = 20.0
+_COUNT_SECONDS = 10.0  # for a word about runs, from a server that is to end anyway
 _LOOK_SECONDS = 0.02
 _WORDS_BYTES = 1 << 16
 _NEXT = "Next: labwright run -- python train.py"
@@ -311,7 +312,7 @@ def _open_browser(paths: ProjectPaths, link: str) -> None:
 def _run_counts(project: Path) -> dict[str, int]:
     """A server that hangs is ended all the same."""
     try:
-        counts: dict[str, int] = LabClient(project).cluster()["run_summary"]
+        counts: dict[str, int] = LabClient(project, patience=_COUNT_SECONDS).cluster()["run_summary"]
     except LabwrightError as error:
         note(f"the server did not say what is running: {error.message}")
         return {}

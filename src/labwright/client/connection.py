@@ -43,9 +43,10 @@ class _OnePacket(http.client.HTTPConnection):
 
 
 class Connection:
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, patience: float | None = None) -> None:
         self.url = url
         self._token = token
+        self._patience = patience or _TIMEOUT_SECONDS  # seconds for an answer
         self._kept: http.client.HTTPConnection | None = None
         self._used_at = 0.0
 
@@ -78,7 +79,7 @@ class Connection:
         headers: Mapping[str, str] | None,
     ) -> Answer:
         if self._kept is None:
-            self._kept = self._open(_TIMEOUT_SECONDS)
+            self._kept = self._open(self._patience)
         data = None if body is None else json.dumps(body).encode()
         self._kept.request(method, with_query(path, query), data, self._headers(data, headers))
         response = self._kept.getresponse()

@@ -30,13 +30,19 @@ def part(text: str) -> str:
 class LabClient:
     """One project's server. Follows it when it was started again elsewhere."""
 
-    def __init__(self, project: Path, token: Callable[[ProjectPaths], str] = read_token) -> None:
+    def __init__(
+        self,
+        project: Path,
+        token: Callable[[ProjectPaths], str] = read_token,
+        patience: float | None = None,
+    ) -> None:
         self.paths = ProjectPaths(project)
         self._token = token
+        self._patience = patience
         self.connection = self._connect()
 
     def _connect(self) -> Connection:
-        return Connection(locate(self.paths).url, self._token(self.paths))
+        return Connection(locate(self.paths).url, self._token(self.paths), self._patience)
 
     def reconnect(self) -> None:
         self.connection.close()
