@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,16 @@ def test_the_table_has_no_circle() -> None:
     while ground := {name for name, below in left.items() if not below}:
         left = {name: below - ground for name, below in left.items() if name not in ground}
     assert not left
+
+
+def test_the_page_of_the_architecture_shows_every_layer_below_those_that_import_it() -> None:
+    table = (ROOT.parents[1] / "docs" / "architecture.md").read_text().partition("| layer |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`(\w+)(?:/|\.py)`", row.split(" | ")[0]) for row in table.splitlines()]
+    place = {name: number for number, row in enumerate(rows) for name in row}
+    assert set(place) == set(LAYERS)
+    assert not [
+        (name, other) for name, (below, _why) in LAYERS.items() for other in below if place[other] > place[name]
+    ]
 
 
 def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
