@@ -7,6 +7,8 @@ import pty
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,28 +21,70 @@ _NO_ROOT_RIGHTS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"
 _CTRL_C = b"\x03"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_demo_goes_from_a_goal_to_a_report_and_leaves_nothing_behind(tmp_path: Path) -> None:
+class Demo:
+    def __init__(self, process: subprocess.Popen[bytes], keyboard: int, shown: Path) -> None:
+        self._process, self._keyboard, self._shown = process, keyboard, shown
+
+    @property
+    def shown(self) -> str:
+        return self._shown.read_text(errors="replace")
+
+    def wait_for(self, words: str, times: int = 1) -> None:
+        wait_until(lambda: self.shown.count(words) >= times or self._process.poll() is not None, words, 200)
+        assert self.shown.count(words) >= times, self.shown[-3000:]
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._keyboard, keys)
+
+    def end(self) -> None:
+        self.wait_for("Ctrl-C ends the server")
+        self.type(_CTRL_C)
+        assert self._process.wait(60) == 0, self.shown[-3000:]
+
+
+@contextmanager
+def demo_in(folder: Path, **variables: str) -> Iterator[Demo]:
     keyboard, terminal = pty.openpty()
-    shown = tmp_path / "shown"
+    shown = folder / "shown"
     with shown.open("wb") as screen:
-        demo = subprocess.Popen(
+        process = subprocess.Popen(
             [*_NO_ROOT_RIGHTS, "script", "-qefc", str(_DEMO), "/dev/null"],
             stdin=terminal,
             stdout=screen,
             stderr=screen,
-            env={**os.environ, "TMPDIR": str(tmp_path), "DEMO_YES": "1", "NO_COLOR": "1"},
+            env={**os.environ, "TMPDIR": str(folder), "NO_COLOR": "1", **variables},
         )
     try:
-        wait_until(lambda: b"Ctrl-C ends the server" in shown.read_bytes() or demo.poll() is not None, "the end", 200)
-        assert re.search(r"rehearsal +passed", shown.read_text()), shown.read_text()[-3000:]
-        assert "DEMO_YES=1 answered" in shown.read_text()
-        os.write(keyboard, _CTRL_C)
-        assert demo.wait(60) == 0, shown.read_text()[-3000:]
+        yield Demo(process, keyboard, shown)
     finally:
-        if demo.poll() is None:
-            demo.send_signal(signal.SIGTERM)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
         os.close(keyboard)
         os.close(terminal)
-    assert [path.name for path in tmp_path.iterdir()] == ["shown"]
+    assert [path.name for path in folder.iterdir()] == ["shown"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_demo_goes_from_a_goal_to_a_report_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with demo_in(tmp_path, DEMO_YES="1") as demo:
+        demo.end()
+        assert re.search(r"rehearsal +passed", demo.shown)
+        assert "DEMO_YES=1 answered" in demo.shown
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_plan_that_is_to_be_different_is_put_before_the_person_again(tmp_path: Path) -> None:
+    with demo_in(tmp_path) as demo:
+        for question, answer in (
+            ("Approve this plan?", b"n\n"),
+            ("What is to be different?", b"also degree 7\n"),
+            ("Which node is to do it again?", b"\n"),
+        ):
+            demo.wait_for(question)
+            demo.type(answer)
+        demo.wait_for("Approve this plan?", times=2)
+        demo.type(b"y\n")
+        demo.end()
+        assert "degree 7, seed 1" in demo.shown
