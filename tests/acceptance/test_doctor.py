@@ -222,6 +222,6 @@ def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., Li
         server.state.rmdir()
         subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
         found = lines(server)["state folder"]
-        assert found["status"] == "fail" and f"{server.project} is not writable" in found["said"]
+        assert found["status"] == "fail" and "cannot be made: the disk is read-only" in found["said"]
     finally:
         subprocess.run(["umount", "-l", str(server.project)], check=True)

@@ -58,7 +58,7 @@ def prepare_state(project: Path) -> ProjectPaths:
 def unusable(paths: ProjectPaths, error: OSError) -> StorageFailed:
     return StorageFailed(
         f"The state folder {paths.state} cannot be written: {error.strerror or error}.",
-        hint="Free disk space or change its permissions; or start in another folder with --project.",
+        hint="labwright doctor says what is the matter with it; or start in another folder with --project.",
     )
 
 
