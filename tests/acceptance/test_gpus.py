@@ -111,15 +111,22 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
     assert server.output(run["id"]) == "1\n"
 
 
+def test_a_number_of_cards_that_the_named_ones_are_not_is_said(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2)
+    run = server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=2)
+    assert run["gpus"] == 1 and "gpus is 2, but CUDA_VISIBLE_DEVICES names 1" in run["warnings"][0]
+    assert server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=1)["warnings"] == []
+
+
 def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     on_first = [server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"] for _ in range(5)]
     for run_id in on_first[:2]:
         server.wait_for_status(run_id, "running")
-    elsewhere = server.submit("true")["id"]
-    assert server.wait_for_end(elsewhere)["status"] == "finished"
+    for command in ("true", "CUDA_VISIBLE_DEVICES=1 true"):
+        assert server.wait_for_end(server.submit(command)["id"])["status"] == "finished"
     assert [server.run(run_id)["status"] for run_id in on_first[2:]] == ["queued"] * 3  # as many as there are cards
-    assert server.run(on_first[2])["status_reason"].startswith("all 2 GPUs are in use by ")
+    assert server.run(on_first[2])["status_reason"].startswith("it names GPU 0, as ")
     (server.project / "go").touch()
     assert {server.wait_for_end(run_id)["status"] for run_id in on_first} == {"finished"}
 

@@ -19,8 +19,10 @@ AGEING = 30.0
 GROUPS = ["", "sweep-a", "sweep-b"]
 
 
-def candidate(name: str, *, group: str = "", priority: int = 0, gpus: int = 0, waited: float = 0.0) -> Candidate:
-    return Candidate(run_id=name, group=group, priority=priority, gpus=gpus, queued_at=NOW - waited)
+def candidate(
+    name: str, *, group: str = "", priority: int = 0, gpus: int = 0, waited: float = 0.0, named: tuple[str, ...] = ()
+) -> Candidate:
+    return Candidate(run_id=name, group=group, priority=priority, gpus=gpus, queued_at=NOW - waited, named=named)
 
 
 def in_order(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
@@ -281,3 +283,15 @@ def test_two_sweeps_take_turns_where_one_run_fits_at_a_time() -> None:
         turns[run[0]] = number
         started.append(run)
     assert started == ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"]
+
+
+def test_a_run_that_names_a_crowded_card_keeps_no_card_from_others_however_long_it_waits() -> None:
+    sharing = [Holder(run_id=f"on-0-{i}", group="", gpus=1, named=("0",), unleased=min(i, 1)) for i in range(2)]
+    aged = candidate("crowded", gpus=1, named=("0",), waited=AGEING + 1)
+    queues = in_order([aged, candidate("plain", gpus=1), candidate("on-1", gpus=1, named=("1",))])
+    assert choose(queues, sharing, Capacity(gpus=2, cpu_runs=1), {}, NOW, AGEING) == ["plain"]
+    taken = [*sharing[:1], Holder(run_id="on-1-0", group="", gpus=1, named=("1",))]
+    assert choose(queues, taken, Capacity(gpus=2, cpu_runs=1), {}, NOW, AGEING) == []
+    look = Look(holders=sharing, capacity=Capacity(gpus=2, cpu_runs=1))
+    assert keeps_cards([aged], look, NOW, AGEING) == ""
+    assert why_queued("crowded", 1, 0, None, look, ("0",)) == "it names GPU 0, as on-0-0, on-0-1 do"

@@ -3,10 +3,11 @@ database."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
@@ -28,17 +29,22 @@ class Candidate:
     priority: int
     gpus: int
     queued_at: float
-    names_cards: bool = False  # itself: it goes onto them also where somebody holds them
+    named: tuple[str, ...] = ()  # cards that it picks itself: it goes onto them also where somebody holds them
 
     @property
     def queue(self) -> str:
-        return queue_of(self.group, self.gpus, names_cards=self.names_cards)
+        return queue_of(self.group, self.gpus, self.named)
+
+    @property
+    def may_keep_cards(self) -> bool:
+        """Whether free cards can be kept until there are enough for it: those that are named may be anybody's."""
+        return self.gpus > 0 and not self.named
 
 
-def queue_of(group: str, gpus: int, *, names_cards: bool) -> str:
-    """Runs of one sweep that ask for the same number of GPUs: if one does not fit, none of them does. As the database
-    computes it for each run."""
-    return f"{group}/{gpus}{'*' if names_cards else ''}"
+def queue_of(group: str, gpus: int, named: Sequence[str]) -> str:
+    """Runs of one sweep that ask for the same number of GPUs, or the same ones: if one does not fit, none of them does.
+    As the database computes it for each run."""
+    return f"{group}/{gpus}{json.dumps(named, ensure_ascii=False, separators=(',', ':')) if named else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,8 @@ class Holder:
     run_id: str
     group: str
     gpus: int  # that it asked for
-    unleased: int = 0  # of these: cards that it names itself and has no lease of
+    named: tuple[str, ...] = ()  # cards that it picked itself
+    unleased: int = 0  # of these: those that it has no lease of
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
     is_elsewhere: bool = False  # on Slurm while runs go to this machine, or the other way round
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
@@ -100,7 +107,8 @@ class _Room:
         claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
         self._claimed, self._narrowest = sum(claims), min(claims, default=0)
         self._gpus = capacity.gpus - sum(holder.leased for holder in active)
-        self._unleased = sum(holder.unleased for holder in active if not holder.is_over)
+        self._cards = capacity.gpus
+        self._naming = Counter(name for holder in active for name in holder.named)
         self._slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
 
     @property
@@ -108,16 +116,18 @@ class _Room:
         return self._gpus + self._claimed <= 0 and self._slots <= 0
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whoever waits for cards has none, so what is narrower may try its luck beside it. Runs that name cards would
-        all go at once if only leases counted: for them those do too that share one."""
+        """Whoever waits for cards has none, so what is narrower may try its luck beside it. Of runs that name one card
+        only the first has its lease, so those are counted: as many go as there are cards."""
         if not candidate.gpus:
             return self._slots > 0
-        shared = self._unleased if candidate.names_cards else 0
-        return candidate.gpus <= self._gpus - shared + (self._claimed if candidate.gpus < self._narrowest else 0)
+        if any(self._naming[name] >= self._cards for name in candidate.named):
+            return False
+        return candidate.gpus <= self._gpus + (self._claimed if candidate.gpus < self._narrowest else 0)
 
     def take(self, candidate: Candidate) -> None:
         self._slots -= candidate.gpus == 0
         self._gpus -= candidate.gpus
+        self._naming.update(candidate.named)
 
     def keep_cards(self) -> None:
         self._gpus = self._claimed = 0
@@ -161,7 +171,7 @@ def choose(
             load[head.group] += 1
             had[head.group] = max(had.values(), default=0) + 1
             room.take(head)
-        elif 0 < head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
+        elif head.may_keep_cards and head.gpus <= capacity.gpus and now - head.queued_at >= ageing_seconds:
             room.keep_cards()
 
 
@@ -177,7 +187,7 @@ def _place(candidate: Candidate, goes_first: bool, load: int, had: int) -> tuple
 def _go_first(heads: Iterable[Candidate], capacity: Capacity, now: float, ageing_seconds: float) -> set[str]:
     """Of each priority the oldest run that has aged and asks for more cards than others do: among the narrower ones it
     would never find room. One at a time, so that sweeps of wide runs alternate too."""
-    on_cards = [head for head in heads if 0 < head.gpus <= capacity.gpus]
+    on_cards = [head for head in heads if head.may_keep_cards and head.gpus <= capacity.gpus]
     narrowest = min((head.gpus for head in on_cards), default=0)
     aged = [head for head in on_cards if head.gpus > narrowest and now - head.queued_at >= ageing_seconds]
     return {head.run_id for head in {head.priority: head for head in sorted(aged, key=_newest_first)}.values()}
@@ -203,15 +213,14 @@ class Look:
     def free_gpus(self) -> int:
         return max(0, self.capacity.gpus - sum(holder.gpus - holder.unleased for holder in self.here))
 
-    def with_shared_cards_taken(self) -> Look:
-        """As it is for runs that name their cards."""
-        return replace(self, holders=[replace(holder, unleased=0) for holder in self.holders])
 
-
-def why_queued(run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look) -> str:
+def why_queued(
+    run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look, named: Sequence[str] = ()
+) -> str:
     """What keeps a queued run from starting, in words. `ahead` is None where more are than were counted."""
     words = [_held_by_sweep(sweep, look.holders)] if sweep else []
-    words.append(_over_the_limit(look) or (_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look)))
+    words.append(_over_the_limit(look) or _crowded(named, look))
+    words.append("" if words[-1] else (_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look)))
     if ahead != 0:
         words.append(_ahead_words(ahead, of_sweep=sweep is not None))
     return "; ".join(filter(None, words))
@@ -231,6 +240,14 @@ def _over_the_limit(look: Look) -> str:
     if len(look.here) < runs:
         return ""
     return f"{'1 run' if runs == 1 else f'{runs} runs'} at a time, as set by hand: {_names(look.here)}"
+
+
+def _crowded(named: Sequence[str], look: Look) -> str:
+    for name in named:
+        using = [holder for holder in look.here if name in holder.named]
+        if len(using) >= look.capacity.gpus:
+            return f"it names GPU {name}, as {_names(using)} do"
+    return ""
 
 
 def _lacks_gpus(run_id: str, wanted: int, look: Look) -> str:
@@ -256,7 +273,7 @@ def _lacks_slot(look: Look) -> str:
 
 def keeps_cards(heads: Iterable[Candidate], look: Look, now: float, ageing_seconds: float) -> str:
     """The run that free cards are kept for by `choose`, or none."""
-    fits_later = [head for head in heads if look.free_gpus < head.gpus <= look.capacity.gpus]
+    fits_later = [head for head in heads if head.may_keep_cards and look.free_gpus < head.gpus <= look.capacity.gpus]
     aged = [head for head in fits_later if now - head.queued_at >= ageing_seconds]
     return min(aged, key=lambda head: (-head.priority, head.queued_at)).run_id if aged else ""
 
@@ -302,7 +319,7 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
             priority=row[1],
             gpus=row[2],
             queued_at=epoch_seconds(row[3]),
-            names_cards=queue.endswith("*"),
+            named=tuple(json.loads(row[4])),
         )
         for row in rows
     ]
@@ -318,7 +335,8 @@ def load_holders(connection: sqlite3.Connection, kind: ClusterType) -> list[Hold
             run_id=row[2],
             is_waiting=bool(row[3]),
             is_elsewhere=bool(row[4]) != on_slurm,
-            unleased=row[5],
+            named=tuple(json.loads(row[5])),
+            unleased=row[6],
         )
         for row in connection.execute(RUNS["active_load"])
     ]

@@ -271,6 +271,9 @@ def _with_named_cards(wanted: NewRun, named: tuple[str, ...]) -> GpuPlan:
         warnings.append(
             "gpuwrap is off for this run: it sets CUDA_VISIBLE_DEVICES itself. Cards it names are leased, if any."
         )
+    if wanted.gpus is not None and wanted.gpus != len(named):
+        cards = f"names {', '.join(named)}" if named else "names none"
+        warnings.append(f"gpus is {wanted.gpus}, but CUDA_VISIBLE_DEVICES {cards}: that is what the run gets.")
     return GpuPlan(gpus=len(named), named=named, wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
 
 

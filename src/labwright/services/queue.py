@@ -25,6 +25,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store import sweeps
 
+_Reason = Callable[[str, str, int, tuple[str, ...]], str]
 _MARK = f'"status":"{RunStatus.QUEUED}"'  # may stand elsewhere in a record too, so it only spares reading the others
 
 
@@ -32,30 +33,29 @@ def with_reason(lab: Lab, run: Run) -> Run:
     """The run as it is shown: a reason that is stored, such as a full disk or an unfinished parent, stays."""
     if run.status is not RunStatus.QUEUED or run.status_reason:
         return run
-    return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus, bool(run.named_gpus)))
+    return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus, run.named_gpus))
 
 
 def with_reasons(lab: Lab, records: list[str]) -> list[str]:
     """Stored records of a page, those of queued runs with what they wait for; what they share is looked up once."""
-    reason_for: Callable[[str, str, int, bool], str] | None = None
+    reason_for: _Reason | None = None
     shown = []
     for record in records:
         if _MARK in record:
             facts: dict[str, Any] = from_json(record)
             if facts["status"] == RunStatus.QUEUED and not facts["status_reason"]:
                 reason_for = reason_for or _reasons(lab)
-                names_cards = bool(facts.get("named_gpus"))
-                facts["status_reason"] = reason_for(facts["id"], facts["sweep_id"] or "", facts["gpus"], names_cards)
+                named = tuple(facts.get("named_gpus", ()))
+                facts["status_reason"] = reason_for(facts["id"], facts["sweep_id"] or "", facts["gpus"], named)
                 record = to_json(facts).decode()
         shown.append(record)
     return shown
 
 
-def _reasons(lab: Lab) -> Callable[[str, str, int, bool], str]:
+def _reasons(lab: Lab) -> _Reason:
     """A function that tells the reason of one run, over one look at the machine."""
     reader = lab.db.reader()
     look = _look(lab)
-    look_of_named = look.with_shared_cards_taken()
 
     @cache
     def sweep_of(group: str) -> Sweep | None:
@@ -67,12 +67,12 @@ def _reasons(lab: Lab) -> Callable[[str, str, int, bool], str]:
 
     silence = lab.slurm_silence
 
-    def reason_for(run_id: str, group: str, gpus: int, names_cards: bool) -> str:
+    def reason_for(run_id: str, group: str, gpus: int, named: tuple[str, ...]) -> str:
         sweep = sweep_of(group)
         if silence and not (sweep and sweep.status is SweepStatus.PAUSED):
             return f"Slurm does not answer: {silence}"
-        ahead = places(queue_of(group, gpus, names_cards=names_cards)).get(run_id)
-        return why_queued(run_id, gpus, ahead, sweep, look_of_named if names_cards else look)
+        ahead = places(queue_of(group, gpus, named)).get(run_id)
+        return why_queued(run_id, gpus, ahead, sweep, look, named)
 
     return reason_for
 

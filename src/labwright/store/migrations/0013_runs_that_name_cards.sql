@@ -1,7 +1,7 @@
--- Runs that name their cards themselves wait in queues of their own.
+-- Runs that name their cards themselves wait in queues of their own, one for the same names.
 DROP INDEX runs_queued;
 ALTER TABLE runs DROP COLUMN queue_group;
 ALTER TABLE runs ADD COLUMN queue_group TEXT GENERATED ALWAYS AS (
-    coalesce(record ->> 'sweep_id', '') || '/' || (record ->> 'gpus') || iif(coalesce(record ->> 'named_gpus', '[]') = '[]', '', '*')
+    coalesce(record ->> 'sweep_id', '') || '/' || (record ->> 'gpus') || iif(coalesce(record ->> 'named_gpus', '[]') = '[]', '', record ->> 'named_gpus')
 ) VIRTUAL;
 CREATE INDEX runs_queued ON runs (queue_group, priority DESC, queued_at, seq) WHERE status = 'queued' AND blocked_by = 0;

@@ -80,7 +80,7 @@ WITH RECURSIVE groups (label) AS (
 SELECT label FROM groups WHERE label IS NOT NULL;
 
 -- name: queue_of_group
-SELECT id, priority, CAST(record ->> 'gpus' AS INTEGER), queued_at FROM runs
+SELECT id, priority, CAST(record ->> 'gpus' AS INTEGER), queued_at, coalesce(record ->> 'named_gpus', '[]') FROM runs
 WHERE status = 'queued' AND blocked_by = 0 AND queue_group = :queue_group
 ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 
@@ -92,6 +92,7 @@ ORDER BY priority DESC, queued_at, seq LIMIT :limit;
 -- name: active_load
 SELECT
     coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting', record ->> 'launcher' IS 'slurm',
+    coalesce(record ->> 'named_gpus', '[]'),
     CASE WHEN status = 'running' AND record ->> 'named_gpus' != '[]'
         THEN max(0, (record ->> 'gpus') - json_array_length(record, '$.gpu_uuids')) ELSE 0 END
 FROM runs
