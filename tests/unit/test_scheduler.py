@@ -194,6 +194,14 @@ def test_a_late_sweep_catches_up_with_what_already_runs() -> None:
     assert Counter(name[0] for name in chosen) == {"b": 3, "a": 1}
 
 
+def test_a_place_that_comes_free_is_of_the_sweep_with_fewer_at_work_though_its_end_is_not_told_yet() -> None:
+    groups = {"a0": "sweep-a", "a1": "sweep-a", "b0": "sweep-b", "b1": "sweep-b"}
+    active = [Holder(run_id=name, group=group, gpus=1, is_over=name == "a0") for name, group in groups.items()]
+    queued = in_order([candidate("a2", group="sweep-a", gpus=1), candidate("b2", group="sweep-b", gpus=1)])
+    turns = {"sweep-b": 1, "sweep-a": 2}
+    assert choose(queued, active, Capacity(gpus=4, cpu_runs=0), {}, NOW, AGEING, turns) == ["a2"]
+
+
 def test_a_paused_sweep_starts_nothing() -> None:
     queued = [candidate("a", group="sweep-a"), candidate("b")]
     assert pick(queued, Capacity(gpus=0, cpu_runs=5), limits={"sweep-a": 0}) == ["b"]

@@ -142,7 +142,7 @@ def choose(
     ageing_seconds: float,
     turns: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
-    """Priority first; among equals the sweep with the fewest active runs, then the one whose turn was longest ago, so
+    """Priority first; among equals the sweep with the fewest runs at work, then the one whose turn was longest ago, so
     that sweeps alternate also where one run fits at a time; then order of arrival.
 
     A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then it goes before them,
@@ -150,6 +150,7 @@ def choose(
     """
     active = list(active)
     load = Counter(holder.group for holder in active)
+    over = Counter(holder.group for holder in active if holder.is_over)  # the place is free, and was their sweep's
     active = here(active)
     room = _Room(active, capacity)
     waiting: dict[str, list[Candidate]] = {}
@@ -164,7 +165,9 @@ def choose(
         if not heads or room.is_used_up or len(active) + len(chosen) >= capacity.runs:
             return chosen
         first = _go_first(heads, capacity, now, ageing_seconds) if first is None else first
-        head = min(heads, key=lambda c: _place(c, c.run_id in first, load[c.group], had.get(c.group, 0)))
+        head = min(
+            heads, key=lambda c: _place(c, c.run_id in first, load[c.group] - over[c.group], had.get(c.group, 0))
+        )
         waiting[head.queue].pop(0)
         if room.holds(head):
             chosen.append(head.run_id)
