@@ -215,6 +215,13 @@ def test_a_warning_goes_to_the_sidecar_and_is_known_to_it() -> None:
     assert signal_before_limit(["--nice", "--signal=B:SIGUSR2@60"]) == signal.SIGUSR2
 
 
+@pytest.mark.parametrize(("limit", "asked", "told"), [(70, "USR1@15", 65), (60.5, "USR1", 120), (120, "USR1@15", 15)])
+def test_a_warning_comes_before_the_limit_to_the_second(limit: float, asked: str, told: int) -> None:
+    """Which Slurm, who sends it, has rounded up to minutes."""
+    found = options(time_limit_seconds=limit, slurm={"extra": [f"--signal={asked}"]})
+    assert f"--signal=B:USR1@{told}" in found
+
+
 def test_equal_requests_share_arrays_of_what_slurm_bears() -> None:
     alike = [run(number) for number in range(7)]
     found = list(batches_of([*alike, run(8, cpus=2)], NO_DEFAULTS, 3))

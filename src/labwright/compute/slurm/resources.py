@@ -8,7 +8,6 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from labwright.compute.slurm.srun import srun_sizes
 from labwright.domain.errors import Invalid
@@ -16,7 +15,8 @@ from labwright.domain.run import Run
 from labwright.settings import load_table
 
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTALL)
-_SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(@\d+)?", re.IGNORECASE)
+_SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(?:@(\d+))?", re.IGNORECASE)
+_SIGNALLED_BEFORE_SECONDS = 60  # where it does not say how long before the limit
 _SHORT = {
     "J": "job-name",
     "o": "output",
@@ -148,7 +148,7 @@ def sbatch_options(run: Run, defaults: SlurmDefaults) -> tuple[str, ...]:
     elif run.nodes and "ntasks" not in _given(wanted):
         wanted.setdefault("ntasks-per-node", "1")  # the sidecar runs once; what the command starts is its own
     options = [f"--{name}={value}" for name, value in wanted.items() if value]
-    return (*options, *_extra(defaults, asked))
+    return (*options, *_extra(run, defaults))
 
 
 def _override(wanted: dict[str, str], stronger: Mapping[str, str | None]) -> None:
@@ -162,7 +162,7 @@ def _override(wanted: dict[str, str], stronger: Mapping[str, str | None]) -> Non
 
 
 def _sizes(run: Run) -> dict[str, str | None]:
-    minutes = math.ceil(run.time_limit_seconds / 60) if run.time_limit_seconds else None
+    minutes = _minutes(run)
     return {
         "cpus-per-task": str(run.cpus) if run.cpus else None,
         "mem": f"{run.memory_mb}M" if run.memory_mb else None,
@@ -171,14 +171,25 @@ def _sizes(run: Run) -> dict[str, str | None]:
     }
 
 
+def _minutes(run: Run) -> int | None:
+    return math.ceil(run.time_limit_seconds / 60) if run.time_limit_seconds else None
+
+
 def _given(wanted: Mapping[str, str]) -> set[str]:
     return {name for name, value in wanted.items() if value}
 
 
-def _extra(defaults: SlurmDefaults, asked: Mapping[str, Any]) -> list[str]:
-    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out."""
-    items = [*defaults.extra, *asked.get("extra", ())]
-    return [_SIGNAL.sub(lambda match: f"--signal=B:{match[1]}{match[2] or ''}", item) for item in items]
+def _extra(run: Run, defaults: SlurmDefaults) -> list[str]:
+    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out. It counts from the limit
+    that the sidecar keeps to, which may come before Slurm's own."""
+    sooner = math.ceil((_minutes(run) or 0) * 60 - (run.time_limit_seconds or 0))
+
+    def told(match: re.Match[str]) -> str:
+        before = int(match[2] or _SIGNALLED_BEFORE_SECONDS)
+        return f"--signal=B:{match[1]}@{before + sooner}"
+
+    items = [*defaults.extra, *(run.slurm or {}).get("extra", ())]
+    return [_SIGNAL.sub(told, item) for item in items]
 
 
 def warning_signal(run: Run, defaults: SlurmDefaults) -> int | None:
