@@ -36,6 +36,14 @@ def test_the_example_runs_to_its_end_and_shows_what_it_found(lab: LiveServer) ->
     assert "optimizers" in labwright(lab, "sweep", "list").stdout
 
 
+def test_more_seeds_than_max_runs_allows_are_refused_with_the_option_that_allows_them(lab: LiveServer) -> None:
+    space = "method: random\nmax_runs: 2\nseeds: 1\nparameters: {a: {min: 0, max: 1}}\n"
+    (lab.project / "few.yaml").write_text(f"name: few\nbase_command: echo {{a}}\n{space}")
+    labwright(lab, "sweep", "few.yaml", "--wait")
+    assert "hint: Give --max-runs 4 as well" in labwright(lab, "sweep", "extend", "few", "--seeds", "2").stderr
+    assert "2 runs added" in labwright(lab, "sweep", "extend", "few", "--seeds", "2", "--max-runs", "4").stdout
+
+
 def test_the_adaptive_example_keeps_its_best_and_draws_a_picture(lab: LiveServer) -> None:
     found = answer(lab, "sweep", "run", "adaptive.yaml", "--wait", "--json")
     assert (found["status"], found["progress"]["total"]) == ("completed", 40)

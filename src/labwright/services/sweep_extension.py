@@ -169,7 +169,7 @@ def _check_limit(sweep: Sweep, configs: int) -> None:
     if wanted > most:
         raise Invalid(
             f"The sweep would have {wanted:,} runs; max_runs is {most:,}.",
-            hint=f"Send max_runs: {wanted} along.",
+            hint=f"Give --max-runs {wanted} as well, or `max_runs` over HTTP.",
             field=("max_runs",),
         )
 
