@@ -17,6 +17,7 @@ from labwright.settings import load_table
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTALL)
 _SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(?:@(\d+))?", re.IGNORECASE)
 _SIGNALLED_BEFORE_SECONDS = 60  # where it does not say how long before the limit
+_LONGEST_WARNING_SECONDS = 65_535  # that Slurm takes
 _SHORT = {
     "J": "job-name",
     "o": "output",
@@ -186,7 +187,7 @@ def _extra(run: Run, defaults: SlurmDefaults) -> list[str]:
 
     def told(match: re.Match[str]) -> str:
         before = int(match[2] or _SIGNALLED_BEFORE_SECONDS)
-        return f"--signal=B:{match[1]}@{before + sooner}"
+        return f"--signal=B:{match[1]}@{min(before + sooner, _LONGEST_WARNING_SECONDS)}"
 
     items = [*defaults.extra, *(run.slurm or {}).get("extra", ())]
     return [_SIGNAL.sub(told, item) for item in items]
