@@ -114,8 +114,19 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
 def test_a_number_of_cards_that_the_named_ones_are_not_is_said(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     run = server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=2)
-    assert run["gpus"] == 1 and "gpus is 2, but CUDA_VISIBLE_DEVICES names 1" in run["warnings"][0]
+    said = "gpus is 2, but the run sets CUDA_VISIBLE_DEVICES=1 itself: that counts."
+    assert (run["gpus"], run["warnings"]) == (1, [said])
     assert server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=1)["warnings"] == []
+
+
+@pytest.mark.parametrize("named", ["0,1,2,3", "0,0,1"])
+def test_a_run_that_names_more_cards_than_there_are_runs_on_those_it_has(gpu_server: MakeGpuServer, named: str) -> None:
+    server, _ = gpu_server(2)
+    run = server.wait_for_end(server.submit(f"CUDA_VISIBLE_DEVICES={named} true")["id"])
+    assert (run["status"], sorted(run["gpu_uuids"])) == ("finished", sorted(uuids(server)))
+    assert run["warnings"] == [
+        f"The command names GPU {name}, which is not on this machine." for name in "23" if name in named
+    ]
 
 
 def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:

@@ -229,7 +229,7 @@ def plan_gpus(cluster: Cluster, wanted: NewRun, env: dict[str, str]) -> GpuPlan:
         return _without_gpus(wanted)
     named = cards_named_by(wanted.command, env)
     if named is not None:
-        return _with_named_cards(wanted, named)
+        return _with_named_cards(cluster, wanted, named)
     gpus = 1 if wanted.gpus is None else wanted.gpus
     if gpus > cluster.gpu_count:
         raise Invalid(
@@ -265,16 +265,19 @@ def _without_gpus(wanted: NewRun) -> GpuPlan:
     return GpuPlan(gpus=0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
 
 
-def _with_named_cards(wanted: NewRun, named: tuple[str, ...]) -> GpuPlan:
+def _with_named_cards(cluster: Cluster, wanted: NewRun, named: tuple[str, ...]) -> GpuPlan:
+    """It counts for no more cards than there are, whatever it names: for more it would wait for ever."""
+    gpus = min(len(set(named)), cluster.gpu_count)
     warnings = []
     if wanted.gpuwrap_config and wanted.gpuwrap_config.enabled:
         warnings.append(
             "gpuwrap is off for this run: it sets CUDA_VISIBLE_DEVICES itself. Cards it names are leased, if any."
         )
-    if wanted.gpus is not None and wanted.gpus != len(named):
-        cards = f"names {', '.join(named)}" if named else "names none"
-        warnings.append(f"gpus is {wanted.gpus}, but CUDA_VISIBLE_DEVICES {cards}: that is what the run gets.")
-    return GpuPlan(gpus=len(named), named=named, wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
+    if wanted.gpus is not None and wanted.gpus != gpus:
+        warnings.append(
+            f"gpus is {wanted.gpus}, but the run sets CUDA_VISIBLE_DEVICES={','.join(named)} itself: that counts."
+        )
+    return GpuPlan(gpus=gpus, named=named, wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
 
 
 def cards_named_by(command: str, env: dict[str, str]) -> tuple[str, ...] | None:
