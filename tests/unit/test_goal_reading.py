@@ -52,6 +52,10 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     # goal, what varies, and what else must be so: fixed, seeds, metric, way, runs, seconds, guard, parallel, gpus
     ("find the best learning rate for train.py between 1e-4 and 1e-1, 3 seeds, metric val_acc", {"lr": LOG}, {"seeds": [0, 1, 2], "metric": "val_acc", "way": "maximize"}),
     ("lr between 1e-4 and 1e-1", {"lr": LOG}, {}),
+    ("lr: 0.01; 0.03; 0.1. 3 seeds", {"lr": [0.01, 0.03, 0.1]}, {"seeds": [0, 1, 2]}),
+    ("lr {0.01; 0.1}; batch size 32;64", {"lr": [0.01, 0.1], "batch_size": [32, 64]}, {}),
+    ("lr 0.1, 0.2; 32, 64 batch size", {"lr": [0.1, 0.2], "batch_size": [32, 64]}, {}),
+    ("dropout 0.1; 0.2; or 0.3 for train.py; 2 seeds", {"dropout": [0.1, 0.2, 0.3]}, {"seeds": [0, 1]}),
     ("Learning rate from 0.0001 to 0.1, lowest val_loss", {"lr": LOG}, {"metric": "val_loss", "way": "minimize"}),
     ("vary learning_rate 1e-4..1e-1", {"lr": LOG}, {}),
     ("--lr 1e-4 to 1e-1", {"lr": LOG}, {}),
@@ -289,6 +293,41 @@ def test_a_switch_is_found_by_the_noun_of_its_verb(tmp_path: Path, words: str) -
     script = TRAIN.replace("--amp", "--augment")
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
     assert varied(read_goal(f"{words}, val_acc", scan)) == {"augment": [True, False]}
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "fixed"),
+    [
+        ("with and without bias", [False, True], {}),
+        ("bias on and off", [False, True], {}),
+        ("lr 0.1/0.2 without bias", None, {"no_bias": True}),
+        ("lr 0.1/0.2 with bias", None, {"no_bias": False}),
+        ("lr 0.1/0.2, don't use bias", None, {"no_bias": True}),
+        ("with bias and with no bias", [True, False], {}),
+    ],
+)
+def test_a_switch_that_turns_something_off_is_found_by_what_it_turns_off(
+    tmp_path: Path, words: str, values: list[bool] | None, fixed: dict[str, Any]
+) -> None:
+    text = TRAIN.replace('"--amp"', '"--no-bias"')
+    found = read_goal(f"{words}, val_acc", scan_project(write(tmp_path, {"train.py": text}), environ={"PATH": ""}))
+    assert (varied(found).get("no_bias"), found.fixed, found.questions) == (values, fixed, ())
+
+
+@pytest.mark.parametrize(
+    ("goal", "names"),
+    [
+        ("sgd with lr 0.1 and adam with lr 0.001", "optimizer and lr"),
+        ("batch 32 with lr 0.1 and batch 64 with lr 0.2", "batch_size and lr"),
+        ("sgd and adam, lr 0.1 and lr 0.01", ""),
+        ("lr 0.1 and 0.2, sgd and adam, batch 32 and 64", ""),
+    ],
+)
+def test_values_named_in_pairs_are_tried_with_each_other_and_it_is_said(
+    scan: ProjectScan, goal: str, names: str
+) -> None:
+    told = [text for text in read_goal(f"{goal}, val_acc", scan).warnings if "in pairs" in text]
+    assert [text.startswith(f"{names} are named in pairs") for text in told] == ([True] if names else [])
 
 
 def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:

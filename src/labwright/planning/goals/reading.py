@@ -15,7 +15,7 @@ from labwright.planning.goals.metric_wish import Wanted, read_metric
 from labwright.planning.goals.repetition import held_value, repeats_one
 from labwright.planning.goals.script import Script, read_script
 from labwright.planning.goals.variations import compare_with_default, read_variations
-from labwright.planning.goals.varied import Varied
+from labwright.planning.goals.varied import Varied, paired
 from labwright.planning.goals.words import LONGEST, Words, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
@@ -103,6 +103,10 @@ def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     found += [
         f"{name} is not tried with {', '.join(map(str, values))}, as the goal says; what {entry.path} has itself stays."
         for name, values in parts.varied.denied.items()
+    ]
+    found += [
+        f"{first} and {second} are named in pairs; each {first} is tried with each {second}, not with its own alone."
+        for first, second in paired(parts.varied)
     ]
     settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
     settled |= {flag.name for flag, _count in parts.varied.open}

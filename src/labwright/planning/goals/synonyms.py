@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from labwright.planning.goals.opposites import as_opposite, opposites_of
 from labwright.planning.goals.words import split
 from labwright.planning.scan import EntryPoint, Flag
 from labwright.planning.scan.roles import plain_name
@@ -80,11 +81,13 @@ def phrases_of(entry: EntryPoint) -> list[Phrase]:
     """Every way to name a flag of this script, longest first; a flag's own name wins over a synonym."""
     found: dict[tuple[str, ...], Flag] = {}
     flags = sorted(entry.flags, key=lambda flag: (not flag.is_settable, flag.name.count("."), "/" in flag.name))
-    for spellings in (_own_names, _same_names):
-        for flag in flags:
-            for text in spellings(flag):
-                for words in _forms(text):
-                    found.setdefault(words, flag)
+    turned = [as_opposite(name, flag) for name, flag in opposites_of(entry).items()]
+    for named in (flags, turned):
+        for spellings in (_own_names, _same_names):
+            for flag in named:
+                for text in spellings(flag):
+                    for words in _forms(text):
+                        found.setdefault(words, flag)
     return sorted((Phrase(words, flag) for words, flag in found.items()), key=lambda phrase: -len(phrase.words))
 
 

@@ -10,6 +10,7 @@ from labwright.planning.goals.denials import Denial, denial_before, denied_choic
 from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.filler import FILLER
 from labwright.planning.goals.mentions import Mention, divides, read_mentions
+from labwright.planning.goals.opposites import opposites_of, turn_round
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
@@ -56,6 +57,7 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
             _read_mention(words, mention, min(until, words.clause_end(mention.end)), found)
     _add_more(found)
     take_out_denied(found)
+    turn_round(found, opposites_of(entry))
     settled = {variation.flag for variation in found.variations} | set(found.fixed)
     found.open = [(flag, count) for flag, count in found.open if flag.name not in settled]
     _read_apart(words, found)
@@ -243,6 +245,7 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         words.take(adding, mention.start)
         found.added.append((flag, tuple(as_type(flag, value) for value in after.values)))
         return
+    found.places.setdefault(flag.name, []).append(mention.start)
     keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
 
 
@@ -320,7 +323,8 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
         denied = _denied_choices(words, flag, found)
         named = list(_named_choices(words, flag))
         if len(named) > 1:
-            for index, _value in named:
+            found.places[flag.name] = [index for index, _value in named]
+            for index in found.places[flag.name]:
                 words.take(index, index + 1)
             found.variations.append(
                 Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")

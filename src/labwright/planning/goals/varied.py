@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
@@ -24,6 +25,7 @@ class Varied:
     absent: list[str] = field(default_factory=list)  # parameters that the script does not have
     owners: set[str] = field(default_factory=set)  # named only to say whose parameter another one is
     named_only: list[Flag] = field(default_factory=list)  # with no value, and not to be varied
+    places: dict[str, list[int]] = field(default_factory=dict)  # where a flag is given values, each time it is
     denied: dict[str, list[Any]] = field(default_factory=dict)  # values that are not to be tried
     left: set[str] = field(default_factory=set)  # not to be varied, as the goal says
 
@@ -45,6 +47,17 @@ def keep(
         found.fixed[flag.name] = typed[0]
     else:
         found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
+
+
+def paired(found: Varied) -> list[tuple[str, str]]:
+    """`sgd with lr 0.1 and adam with lr 0.01`: what is given values in turn, each time beside the other."""
+    several = [variation.flag for variation in found.variations if len(found.places.get(variation.flag, ())) > 1]
+    pairs = []
+    for first, second in combinations(sorted(several, key=lambda name: min(found.places[name])), 2):
+        one, other = sorted(found.places[first]), sorted(found.places[second])
+        if one[0] < other[0] < one[1] < other[1]:
+            pairs.append((first, second))
+    return pairs
 
 
 def fit(flag: Flag, values: tuple[Any, ...]) -> bool:

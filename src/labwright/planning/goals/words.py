@@ -106,13 +106,14 @@ def split(text: str) -> Words:
 
 
 def _plain_numbers(text: str) -> str:
-    """`0.1..0.5`, `3 x 10^-4`, and `0,01` or `1,024` where nobody can mean a list of numbers."""
+    """`0.1..0.5`, `3 x 10^-4`, `0.1; 0.2`, and `0,01` or `1,024` where nobody can mean a list of numbers."""
     text = _GOES_ON.sub(rf"\1{AND_SO_ON} ", text)
     text = re.sub(r"(?<=\d)\s*\.\.+\s*(?=\d)", " to ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s?[x*·]\s?10(?:\^|\*\*)([-+]?\d{1,3})(?!\w)", r"\1e\2", text)
     if _SURE_THOUSANDS.search(text):
         text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
-    return _COMMA.sub(r"\1.\2", text) if _SURE_COMMA.search(text) else text
+    text = _COMMA.sub(r"\1.\2", text) if _SURE_COMMA.search(text) else text
+    return _PARTED.sub(lambda match: match[0].replace(";", ","), text)
 
 
 _RAISED = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})")
@@ -122,6 +123,12 @@ _SURE_COMMA = re.compile(r"(?<![\d.,])0,0\d+(?![.,]?\d)")
 _GOES_ON = re.compile(r"(\d\s*,\s*(?:(?:\d[\d.e+-]*\d|\d)\s+)?)\.{2,}\s*,?\s*(?=\d)", re.IGNORECASE)  # 1, 2, ..., 5
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![.,]?\d)")
 _SURE_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})*,0\d\d(?:,\d{3})*(?![.,]?\d)")  # 8,192 may be a list
+_A_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,3})?"
+_PARTED = re.compile(  # a list, unless its last number belongs to what follows: lr 0.1; 3 seeds
+    rf"(?<![\w.]){_A_NUMBER}(?:\s*;\s*(?:(?:and|or)\s+)?{_A_NUMBER})+"
+    r"(?=\s*(?:$|[.;!?\n)}\]](?!\d)|,(?!\s*[\d.])|(?:for|with|on|in)\b))",
+    re.IGNORECASE,
+)
 _PLAIN_SIGNS = str.maketrans({"–": "-", "—": "-", "−": "-", "×": "x", "…": ".", "“": '"', "”": '"', "’": "'"})
 
 
