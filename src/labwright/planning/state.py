@@ -83,6 +83,7 @@ class PlanState(Strict):
     questions: tuple[AskedQuestion, ...] = ()
     validated: bool = False
     validated_digest: str = ""
+    rehearsal_failed: str = ""  # why, of those bytes
     approval: Approval | None = None
     ready_for_run: bool = False
     handoff: PlanRunHandoff | None = None

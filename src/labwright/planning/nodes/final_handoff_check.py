@@ -10,6 +10,8 @@ from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes.planning import Planning
 from labwright.planning.state import PlanRunHandoff, change_state, read_state
 
+_WITHOUT = "labwright plan validate {} --no-rehearsal"
+
 
 def final_handoff_check(planning: Planning) -> str:
     state = read_state(planning.handle)
@@ -19,6 +21,9 @@ def final_handoff_check(planning: Planning) -> str:
     found = check_workspace(planning.handle, planning.scan, digest)
     if found:
         raise Conflict(f"It does not pass: {found[0].message}", hint="See validation/report.md.")
+    if state.rehearsal_failed and state.validated_digest == digest.value:
+        words = f"Its rehearsal failed: {state.rehearsal_failed}"
+        raise Conflict(words, hint=f"Mend it and try again, or go without: {_WITHOUT.format(planning.handle.id)}")
     planning.handle.keep_copy(digest)
     handoff = PlanRunHandoff(
         plan_id=planning.handle.id,

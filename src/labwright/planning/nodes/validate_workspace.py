@@ -26,9 +26,11 @@ def validate_workspace(planning: Planning) -> str:
     digest, found = _checked(planning)
     while found and repair(planning, found):
         digest, found = _checked(planning)
-    found += _rehearsed(planning, digest, sound=not found)
+    tried = _rehearsed(planning, digest, sound=not found)
+    found += tried
     _write_report(planning, digest, found)
-    change_state(planning.handle, validated=not found, validated_digest=digest.value)
+    failed = tried[0].message if tried else ""
+    change_state(planning.handle, validated=not found, validated_digest=digest.value, rehearsal_failed=failed)
     return digest.value
 
 
