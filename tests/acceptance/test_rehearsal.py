@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import yaml
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import Run
 from labwright.planning.nodes import Planning
-from labwright.planning.pipeline import run_pipeline
+from labwright.planning.pipeline import again_from, approve, run_pipeline
 from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
@@ -159,6 +161,39 @@ def test_what_fails_in_rehearsal_is_not_validated(project: Path) -> None:
     assert (written.outcome, written.digest) == ("failed", state.validated_digest)
 
 
+def test_what_failed_in_rehearsal_may_be_approved_and_still_cannot_run(project: Path) -> None:
+    """Until it passes, or somebody says that it goes without; the record in the workspace decides nothing."""
+    write_script(project, "raise SystemExit('no data')")
+    handle, scan = plan_of(project), scan_project(project)
+    with working_lab(project) as lab:
+        planning = planning_of(project, handle, rehearse_on(lab, PERSON))
+        state = run_pipeline(planning)
+        (handle.paths.dir / "validation/rehearsal.yaml").unlink()
+        approve(handle, scan, state.validated_digest, "person")
+        state = run_pipeline(planning)
+    assert (state.status, state.validated, state.ready_for_run) == ("failed", False, False)
+    assert "no data" in state.error and handle.manifest()["planning"]["handoff"] is None
+    off = planning_of(project, handle, lambda _handle, _scan: Rehearsal(outcome="off"))
+    again_from(handle, "ValidateWorkspace")
+    state = run_pipeline(off)
+    approve(handle, scan, state.validated_digest, "person")
+    assert run_pipeline(off).ready_for_run
+
+
+@pytest.mark.skipif(not Path(tempfile.gettempdir()).is_relative_to("/tmp"), reason="the sandbox empties /tmp alone")
+def test_an_environment_in_the_emptied_folder_is_seen(project: Path, tmp_path: Path) -> None:
+    """Behind a link, as several projects share one."""
+    venv.create(tmp_path / "shared", symlinks=True)
+    (project / ".venv").symlink_to(tmp_path / "shared")
+    handle = plan_of(project)
+    with working_lab(project) as lab:
+        again_from(handle, "IngestReport")
+        run_pipeline(planning_of(project, handle, rehearse_on(lab, PERSON)))
+    written = Rehearsal(**yaml.safe_load(handle.read("validation/rehearsal.yaml")))
+    assert written.outcome == "passed", written.reason
+    assert "source .venv/bin/activate" in handle.read("ir/tasks/train.yaml").decode()
+
+
 def test_without_a_server_the_record_says_so(planned: Path) -> None:
     written = Rehearsal(**yaml.safe_load(plan_of(planned).read("validation/rehearsal.yaml")))
     assert written.outcome == "not_possible" and "no server" in written.reason
@@ -215,6 +250,8 @@ if seen:
 
 KILLED = """
 import sys
+import tempfile
+import venv
 from pathlib import Path
 from tests.acceptance.test_rehearsal import rehearse
 rehearse(Path(sys.argv[1]))

@@ -56,6 +56,14 @@ def test_a_venv_in_the_project_is_activated(project: Path, name: str) -> None:
     assert (found.create, found.notes, found.word) == ("", (), "venv")
 
 
+def test_a_venv_behind_a_link_is_the_projects_own(project: Path) -> None:
+    """Shared by several projects: it is used, and no other is made in its place."""
+    make_venv(project.parent / "shared", "numpy")
+    (project / ".venv").symlink_to(project.parent / "shared")
+    found = environment(project, "uv", "python3")
+    assert found.chosen and found.chosen.activation == "source .venv/bin/activate && " and not found.create
+
+
 def test_what_a_venv_lacks_is_said(project: Path) -> None:
     make_venv(project / ".venv")
     assert "lacks numpy" in environment(project).notes[0]

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from labwright.compute.lab import Lab
+from labwright.planning.contained import interpreter_folders
 from labwright.planning.rehearsal.project_copy import DATA
 from labwright.sandbox.machine import secret_places
 
@@ -20,15 +21,17 @@ _PROCESSES = 512
 # Nothing answers there, and waiting for it would look like a script that hangs.
 _OFFLINE = {"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 _NOT_FOR_IT = ("LABWRIGHT_SERVER_URL", "LABWRIGHT_RUN_TOKEN")
+_EMPTIED = Path("/tmp")  # noqa: S108
 _RUN_DIR = '"$LABWRIGHT_RUN_DIR"'  # the shell of the run fills it in: what the script logs goes there
 
 
-def fenced(lab: Lab, project: Path, copy: Path, command: str, *, gpus: bool) -> str:
-    """One line for the shell of a run."""
+def fenced(lab: Lab, project: Path, copy: Path, command: str, python: str, *, gpus: bool) -> str:
+    """One line for the shell of a run. `python`: the project's interpreter, which may lie where all else is emptied."""
     inside = [
         *("--ro-bind", "/", "/", "--proc", "/proc"),
         *(("--dev-bind", "/dev", "/dev") if gpus else ("--dev", "/dev")),
-        *("--tmpfs", "/tmp", "--tmpfs", "/dev/shm"),  # noqa: S108
+        *("--tmpfs", str(_EMPTIED), "--tmpfs", "/dev/shm"),  # noqa: S108
+        *(word for path in _prefixes_outside(project, python) for word in ("--ro-bind", path, path)),
         *_without_secrets(),
         *("--ro-bind", str(project), DATA, "--tmpfs", f"{DATA}/{lab.paths.state.name}"),
         *("--bind", str(copy), str(project), "--ro-bind", str(lab.paths.python_path), str(lab.paths.python_path)),
@@ -41,6 +44,13 @@ def fenced(lab: Lab, project: Path, copy: Path, command: str, *, gpus: bool) -> 
     words = ["env", *without, *variables, shutil.which("bwrap") or "bwrap", *inside]
     rest = [*held, *limits, "bash", "-c", command]
     return f"exec {shlex.join(words)} --bind {_RUN_DIR} {_RUN_DIR} {shlex.join(rest)}"
+
+
+def _prefixes_outside(project: Path, python: str) -> list[str]:
+    """Of those that lie below the emptied folder; the others are seen anyway."""
+    real = {Path(os.path.realpath(folder)) for folder in interpreter_folders(python)}
+    own = os.path.realpath(project)
+    return sorted(str(path) for path in real if _EMPTIED in path.parents and not path.is_relative_to(own))
 
 
 def _without_secrets() -> list[str]:

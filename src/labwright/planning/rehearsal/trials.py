@@ -19,6 +19,7 @@ from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import Conflict
 from labwright.domain.ids import RUN, id_of
 from labwright.domain.run import REHEARSAL, Run, RunStatus
+from labwright.planning.contained import project_python
 from labwright.planning.ir import PlanIR
 from labwright.planning.last_words import last_words
 from labwright.planning.rehearsal.code_paths import Config
@@ -80,7 +81,8 @@ class Trials:
         cluster = self._lab.cluster.current.type
         on_slurm = cluster is ClusterType.SLURM
         gpus = bool(self._ir.experiment.resources.gpus) if on_slurm else cluster is ClusterType.LOCAL_GPU
-        line = fenced(self._lab, Path(self._scan.folder), self._copy, command, gpus=gpus)
+        python = project_python(self._scan)
+        line = fenced(self._lab, Path(self._scan.folder), self._copy, command, python, gpus=gpus)
         return only_where_it_works(line) if on_slurm else line
 
     def finish(

@@ -20,6 +20,7 @@ _NOT_OURS = {
     ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", ".eggs", "wandb", "mlruns", "lightning_logs", ".dvc",
     ".idea", ".vscode", STATE_DIR,
 }  # fmt: skip
+_OF_ENVIRONMENTS = {"pyvenv.cfg", "conda-meta"}
 UNFINISHED = ".unfinished"  # a file of this name beside a folder: an environment that is being made there
 JUST_MADE = "labwright.new"  # what becomes of that file: inside, until what was made is written down
 _MORE_SKIPPED = 200  # further ones are only counted
@@ -136,7 +137,7 @@ def _take_folder(tree: Tree, folder: str) -> list[str]:
         tree.skip(folder or ".", f"cannot be listed: {error.strerror}")
         return []
     names = {entry.name for entry in entries}
-    if folder and names & {"pyvenv.cfg", "conda-meta"}:
+    if folder and names & _OF_ENVIRONMENTS:
         tree.environments.append(folder)
         tree.skip(folder, "a Python environment")
         return []
@@ -164,6 +165,9 @@ def _take(tree: Tree, folder: str, entry: os.DirEntry[str]) -> str | None:
     elif _is_inside(tree.root, entry):
         if len(tree.files) < tree.limits.files:
             tree.files.append(path)
+    elif entry.is_symlink() and any(os.path.exists(os.path.join(entry.path, name)) for name in _OF_ENVIRONMENTS):
+        tree.environments.append(path)
+        tree.skip(path, "a Python environment")
     elif entry.is_symlink() and os.path.isdir(entry.path):
         tree.linked.append(path)
         tree.skip(path, "a link to a folder")
