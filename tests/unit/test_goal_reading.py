@@ -314,6 +314,26 @@ def test_a_switch_that_turns_something_off_is_found_by_what_it_turns_off(
     assert (varied(found).get("no_bias"), found.fixed, found.questions) == (values, fixed, ())
 
 
+def test_a_switch_is_found_without_the_verb_of_its_name(tmp_path: Path) -> None:
+    text = TRAIN.replace('"--amp"', '"--use-adapter"')
+    found = read_goal("with and without adapter, val_acc", scan_project(write(tmp_path, {"train.py": text})))
+    assert (varied(found), found.questions) == ({"use_adapter": [True, False]}, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "metric"), [("lowest val_loss", "val_loss"), ("metric test_loss", "test_loss"), ("lowest loss", None)]
+)
+def test_a_metric_of_which_only_a_part_can_be_read_is_named_by_the_goal(
+    tmp_path: Path, words: str, metric: str | None
+) -> None:
+    """Where the goal leaves the part open, it is asked: a name with a hole is no metric."""
+    head = TRAIN.partition("for step")[0]
+    text = head + 'def report(split):\n    print(f"{split}_loss={1.0:.3f}")\nreport("val")\n'
+    found = read_goal(f"lr 0.1/0.2, {words}", scan_project(write(tmp_path, {"train.py": text})))
+    assert (found.goal.metric if found.goal else None) == metric
+    assert [question.about for question in found.questions] == ([] if metric else ["metric"])
+
+
 @pytest.mark.parametrize(
     ("goal", "names"),
     [

@@ -199,6 +199,10 @@ FAULTY: dict[str, tuple[str, Callable[[Workflow], Any]]] = {
     "unknown type": ("unresolved_annotation", lambda w: w.add(task(no_such_type), inputs={"x": 1})),
     "no metric": ("no_metric", lambda w: w.add(train(metric=None), {"data": "d"})),
     "no direction": ("metric_without_direction", lambda w: w.add(train(metric=Metric("val_acc")), {"data": "d"})),
+    "metric that no name with a hole fits": (
+        "metric_not_produced",
+        lambda w: w.add(train(produces=["*_loss"]), {"data": "d"}),
+    ),
     "unproduced metric": ("metric_not_produced", lambda w: w.add(train(produces=["loss"]), {"data": "d"})),
     "over budget": ("over_budget", lambda w: w.add(train(max_runs=5), {"data": "d"})),
     "unused parameter": ("unused_parameter", lambda w: w.add(train(command="train {lr} {data}"), {"data": "d"})),
@@ -288,6 +292,13 @@ def test_outputs_of_several_steps_are_gathered_in_a_list() -> None:
         return workflow.add(total, inputs={"values": [one.output(), two.output()]})
 
     assert validate_contract(with_result(gather)).ok
+
+
+def test_a_metric_may_be_produced_under_a_name_of_which_only_a_run_knows_a_part() -> None:
+    workflow = Workflow("w")
+    runs = workflow.add(train(produces=["*_acc"]), {"data": "d"})
+    workflow.result("runs", runs.output("runs"))
+    assert validate_contract(workflow) == Report()
 
 
 def test_an_experiment_knows_its_runs_and_their_commands() -> None:

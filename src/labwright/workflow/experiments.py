@@ -88,7 +88,7 @@ class Experiment:
     seeds: Sequence[int] = ()
     baseline: Mapping[str, Any] | None = None
     resources: Resources = Resources()
-    produces: Sequence[str] = ()  # the metrics that the command is known to log
+    produces: Sequence[str] = ()  # the metrics that the command is known to log; `*` for a part that only a run knows
     max_runs: int | None = None  # the budget
     writes: Sequence[str] = ()
     switches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a parameter: its words for true and for false

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from labwright.workflow.experiments import DIRECTIONS, SEED, Experiment
@@ -73,7 +74,7 @@ def _check_metric(place: str, experiment: Experiment) -> Iterator[Finding]:
     if not metric.has_direction:
         message = f"{metric.name}: whether more or less is better is not said"
         yield Finding("metric_without_direction", place, message, f"Say one of: {', '.join(DIRECTIONS)}.")
-    if metric.name not in experiment.produces:
+    if not any(metric.name == name or fnmatchcase(metric.name, name) for name in experiment.produces):
         known = ", ".join(experiment.produces) or "none"
         message = f"nothing is known to produce {metric.name}; the command logs: {known}"
         yield Finding("metric_not_produced", place, message, "List in produces=[…] what the command logs.")

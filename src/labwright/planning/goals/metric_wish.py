@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from labwright.domain.metric_direction import MAXIMIZE, MINIMIZE, direction_of, words_of
 from labwright.planning.goals.facts import Goal
@@ -160,13 +162,29 @@ def _told(word: str) -> str | None:
 
 def _mentions(words: Words, entry: EntryPoint) -> list[_Mention]:
     """Exact names first; then words that mean the same, several metrics where they fit several."""
-    exact = []
-    for metric in entry.metrics:
+    exact = list(_filled_in(words, entry))
+    for metric in _whole_names(entry):
         phrase = tuple(token.text for token in split_words(metric.name).tokens)
         exact += [_Mention(start, start + len(phrase), (metric,)) for start in words.places(phrase) if phrase]
     covered = {index for mention in exact for index in range(mention.start, mention.end)}
     spoken = [mention for mention in _spoken(words, entry) if not covered & set(range(mention.start, mention.end))]
     return sorted([*exact, *spoken], key=lambda mention: mention.start)
+
+
+def _whole_names(entry: EntryPoint) -> list[Metric]:
+    return [metric for metric in entry.metrics if "*" not in metric.name]
+
+
+def _filled_in(words: Words, entry: EntryPoint) -> Iterator[_Mention]:
+    """`val/acc` of a script that logs `*/acc`: which part stands there is known only when it runs, or to who asks."""
+    at = {token.start: index for index, token in enumerate(words.tokens)}
+    ends = {token.end: index + 1 for index, token in enumerate(words.tokens)}
+    for metric in entry.metrics:
+        name = re.escape(metric.name).replace(r"\*", r"\w+")
+        for found in re.finditer(rf"(?<![\w/]){name}(?![\w/])", words.text) if "*" in metric.name else ():
+            if found.start() in at and found.end() in ends:
+                known = replace(metric, name=found[0], direction=metric.direction or direction_of(found[0]))
+                yield _Mention(at[found.start()], ends[found.end()], (known,))
 
 
 def _spoken(words: Words, entry: EntryPoint) -> list[_Mention]:
@@ -178,7 +196,7 @@ def _spoken(words: Words, entry: EntryPoint) -> list[_Mention]:
         while end < len(words.tokens) and words.is_free(end) and _is_part(words.at(end), entry):
             end += 1
         spoken = {_one_word(word) for place in range(index, end) for word in words_of(words.at(place))}
-        fitting = tuple(metric for metric in entry.metrics if spoken and spoken <= _parts(metric.name))
+        fitting = tuple(metric for metric in _whole_names(entry) if spoken and spoken <= _parts(metric.name))
         if fitting and any(direction_of(word) for word in spoken):
             found.append(_Mention(index, end, fitting))
         index = max(end, index + 1)
@@ -187,7 +205,7 @@ def _spoken(words: Words, entry: EntryPoint) -> list[_Mention]:
 
 def _is_part(word: str, entry: EntryPoint) -> bool:
     parts = {_one_word(part) for part in words_of(word)}
-    return bool(parts) and any(parts <= _parts(metric.name) for metric in entry.metrics)
+    return bool(parts) and any(parts <= _parts(metric.name) for metric in _whole_names(entry))
 
 
 def _parts(name: str) -> set[str]:

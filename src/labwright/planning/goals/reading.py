@@ -80,7 +80,7 @@ def _assume_metric(entry: EntryPoint, wanted: Wanted) -> None:
     """The only metric, or the only one on held-out data, needs no question."""
     if wanted.goal or wanted.ambiguous or wanted.absent:
         return
-    told = [metric for metric in entry.metrics if metric.direction]
+    told = [metric for metric in entry.metrics if metric.direction and "*" not in metric.name]
     held_out = [metric for metric in told if set(words_of(metric.name)) & _HELD_OUT]
     only = told if len(told) == 1 else held_out if len(held_out) == 1 else []
     if only:

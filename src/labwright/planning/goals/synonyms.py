@@ -37,6 +37,7 @@ _SAME: list[tuple[str, ...]] = [
     ("features", "n_features", "num_features", "random features"),
 ]  # fmt: skip
 _VERBS = {"drop"}  # in a goal it means something else: of flags that are called so only their own name counts
+_ON = ("use_", "enable_", "with_")  # use_adapter is called adapter
 _LOG_BY_NATURE = {"lr", "weight_decay", "batch_size", "warmup", "temperature"}
 _OPTIMIZERS = (
     "sgd",
@@ -93,7 +94,8 @@ def phrases_of(entry: EntryPoint) -> list[Phrase]:
 
 def _own_names(flag: Flag) -> list[str]:
     plain = plain_name(flag.name)
-    names = [flag.name, flag.option.rstrip("="), plain, *flag.aliases]
+    bare = [plain.removeprefix(prefix) for prefix in _ON if flag.type == "bool" and plain.startswith(prefix)]
+    names = [flag.name, flag.option.rstrip("="), plain, *flag.aliases, *bare]
     long = [name for name in names if len(name.lstrip("-")) > 1]
     return [*long, *(name.replace("_", " ").replace(".", " ") for name in long), plain.replace("_", "")]
 

@@ -56,7 +56,7 @@ def _of_call(call: ast.Call, block: Block, names: Names, reach: Reach) -> Iterat
         yield from (("trainer", key) for key in _trainer(call, block, reach))
     if name in PRINTERS:
         yield from _json_keys(call, block, names, reach)
-        yield from (("print", key) for key in printed_names(call))
+        yield from (("print", key) for key in printed_names(call, names))
 
 
 def _logged_keys(call: ast.Call, block: Block, names: Names, reach: Reach) -> list[str]:
