@@ -72,8 +72,8 @@ def _wrapper(reader: Reader, words: list[str], given: str | None) -> Findings:
         if not arguments or arguments[0] not in wrapper.verbs:
             return
         arguments = arguments[1:]
-    if "-v" in arguments[:1] or "-V" in arguments[:1]:
-        return  # `command -v` only asks
+    if os.path.basename(program) == "command" and arguments[:1] in (["-v"], ["-V"]):
+        return  # it only asks where that is
     rest = _without_options(arguments, wrapper.with_value)[wrapper.words :]
     while rest and (_ASSIGNMENT.match(rest[0]) or rest[0] in ("--", "-c")):
         yield from _assigned(reader, rest.pop(0))
@@ -92,8 +92,8 @@ def _env(reader: Reader, words: list[str], given: str | None) -> Findings:
         yield from _assigned(reader, option)
         if option in ("-S", "--split-string") and rest:
             rest = [*_split(rest[0]), *rest[1:]]
-        elif option.startswith("-S"):
-            rest = [*_split(option[2:]), *rest]
+        elif option.startswith(("-S", "--split-string=")):
+            rest = [*_split(option.removeprefix("-S").removeprefix("--split-string=")), *rest]
         elif option in ("-u", "-C", "--unset", "--chdir"):
             rest = rest[1:]
     yield from reader.run(rest, given)
@@ -114,12 +114,14 @@ def _split(text: str) -> list[str]:
 
 def _launcher(reader: Reader, words: list[str]) -> Findings:
     program, *arguments = words
-    verbs = programs.LAUNCHERS[os.path.basename(program)]
-    if programs.only_asks(arguments) or (not arguments and verbs):
+    name = os.path.basename(program)
+    verbs = programs.LAUNCHERS[name]
+    if programs.only_asks(arguments) or programs.DRY.get(name, frozenset()) & set(arguments):
         return
-    named = next((word for word in arguments if not word.startswith("-")), "")
-    if not verbs or named in verbs:
-        said = f"{os.path.basename(program)} {named}".strip() if verbs else os.path.basename(program)
+    plain = " ".join(word for word in arguments if not word.startswith("-"))
+    verb = next((verb for verb in verbs if f"{plain} ".startswith(f"{verb} ")), "")
+    if verb or not verbs:
+        said = f"{name} {verb}".strip()
         as_run = ["bash", *_without_options(arguments, frozenset())] if program == "sbatch" else words
         yield reader.finding(f"{said} starts a job", as_run)
 

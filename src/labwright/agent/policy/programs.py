@@ -18,13 +18,14 @@ class Wrapper:
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
 WRAPPERS: dict[str, Wrapper] = {
-    **dict.fromkeys(("nohup", "setsid", "time", "command", "builtin", "chronic", "unbuffer", "entr"), Wrapper()),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer", "entr"), Wrapper()),
     **dict.fromkeys(("coproc", "busybox", "toybox", "dbus-run-session", "catchsegv", "proot", "fakeroot"), Wrapper()),
     **dict.fromkeys(("linux32", "linux64", "npx", "spawn"), Wrapper()),
     **dict.fromkeys(
         ("ld.so", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"),
         Wrapper(word_set("--library-path --preload --argv0 --inhibit-rpath --audit")),
     ),
+    "time": Wrapper(word_set("-f -o --format --output")),
     "setarch": Wrapper(words=1),
     "chpst": Wrapper(word_set("-u -U -e -d -n -l -L -m -o -p -f -c -b -/")),
     "daemonize": Wrapper(word_set("-c -e -o -p -l -u -E")),
@@ -40,7 +41,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "prlimit": Wrapper(),
     "strace": Wrapper(word_set("-o -e -p -s -E")),
     "ltrace": Wrapper(word_set("-o -e -p -s")),
-    "perf": Wrapper(word_set("-o -e -F -g"), verbs=("record", "stat")),
+    "perf": Wrapper(word_set("-o -e -F -r --repeat -c --count -C --cpu -I --call-graph"), verbs=("record", "stat")),
     "valgrind": Wrapper(),
     "watch": Wrapper(word_set("-n --interval -d")),
     "flock": Wrapper(word_set("-w -E --timeout"), words=1),
@@ -49,7 +50,9 @@ WRAPPERS: dict[str, Wrapper] = {
     "systemd-run": Wrapper(word_set("-p -u --unit --property -E --setenv")),
     "nvprof": Wrapper(),
     "nsys": Wrapper(word_set("-o -t --trace --output"), verbs=("profile", "launch")),
-    "ncu": Wrapper(word_set("-o")),
+    "ncu": Wrapper(
+        word_set("-o --export --set --section --metrics -k --kernel-name -c --launch-count -s --launch-skip")
+    ),
     "kernprof": Wrapper(word_set("-o")),
     "py-spy": Wrapper(word_set("-o -r -d -f"), verbs=("record", "top")),
     "scalene": Wrapper(),
@@ -74,23 +77,24 @@ WRAPPERS: dict[str, Wrapper] = {
     "kubectl": Wrapper(word_set("-n --namespace -c --container"), words=1, verbs=("exec", "run")),
     "ssh": Wrapper(word_set("-i -p -o -l -L -R -J -F -D"), words=1),
 }
-# What starts a training, an evaluation or a job, whatever comes behind it; with verbs, only those do.
+# What starts a training, an evaluation or a job, whatever comes behind it; with verbs (of a word or two) only those do.
 LAUNCHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("torchrun", "deepspeed", "horovodrun", "mpirun", "mpiexec", "orterun", "composer"), ()),
-    **dict.fromkeys(("srun", "sbatch", "salloc", "qsub", "bsub", "condor_submit", "flux", "papermill", "runipy"), ()),
+    **dict.fromkeys(("srun", "sbatch", "salloc", "qsub", "bsub", "condor_submit", "papermill", "runipy"), ()),
     **dict.fromkeys(("lm_eval", "lm-eval", "axolotl", "llamafactory-cli", "evalplus", "opencompass", "torchx"), ()),
     **dict.fromkeys(("snakemake", "xvfb-run", "torch-model-archiver"), ()),
+    "flux": ("run", "submit", "batch", "bulksubmit", "alloc", "start", "mini"),
     "accelerate": ("launch", "test"),
     "colossalai": ("run",),
     "lightning": ("run", "fit", "test", "validate"),
     "fabric": ("run",),
     "tune": ("run",),
     "trl": ("sft", "dpo", "kto", "grpo", "rloo", "env", "reward"),
-    "ray": ("job", "submit", "exec"),
+    "ray": ("job submit", "submit", "exec"),
     "wandb": ("agent", "launch"),
     "mlflow": ("run",),
     "guild": ("run",),
-    "dvc": ("repro", "exp"),
+    "dvc": ("repro", "exp run", "queue start"),
     "nextflow": ("run",),
     "yolo": ("train", "val", "detect", "segment", "classify", "mode=train", "mode=val"),
     "spacy": ("train", "evaluate"),
@@ -98,10 +102,15 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
     "allennlp": ("train", "evaluate"),
     "autotrain": ("llm", "dreambooth", "text-classification"),
     "jupyter": ("execute", "run"),
-    "kaggle": ("kernels",),
+    "kaggle": ("kernels push",),
     "modal": ("run",),
     "pm2": ("start",),
-    "sky": ("launch", "exec", "jobs"),
+    "sky": ("launch", "exec", "jobs launch"),
+}
+# With one of these they only say what they would do.
+DRY: dict[str, frozenset[str]] = {
+    "snakemake": word_set("-n --dry-run --dryrun --lint --list --summary --dag"),
+    "dvc": word_set("--dry"),
 }
 LAUNCHER_MODULES = word_set(
     "torch.distributed.run torch.distributed.launch accelerate.commands.launch deepspeed.launcher.runner lm_eval "

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Findings = Iterator["Finding"]
 _PYTHON = re.compile(r"(?:i?python|pypy|bpython)[\d.]*|pythonw")
+_CODE_OR_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*([cm])(.*)", re.DOTALL)  # `-c CODE`, `-Im MODULE`, `-mMODULE`
 _DEEPEST_IMPORT = 2
 _VERBS = frozenset({"train", "evaluate", "eval", "finetune", "fit", "pretrain"})
 _CODE, _READ = _GIVEN = "The code", "What it reads"
@@ -30,11 +31,12 @@ def judge(reader: Reader, words: list[str], given: str | None) -> Findings:
     rest = words[1:]
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
-        if re.fullmatch(r"-[a-zA-Z]*c", option):
-            yield from _code(reader, rest[0] if rest else "", words, _CODE)
-            return
-        if re.fullmatch(r"-[a-zA-Z]*m", option):
-            yield from _module(reader, rest, words, given)
+        if told := _CODE_OR_MODULE.fullmatch(option):
+            rest = [told[2], *rest] if told[2] else rest
+            if told[1] == "m":
+                yield from _module(reader, rest, words, given)
+            else:
+                yield from _code(reader, rest[0] if rest else "", words, _CODE)
             return
         if option in ("-W", "-X", "--check-hash-based-pycs"):
             rest = rest[1:]
@@ -88,10 +90,12 @@ def _places(path: str) -> tuple[str, ...]:
 
 def _wrapped(reader: Reader, arguments: list[str], words: list[str], given: str | None) -> Findings:
     """A profiler or a debugger, and behind its options the script."""
-    at = next((at for at, word in enumerate(arguments) if word.endswith(".py") or word in ("-m", "-c")), None)
-    if at is not None:
-        for found in judge(reader, ["python", *arguments[at:]], given):
-            yield reader.finding(found.why.rstrip("."), words)
+    for at, word in enumerate(arguments):
+        if word.endswith(".py") or word in ("-m", "-c"):
+            for found in judge(reader, ["python", *arguments[at:]], given):
+                yield reader.finding(found.why.rstrip("."), words)
+            if word != "-c":  # behind pdb's is a word for the debugger, and then the script
+                return
 
 
 def _code(reader: Reader, text: str, words: list[str], what: str, follow: int = 0) -> Findings:
