@@ -13,15 +13,17 @@ import pytest
 
 from labwright.agent import sessions
 from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.shell import Told
 from labwright.compute.lab import Lab
-from labwright.domain.actor import PERSON
+from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ToolCall
-from labwright.services import runs
+from labwright.services import plans, runs
 from labwright.store import runs as stored
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import lab_in
 from tests.support.waiting import wait_until
+from tests.unit.plan_texts import GOOD
 
 
 @pytest.fixture
@@ -68,6 +70,27 @@ def test_while_planning_the_same_shell_changes_nothing(lab: Lab) -> None:
     assert "into the plan" in proposed["next"]
     agent, plan = (CHAT_MODES[mode].tools["shell"] for mode in (Mode.AGENT, Mode.PLAN))
     assert (agent.writes, plan.writes) == (True, False)
+
+
+@pytest.mark.parametrize(("mode", "scope"), [(Mode.PLAN, Scope.PLANNER), (Mode.AGENT, Scope.AGENT)])
+def test_a_plan_that_a_command_saves_while_planning_ends_the_turn_with_its_line(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, mode: Mode, scope: Scope
+) -> None:
+    made = {}
+
+    def saves(lab: Lab, actor: Actor, _command: str, **_: object) -> Told:
+        by = {"session_id": None, "actor": Actor(scope, actor.name)}
+        made["well formed"] = plans.create(lab, title="a", goal="b", raw_markdown=GOOD, **by)["id"]
+        made["malformed"] = plans.create(lab, title="a", goal="b", raw_markdown="words", **by)["id"]
+        plans.create(lab, title="a", goal="b", raw_markdown=GOOD, session_id=None, actor=PERSON)
+        return Told(exit_code=0, output="{}", seconds=0.1)
+
+    monkeypatch.setattr("labwright.agent.tools.shell.execute", saves)
+    with talking(lab, script([call("shell", command="curl …/plans")], ["Done."])):
+        talk = Talk(lab)
+        talk.say("Plan it", mode)
+    line = ["Done.", "", f"✅ Plan saved — ID: @{made['well formed']}"]
+    assert talk.last(PieceKind.MESSAGE)["text"].splitlines() == (line if mode is Mode.PLAN else ["Done."])
 
 
 def test_bad_arguments_are_told(lab: Lab) -> None:

@@ -8,13 +8,18 @@ from functools import partial
 from labwright.agent.policy import judge
 from labwright.agent.shell import execute
 from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, text, whole
+from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Invalid
+from labwright.domain.event import EventType
 from labwright.domain.session import Mode
+from labwright.store import events, plans
 
 _NEXT = {
     True: "Start it as a run: start_run with these, or POST /runs. One configuration is one run; many are start_sweep.",
     False: "Nothing is run while planning: put it into the plan as a run.",
 }
+_SAVES = (EventType.PLAN_CREATED, EventType.PLAN_UPDATED)
+_MOST_SAVES = 1000
 
 
 def shell(deed: Deed, command: str, seconds: int | None = None, *, writes: bool) -> Json:
@@ -23,9 +28,20 @@ def shell(deed: Deed, command: str, seconds: int | None = None, *, writes: bool)
     if found := judge(command, deed.lab.paths.project):
         proposed = {**found.proposal.to_dict(), "workdir": str(deed.lab.paths.project / found.proposal.folder)}
         return {"executed": False, "why": found.why, "proposed_run": proposed, "next": _NEXT[writes]}
+    before = events.last_seq(deed.lab.db.reader())
     told = execute(deed.lab, deed.actor, command, writes=writes, key=deed.key, seconds=seconds, over=deed.over)
     shown = {name: value for name, value in asdict(told).items() if value != ""}
-    return {"executed": True, **shown, "evidence": deed.cite("text", what=command[:200], shown=told.output)}
+    evidence = deed.cite("text", what=command[:200], shown=told.output)
+    return {"executed": True, **shown, **_plan_saved(deed, before), "evidence": evidence}
+
+
+def _plan_saved(deed: Deed, before: int) -> Json:
+    """By a call of the server in the command, as the skill shows it: it counts like one of the tool's."""
+    reader, planner = deed.lab.db.reader(), str(Actor(Scope.PLANNER, deed.actor.name))
+    told = [one for one in events.after(reader, before, _MOST_SAVES, types=_SAVES) if one.actor == planner]
+    known = {plan.id: plan for plan in plans.every(reader)} if told else {}
+    saved = [one.data["plan_id"] for one in told if one.data["plan_id"] in known and known[one.data["plan_id"]].valid]
+    return {"plan_saved": saved[-1]} if saved else {}
 
 
 def shell_tool(mode: Mode) -> Tool:
