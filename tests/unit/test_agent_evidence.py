@@ -123,10 +123,18 @@ LIES = {
     "an improvement to the worse": ("The loss improved from 0.4321 to 2.0 [E3].", "wrong_order"),
     "a fall told from its end": ("The accuracy fell steadily from 0.9312 to 0.5 [E1].", "wrong_order"),
     "a number of the user's, in code": ("`first` has `accuracy '0.99'` [E1].", "mismatch"),
+    "a result in a block of code": ("The results:\n\n```\naccuracy 0.99\n```", "no_source"),
+    "a result in a block of a proposal": ("I suggest this, it reached:\n```yaml\nscore: 0.99\n```", "no_source"),
+    "a command that nobody gave": ("{a} was started by this:\n```\npython train.py --lr 0.7\n```", "no_source"),
+    "another number in a block of code": ("As shown [E1]:\n```\naccuracy 0.99\n```", "mismatch"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
 HONEST = [
+    "You can run this:\n\n```bash\npython train.py --lr 0.7 --epochs 12\n```",
+    "I suggest a template:\n```yaml\nlr: [0.1, 0.25]\n```\nIt reached 0.9312 [E1].",
+    "💡 **Workflow Improvement**: use a template:\n```yaml\nlr: [0.1, 0.25]\nmax_runs: 12\n```",
+    "The accuracy, as shown [E1]:\n```\n0.9312\n```",
     "I started 3 runs: {a}, {b}. I've also launched 3 of them again.",
     "Of all 2 runs `first` is the best, with 0.9312 [E10].",
     "`first` reached 0.9312 [E1], `second` 0.9061 [E2]; `second` has a lower accuracy than `first` [E5].",

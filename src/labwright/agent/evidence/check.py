@@ -60,14 +60,15 @@ class Known:
 _MOST_MARKS = 500
 _LONGEST_SENTENCE = 4000  # characters
 _LONGEST_NAME = 200  # of a setting
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n+")
+# A block of code belongs to the words with a colon before it.
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|(?<![:\n])\n+|(?<=:)\n+(?![\n`])")
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _ARGUMENT = re.compile(r"\s'([^'\s]+\s[^'\n]+)'(?=[\s`])")  # of several words
 _SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
 # What is proposed or handed back claims nothing of what is; what is said of a run or a metric does.
 _PROPOSES = re.compile(
     r"\b(?:try|trying|suggest|propose|recommend|let me|let's|i will|i'll|shall i|would you like|plan to"
-    r"|start(?:ing)? with)\b",
+    r"|start(?:ing)? with|(?:use|run) this|you (?:can|could) (?:use|run)|workflow improvement)\b",
     re.IGNORECASE,
 )
 _CLAIMS = re.compile(r"\b(?:reach(?:ed|es)|achiev(?:ed|es)|attained|scored|obtained|yielded)\b", re.IGNORECASE)
@@ -93,7 +94,7 @@ def check(text: str, known: Known) -> list[Mark]:
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
     """A row of a table is one, and so is a line of a list. One that does not end is cut between two words."""
     start = 0
-    plain = _CODE.sub(lambda code: "x" * len(code.group(0)), text)
+    plain = _CODE.sub(lambda code: ("`" if code.group(0).startswith("```") else "x") * len(code.group(0)), text)
     ends = [(found.start(), found.end()) for found in _SENTENCE_END.finditer(plain)]
     for end, following in (*ends, (len(text), len(text))):
         while end - start > _LONGEST_SENTENCE:
