@@ -243,6 +243,28 @@ def test_an_earlier_failure_is_found_until_the_same_has_worked(lab: Lab) -> None
     assert failures.like(lab, "python train.py --lr 0.12", {}, ended_before="9") is None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "source .venv/bin/activate && python train.py --lr 0.1",
+        "source '/a b/.venv'/bin/activate && python train.py --lr 0.1 --seed 2",
+        ". '/a b/bin/activate'; python train.py --lr 0.1",
+        "conda activate lab && python train.py --seed=1 --lr=0.1",
+    ],
+)
+def test_an_earlier_failure_is_found_whatever_the_seed_and_the_environment(lab: Lab, command: str) -> None:
+    failed = ended_run(lab, "bad", "python train.py --lr 0.1", status=RunStatus.FAILED, output=TRACEBACK)
+    found = failures.like(lab, command, {}, ended_before="9")
+    assert found and found["run_id"] == failed.id
+
+
+def test_what_an_environment_lacks_is_no_failure_of_another(lab: Lab) -> None:
+    lacking = TRACEBACK.replace("ValueError: expected", "ModuleNotFoundError: expected")
+    ended_run(lab, "bad", "python train.py --lr 0.1", status=RunStatus.FAILED, output=lacking)
+    assert failures.like(lab, "python train.py --lr 0.1", {}, ended_before="9")
+    assert failures.like(lab, "source .venv/bin/activate && python train.py --lr 0.1", {}, ended_before="9") is None
+
+
 def test_a_run_like_a_failed_one_is_started_only_with_its_name(lab: Lab) -> None:
     failed = ended_run(lab, "bad", "python train.py --lr 0.1", status=RunStatus.FAILED, output=TRACEBACK)
     refused, started = use(

@@ -12,7 +12,12 @@ _BY_CHANCE = re.compile(r"0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
 _PLACES = re.compile(r"(?:/[\w.+-]+)+")
 _FACTOR = 2.0  # numbers that differ by less than this are neighbours
 _NOT_PART = ("seed",)
+_PLACE = r"""(?:'[^'\n]*activate'|"[^"\n]*activate"|(?:'[^'\n]*'|"[^"\n]*"|[^\s'"&;])*activate)"""
+_ACTIVATES = re.compile(
+    rf"(?:\s*(?:(?:source|\.)\s+{_PLACE}|(?:conda|mamba|micromamba)\s+activate\s+\S+?)\s*(?:&&|;|\n))+"
+)
 _LONGEST_READ = 20_000  # characters; beyond it the shell's rules for words would take minutes
+_OF_ENVIRONMENT = ("ModuleNotFoundError", "ImportError")
 Params = Mapping[str, Any]
 
 
@@ -30,8 +35,8 @@ def _frame(found: re.Match[str]) -> str:
 
 
 def shape(command: str) -> tuple[str, ...]:
-    """What is run, without the values of its options."""
-    return tuple(word for word, _ in _words(command))
+    """What is run, without the values of its options. With which seed and in which environment is no part of it."""
+    return tuple(word for word, _ in _words(command) if word.lstrip("-") not in _NOT_PART)
 
 
 def params_of(command: str, params: Params) -> dict[str, Any]:
@@ -40,7 +45,19 @@ def params_of(command: str, params: Params) -> dict[str, Any]:
     return {name: _number(value) for name, value in found.items() if name not in _NOT_PART}
 
 
+def activation_of(command: str) -> str:
+    """The words at its beginning that choose an environment."""
+    found = _ACTIVATES.match(command)
+    return found.group(0) if found else ""
+
+
+def may_fail_alike(kind: str, one: str, other: str) -> bool:
+    """What is not installed in one environment may be in another; everything else fails in both."""
+    return not kind.startswith(_OF_ENVIRONMENT) or activation_of(one).strip() == activation_of(other).strip()
+
+
 def _words(command: str) -> list[tuple[str, str | None]]:
+    command = command[len(activation_of(command)) :]
     try:
         words = shlex.split(command) if len(command) <= _LONGEST_READ else command.split()
     except ValueError:

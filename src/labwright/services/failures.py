@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.failure import Params, are_near, params_of, shape, signature
+from labwright.domain.failure import Params, are_near, may_fail_alike, params_of, shape, signature
 from labwright.domain.run import Run, RunStatus
 from labwright.services import logs
 from labwright.store import runs
@@ -60,7 +60,8 @@ class _Past:
         near = [run for run in self._failed if are_near(wanted, params_of(run.command, run.params))]
         if not near or self._has_finished_since(wanted, near[0]):
             return None
-        kinds = {run.id: kind for run in near[:_READ] if (kind := self._signature(run.id))}
+        read = {run.id: (kind, run.command) for run in near[:_READ] if (kind := self._signature(run.id))}
+        kinds = {run_id: kind for run_id, (kind, failed) in read.items() if may_fail_alike(kind, failed, command)}
         newest = next((run for run in near if run.id in kinds), None)
         if newest is None:
             return None  # it failed without saying why: perhaps not by its own doing
