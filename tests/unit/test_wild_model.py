@@ -59,6 +59,19 @@ def test_a_model_proposes_and_the_server_measures(lab: Lab) -> None:
     assert {flag["name"] for flag in second["flags"]} == {"lr", "width"}
 
 
+def test_how_long_a_run_trains_is_changed_only_where_a_person_speaks_of_it(lab: Lab) -> None:
+    script = lab.paths.project / "train.py"
+    script.write_text(script.read_text().replace('"--width"', '"--max-epochs"'))
+    bench, model = bench_with(lab, idea(max_epochs=80), idea(lr=0.2), idea(max_epochs=80), nothing())
+    bench.advance()
+    bench.end_runs(peak)
+    wait_until(lambda: bench.advance() and len(model.asked) == 2, "the second proposal")
+    assert {flag["name"] for flag in model.asked[0].given["flags"]} == {"lr"}
+    verbs.steer(lab, bench.wild.id, "let it train for more epochs", PERSON)
+    changes = [(one.change, one.was_refused) for one in bench.go().iterations]
+    assert changes == [({}, False), ({"max_epochs": 80}, True), ({"lr": 0.2}, False), ({"max_epochs": 80}, False)]
+
+
 def test_no_model_is_asked_while_runs_are_under_way(lab: Lab) -> None:
     bench, model = bench_with(lab, idea(lr=0.2), nothing())
     bench.advance()

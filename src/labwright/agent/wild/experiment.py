@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -14,7 +14,8 @@ from labwright.domain.wild import Wild
 from labwright.planning.compile_ir import fits
 from labwright.planning.scan import EntryPoint, Environment, Flag, ProjectScan, Role, run_command, scan_project
 
-_NOT_TO_CHANGE = (Role.SEED, Role.OUTPUT, Role.DEVICE, Role.QUICK)
+_LENGTHS = (Role.STEPS, Role.EPOCHS)
+_NOT_TO_CHANGE = (Role.SEED, Role.OUTPUT, Role.DEVICE, Role.QUICK, *_LENGTHS)
 _OF_EVALUATION = {
     "eval",
     "evaluation",
@@ -39,8 +40,11 @@ class Experiment:
 
     @classmethod
     def of(cls, lab: Lab, wild: Wild) -> Experiment:
-        """As the project is now."""
-        return cls.in_scan(scan_project(lab.paths.project), wild.script, wild.fixed, frozenset(wild.parameters))
+        """As the project is now, with the lengths that a person spoke of since."""
+        found = cls.in_scan(scan_project(lab.paths.project), wild.script, wild.fixed, frozenset(wild.parameters))
+        said = {_one(word) for words in wild.steering for word in words_of(words["text"])}
+        lengths = (flag.name for role in _LENGTHS for flag in found.entry.flags_for(role))
+        return replace(found, named=found.named.union(name for name in lengths if _one(words_of(name)[-1]) in said))
 
     @classmethod
     def in_scan(
@@ -101,10 +105,15 @@ class Experiment:
         return [flag.name for flag in self.entry.flags if flag.is_settable and self._may_change(flag)]
 
     def _may_change(self, flag: Flag) -> bool:
-        """What a person named, and numbers, switches and choices that do not say what is evaluated, and how."""
+        """What a person named, and numbers, switches and choices that say neither how long nor what is evaluated."""
         if flag.name in self.named:
             return True
         return flag.name not in self.fixed and flag.role not in _NOT_TO_CHANGE and is_about_learning(flag)
+
+
+def _one(word: str) -> str:
+    """Epochs and an epoch are the same to whoever speaks of `num_train_epochs`."""
+    return word.removesuffix("s")
 
 
 def is_about_learning(flag: Flag) -> bool:
