@@ -116,6 +116,13 @@ def test_progress_bars_fold_and_colours_show(visitor: Visitor, lab: LiveServer) 
     expect(page.get_by_role("log").locator(".ansi-2")).to_have_text("green")
 
 
+def test_what_a_program_tells_its_terminal_is_no_text(visitor: Visitor, lab: LiveServer) -> None:
+    said = r"\033[?25l\033[?2004h\033[>4;2mbusy\033[?25h\033[2 q\033(B\033=\nend\n"
+    run = lab.wait_for_end(lab.submit(f"printf '{said}'", name="cursorless")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    expect(log_lines(page)).to_have_text(["busy", "end"])
+
+
 def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visitor: Visitor, lab: LiveServer) -> None:
     (lab.project / "long.py").write_text(
         "print('\\n'.join(f'line {n} ü' for n in range(100_000)))\n"
