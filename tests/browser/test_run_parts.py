@@ -175,6 +175,21 @@ def test_small_negative_numbers_keep_their_sign_beside_a_chart(visitor: Visitor,
     lab.post(f"/runs/{run['id']}/stop")
 
 
+def test_a_run_with_a_terminal_knows_how_large_its_window_is(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("trap 'echo now $(stty size).' WINCH; while :; do sleep 0.1; done", name="sized", tty=True)
+    lab.wait_for_status(run["id"], "running")
+    page = visitor.sign_in(f"#/runs/{run['id']}?tab=terminal")
+    screen = page.locator(".terminal .xterm-rows")
+    rows = screen.locator("> div")
+    expect(rows.first).to_be_attached()
+    expect(screen).to_contain_text(f"now {rows.count()} ")
+    wide = rows.count()
+    page.set_viewport_size({"width": 700, "height": 500})
+    expect(rows).not_to_have_count(wide)
+    expect(screen).to_contain_text(f"now {rows.count()} ")
+    lab.post(f"/runs/{run['id']}/stop")
+
+
 def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("echo ready; read answer; echo you said $answer; sleep 300", name="talks")
     lab.wait_for_status(run["id"], "running")

@@ -2,8 +2,14 @@
 # Arguments: the run folder, the job's process id (also its process group), "tty" or "lines".
 dir=$1 job=$2 kind=$3
 exec 3<&0
+# The job's terminal is as large as the window that was opened or resized last.
+fit() {
+    size=$(stty size <&3) && stty rows "${size% *}" cols "${size#* }" <"/proc/$job/fd/0"
+}
 if [ "$kind" = tty ]; then
     stty raw -echo <&3 2>/dev/null # every key as it is; the job's own terminal echoes and edits
+    trap 'fit 2>/dev/null' WINCH
+    fit 2>/dev/null
 else
     trap 'kill -s INT -- "-$job" 2>/dev/null' INT # Ctrl-C is meant for the job, not for this window
 fi
