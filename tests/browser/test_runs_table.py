@@ -148,6 +148,18 @@ def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: V
     expect(page.get_by_role("heading", name=re.compile(r"Compare \d runs"))).to_be_visible()
 
 
+def test_ticked_runs_are_compared_with_keys_alone(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    expect(page.locator(".row .cell-name a").first).to_be_visible()
+    for key in ("j", "x", "j", "x"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("2 runs")
+    page.keyboard.press("a")
+    expect(page.get_by_role("button", name="Compare")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+
+
 def test_news_do_not_lie_on_the_verbs_of_selected_runs(visitor: Visitor, lab: LiveServer) -> None:
     lab.wait_for_end(lab.submit("true", name="one-to-tag")["id"])
     page = visitor.sign_in("#/runs?q=one-to-tag")

@@ -11,6 +11,8 @@ const KEYS = [
   ["j, k", "next and previous row"],
   ["Enter", "open the row"],
   ["x", "tick the row, for comparing, stopping, tagging"],
+  ["a", "to what can be done with the ticked rows"],
+  ["← →, + -, 0", "in a chart: move the reading, zoom, show everything"],
   ["Escape", "back, or close what is open"],
   ["?", "this page"],
 ];

@@ -1,10 +1,11 @@
 // What can be done with the runs that are ticked.
 
 import { counted } from "../format.js";
+import { useKeys } from "../keyboard.js";
 import { mayWrite } from "../session.js";
 import { compareAddress, go } from "../router.js";
 import { actOnRun, changeRun, isTerminal, knownRun } from "../store.js";
-import { html, signal, useState } from "../ui.js";
+import { html, signal, useRef, useState } from "../ui.js";
 import { ask } from "./confirm.js";
 import { Icon } from "./icon.js";
 import { Menu } from "./menu.js";
@@ -25,6 +26,9 @@ export const clearTicked = () => (ticked.value = new Set());
 export function SelectionBar() {
   const [busy, setBusy] = useState(false);
   const runs = [...ticked.value].map((id) => knownRun(id)?.value).filter(Boolean);
+  const box = useRef(null);
+  // Tab would go through all rows first, and they are fetched as it goes.
+  useKeys({ ...(runs.length > 0 && { a: () => box.current.querySelector("button:enabled").focus() }) });
   if (!runs.length) return null;
   const going = runs.filter((run) => !isTerminal(run));
   const ended = runs.filter((run) => isTerminal(run) && !run.archived);
@@ -42,7 +46,7 @@ export function SelectionBar() {
   };
   const archive = () => doAll(ended, (run) => actOnRun(run.id, "archive"), "archived").then(clearTicked);
 
-  return html`<div class="selection" role="toolbar" aria-label="Selected runs">
+  return html`<div class="selection" ref=${box} role="toolbar" aria-label="Selected runs">
     <strong class="num">${count(runs)}</strong>
     <button class="primary" disabled=${runs.length > COMPARE_AT_MOST} title=${runs.length > COMPARE_AT_MOST ? `${COMPARE_AT_MOST} at most` : undefined}
       onClick=${() => go(compareAddress(runs.map(({ id }) => id)))}><${Icon} name="git-compare" size="14" />Compare</button>
