@@ -147,6 +147,8 @@ def script(asked: Asked) -> Turn:
     words = str(last.get("content"))
     if "story" in words:
         return Turn(text=("Once upon", " a time"), hang_after=2)
+    if "bit by bit" in str(told) and last["role"] == "tool":
+        return Turn(text=("So far",), hang_after=2)
     if "hostile" in words:
         return Turn(text=(HOSTILE,))
     if last["role"] == "user":
@@ -198,6 +200,19 @@ def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
     said(page, "hostile")
     expect(page.locator(".answer").last).to_contain_text("<script>alert()</script>")
     assert page.locator(".answer").last.locator("img, script, a:not([href='https://a.b/0.5'])").count() == 0
+
+
+def test_what_it_cost_so_far_is_told_while_it_works(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+    page = make_visitor(talker).sign_in("#/chat")
+    said(page, "Tell me a story")
+    expect(page.locator(".answer")).to_have_text("Once upon")
+    expect(page.get_by_text("no model used")).to_have_count(0)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("link", name="New").click()
+    said(page, "How good is @base? Tell me bit by bit.")
+    expect(page.locator(".answer").last).to_have_text("So far")
+    expect(page.locator(".chat-cost")).to_have_text("120 tokens")
+    page.get_by_role("button", name="Stop", exact=True).click()
 
 
 def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:

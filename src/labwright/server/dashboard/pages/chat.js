@@ -17,7 +17,7 @@ import { Message, Problem } from "../parts/message.js";
 import { say, sayError } from "../parts/toast.js";
 import { chatAddress, go, route } from "../router.js";
 import { isPerson } from "../session.js";
-import { html, useLayoutEffect, useRef, useState } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 const SESSIONS = 200;
@@ -70,6 +70,11 @@ function Open({ id }) {
   const [sending, setSending] = useState(null); // what was said and is not in the log yet
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");
+  const now = conversation?.turns.at(-1);
+  const paid = now && !now.end && now.steps.filter((step) => !step.isGrowing).length; // of the turn at work, step by step
+  useEffect(() => {
+    if (paid) refresh(); // no event tells of what it cost before its end
+  }, [paid]);
   if (!conversation && (problem ?? gone)) return html`<div class="chat-main"><h1 class="hidden">Chat</h1><${Problem} error=${problem ?? gone} /></div>`;
   if (!conversation || !session) return html`<div class="chat-main"><div class="loading" aria-busy="true"></div></div>`;
 
@@ -111,7 +116,7 @@ function Head({ session, state, refresh }) {
     remove(sessionPath(session.id)).then(() => (say("Deleted."), go("#/chat")), sayError);
   };
   return html`<header class="page-head chat-head"><a class="back chat-back" href="#/chat"><${Icon} name="arrow-left" size="14" /><span class="hidden">Conversations</span></a>
-    <h1 title=${session.title}>${session.title}</h1><${Spent} spent=${session.spent} />
+    <h1 title=${session.title}>${session.title}</h1><${Spent} spent=${session.spent} state=${state} />
     ${isPerson() && html`<${Menu} label=${html`<span class="hidden">More</span>`} icon="ellipsis">${(close) => html`
       <button class="menu-item" onClick=${() => (close(), setRenaming(true))}><${Icon} name="pencil" size="14" />Rename…</button>
       <button class="menu-item danger" disabled=${state === "working"} onClick=${() => (close(), drop())}><${Icon} name="trash" size="14" />Delete conversation…</button>`}</${Menu}>`}
@@ -119,8 +124,8 @@ function Head({ session, state, refresh }) {
   </header>`;
 }
 
-function Spent({ spent }) {
-  if (!spent.calls) return html`<span class="muted small chat-cost" title="Rules answer, and nothing leaves this machine">no model used</span>`;
+function Spent({ spent, state }) {
+  if (!spent.calls) return state === "idle" && html`<span class="muted small chat-cost" title="Rules answer, and nothing leaves this machine">no model used</span>`;
   const tokens = spent.tokens_in + spent.tokens_out;
   const money = spent.calls > spent.unpriced_calls ? `$${spent.cost_usd.toFixed(spent.cost_usd < 1 ? 3 : 2)}` : "";
   const title = `${spent.calls} calls, ${spent.tokens_in} tokens in, ${spent.tokens_out} out${spent.unpriced_calls ? `; the price of ${spent.unpriced_calls} calls is not known` : ""}`;
