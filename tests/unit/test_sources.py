@@ -295,6 +295,8 @@ def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str,
         ("Epoch [2/3], Step [100/600], Loss: 0.25", 0, {"Loss": 0.25, "epoch": 2.0}),
         ("| epoch   1 |   200/ 2983 batches | loss  7.63", 0, {"loss": 7.63, "epoch": 1.0}),
         ("Epoch 1, Batch 100, loss: 0.5", 0, {"loss": 0.5, "epoch": 1.0}),
+        ("| epoch 001:    100 / 1000 loss=10.5", 0, {"loss": 10.5, "epoch": 1.0}),
+        ("Epoch 2/3 - 100/500 - loss: 0.5", 0, {"loss": 0.5, "epoch": 2.0}),
         ("{'loss': 0.5, 'epoch': 0.04}", 0, {"loss": 0.5, "epoch": 0.04}),
         ("best epoch 7: val_acc 0.9", 0, {"val_acc": 0.9}),
         ("epoch 1.5, step 1,000, loss 3", 0, {"loss": 3.0}),
@@ -307,6 +309,29 @@ def test_steps_are_read_as_they_are_printed_unless_each_epoch_begins_them_anew(
     output.write(f"{line}\nEpoch 9/9\nResumed from step 300\n")
     output.look()
     assert points(output.entries) == [(step, found)]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_steps_that_turn_out_to_begin_anew_with_each_epoch_cover_none_before(tmp_path: Path, is_killed: bool) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write("Loaded the weights of epoch 9, step 900\nEpoch 1, Step 100, loss: 5\nEpoch 1, Step 200, loss: 4\n")
+    output.look()
+    if is_killed:
+        output.renew()
+    output.write("Epoch 2, Step 100, loss: 3\nEpoch 2, Step 200, loss: 2\nEpoch 3, Step 900, loss: 1\n")
+    output.look()
+    assert [(step, found["loss"]) for step, found in points(output.entries)] == [
+        (100, 5), (200, 4), (201, 3), (202, 2), (203, 1),
+    ]  # fmt: skip
+
+
+def test_steps_that_go_on_from_epoch_to_epoch_stay_as_they_are_printed(tmp_path: Path) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write("lr=0.1\nseed=3\nEpoch 0 | iter 0 | loss 5\nEpoch 0 | iter 1 | loss 4\nEpoch 0 | iter 1 | acc 0.2\n")
+    output.write("Validation: score=0.3\nEpoch 1 | iter 2 | loss 3\nEpoch 1 | global_step 2 | acc 0.4\n")
+    output.look()
+    steps = [step for step, found in points(output.entries) if "epoch" in found]
+    assert steps == [0, 1, 1, 2, 2]
 
 
 def test_pairs_are_off_by_default(output: Output) -> None:

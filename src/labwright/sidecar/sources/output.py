@@ -14,7 +14,7 @@ from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import EPOCH, Numbers, numbers_in
 from labwright.sidecar.sources.patterns import Patterns
-from labwright.sidecar.sources.printed_steps import progress_in
+from labwright.sidecar.sources.printed_steps import PrintedSteps, without_steps
 
 _BLOCK = 4 << 20
 _GLANCE = 64 << 10
@@ -61,6 +61,7 @@ class OutputSource:
         self._lines = GrowingLines(path, self._position)
         self._patterns = Patterns(options.get("patterns", ()), self._refuse_now)
         self._pair = re.compile(_PAIR, re.IGNORECASE) if options.get("key_value") else None
+        self._steps = PrintedSteps(self._count - 2 if file.has(EPOCH) else -1)  # the last step may still go on
 
     def look(self, *, last: bool = False) -> bool:
         """Answers whether there is more to read."""
@@ -135,9 +136,12 @@ class OutputSource:
         named = self._patterns.numbers_in(text)
         if named or not self._pair:
             return self._numbers(named, meant=bool(named))
-        progress = progress_in(_without_settings(text[:4096]))
-        texts = {**_pairs(self._pair, progress.rest), **progress.said}
-        return self._numbers(texts, inside_epoch=progress.is_inside_epoch)
+        text = _without_settings(text[:4096])
+        pairs = _pairs(self._pair, without_steps(text))
+        if not pairs:
+            return None
+        progress = self._steps.progress_in(text)
+        return self._numbers({**pairs, **progress.said}, inside_epoch=progress.is_inside_epoch)
 
     def _numbers(self, texts: dict[str, str], *, meant: bool = False, inside_epoch: bool = False) -> Numbers | None:
         values = {key: _parse(value) for key, value in texts.items()}

@@ -9,7 +9,7 @@ _PARTING = r"['\"]?[\s:=#\[(]+"
 _TOTAL = r"(?P<total>\s*/\s*\d+)?"
 _STEP = re.compile(
     rf"(?<![\w./?&@-])(?<!best )(?P<name>global_step|step|iteration|iter|epoch)"
-    rf"{_PARTING}(?P<number>\d+)(?![\w%]|[.,:-]\d){_TOTAL}[\])]?",
+    rf"{_PARTING}(?P<number>\d+)(?![\w%]|[.,:-]\d){_TOTAL}[\])]?(?:\s*[:-](?=\s))?",
     re.IGNORECASE,
 )
 _OF_MANY = r"(?:^|[^\w\s:=.(%-])\s*\d+\s*/\s*\d+(?![\d/])"  # `[640/60000`, `| 200/ 2983 batches`; not `acc: 95/100`
@@ -18,18 +18,41 @@ _PLACE = re.compile(rf"{_OF_MANY}|\bbatch{_PARTING}\d", re.IGNORECASE)
 
 class Progress(NamedTuple):
     said: dict[str, str]  # by the names of steps
-    rest: str  # of the line
     is_inside_epoch: bool  # one of many lines of its epoch, so that the epoch tells it from no other
 
 
-def progress_in(text: str) -> Progress:
-    found: dict[str, re.Match[str]] = {}
-    for match in _STEP.finditer(text):
-        found.setdefault(match["name"].lower(), match)
-    rest = _STEP.sub(" | ", text)  # no space alone: what stood before and after it is not one name
-    inside = False
-    if "epoch" in found:  # then `Step [100/600]` begins anew with each epoch
-        inner = [name for name, match in found.items() if match["total"] and name != "epoch"]
-        inside = bool(inner) or _PLACE.search(rest) is not None
-        found = {name: match for name, match in found.items() if name not in inner}
-    return Progress({name: match["number"] for name, match in found.items()}, rest, inside)
+def without_steps(text: str) -> str:
+    return _STEP.sub(" | ", text)  # no space alone: what stood before and after it is not one name
+
+
+class PrintedSteps:
+    """Of one output. Only its lines together tell whether `Epoch 2, Step 100` counts on or begins anew."""
+
+    def __init__(self, reached: int) -> None:
+        self._epoch: str | None = None
+        self._highest = reached
+        self._begin_anew = False
+
+    def progress_in(self, text: str) -> Progress:
+        """For lines with metrics alone: `Loaded the weights of epoch 3, step 500` says nothing of this run."""
+        found: dict[str, re.Match[str]] = {}
+        for match in _STEP.finditer(text):
+            found.setdefault(match["name"].lower(), match)
+        inside = False
+        if "epoch" in found:
+            inner = self._inner_steps(found)
+            inside = bool(inner) or _PLACE.search(without_steps(text)) is not None
+            found = {name: match for name, match in found.items() if name not in inner}
+        return Progress({name: match["number"] for name, match in found.items()}, inside)
+
+    def _inner_steps(self, found: dict[str, re.Match[str]]) -> list[str]:
+        """Those of an epoch: `Step [100/600]`, and all that were as high in an epoch before."""
+        names = [name for name in found if name not in ("epoch", "global_step")]
+        for name in names:
+            self._watch(found["epoch"]["number"], int(found[name]["number"]))
+        return [name for name in names if found[name]["total"] or self._begin_anew]
+
+    def _watch(self, epoch: str, step: int) -> None:
+        if epoch != self._epoch and step <= self._highest:
+            self._begin_anew = True
+        self._epoch, self._highest = epoch, max(self._highest, step)
