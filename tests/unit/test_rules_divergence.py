@@ -256,3 +256,12 @@ def test_only_what_should_fall_is_judged(key: str) -> None:
 def test_a_curve_that_recovered_may_alarm_again() -> None:
     curve = after(1000, FALLING, lambda s: 100.0 if s < 100 else 1e5 if 1000 < s < 1100 else 1.0)
     assert [step // 1000 for step, _ in alarms(curve, 1)] == [1, 2]
+
+
+@pytest.mark.parametrize("begins", [0.2, 0.75, 0.9])
+@pytest.mark.parametrize("period", [80, 160, 300])
+def test_a_wave_is_not_told_again_at_each_of_its_crests(period: int, begins: float) -> None:
+    """Its first rise may be an illness; of the next ones it is known that they pass."""
+    wave = waves(period, 0.2, 1.8)
+    for seed in range(3):
+        assert len(alarms(noisy(lambda c, s: wave(c, s + int(begins * period)), 0.05), seed)) <= 1, f"seed {seed}"

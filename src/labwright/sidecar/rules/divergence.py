@@ -91,11 +91,17 @@ class _Curve:
         now, best = min(median(newest), self._levels.now()), sorted(levels)[len(levels) // 10]
         limit = self._creep * _scale(start)
         if self._falls_back and start > _SMALLEST_SCALE and 0 < best < start / 2:
-            limit = min(limit, max(self._above_start * start, _LOST_FACTOR * best))
+            limit = min(limit, max(self._above_start * start, _LOST_FACTOR * best, self._crest()))
         if now <= limit:
             return ""
         self._alarmed_above = limit
         return f"has crept up to {now:.4g}, where it began at {start:.4g} and had reached {best:.4g}"
+
+    def _crest(self) -> float:
+        """The height from which it has come back after it was low: one of a wave that goes on."""
+        levels = self._levels.all
+        low = [place for place, level in enumerate(levels) if level < self._levels.start / 2]
+        return 1.1 * max(levels[low[0] : low[-1] + 1])  # noise makes no two crests the same
 
     def _fell_back(self) -> str:
         base = self._fallen_from() if self._falls_back else None
