@@ -21,6 +21,7 @@ LINES = [
     'print(f"step {e}: train loss {loss:.4f}, val loss {loss:.4f}")',
     'print(f"Epoch: [{e}] Loss {loss:.4e} ({acc:.4e}) Acc@1 {acc:6.2f}")',
     'print(f"Train Epoch: {e} Loss: {loss:.6f}")',
+    'print(f"Last reward: {acc:.2f}\\tAverage reward: {loss:.2f}")',
     'print("the test accuracy is {:.1%}".format(acc))',
     'print({"val_loss": loss, "val_acc": acc})',
     'print(json.dumps({"step": e, "auc": acc}))',

@@ -311,6 +311,17 @@ def test_steps_are_read_as_they_are_printed_unless_each_epoch_begins_them_anew(
     assert points(output.entries) == [(step, found)]
 
 
+def test_an_average_is_another_metric_than_what_it_is_of(tmp_path: Path) -> None:
+    output = Output(tmp_path, key_value=True)
+    output.write("loss: 0.5\nAccuracy: 50.9%, Avg loss: 2.15\nLast reward: 10.0\tAverage reward: 9.5\n")
+    output.look()
+    assert points(output.entries) == [
+        (0, {"loss": 0.5}),
+        (1, {"Accuracy": 50.9, "Avg_loss": 2.15}),
+        (2, {"Last_reward": 10.0, "Average_reward": 9.5}),
+    ]
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_steps_that_turn_out_to_begin_anew_with_each_epoch_cover_none_before(tmp_path: Path, is_killed: bool) -> None:
     output = Output(tmp_path, key_value=True)

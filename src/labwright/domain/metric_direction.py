@@ -26,8 +26,8 @@ _NOT_METRICS = {
 }  # fmt: skip
 
 
-# `val loss` and `train loss` are two metrics: the words in front of a name belong to it.
-_OF_WHAT = r"train|training|val|valid|validation|dev|eval|test|best"
+# `val loss` and `train loss` are two metrics, and so are `last reward` and `mean reward`: these words belong to names.
+_OF_WHAT = r"train|training|val|valid|validation|dev|eval|test|best|last|avg|average|mean"
 PRINTED_NAME = rf"(?<![\w./?&@-])(?:(?:{_OF_WHAT}) )*[A-Za-z_][\w./@-]{{0,99}}"
 
 
