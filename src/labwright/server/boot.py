@@ -102,6 +102,7 @@ def _run(lab: Lab, listener: Listener, lock: int) -> None:
         server_header=False,
         proxy_headers=False,
     )
+    lab.db.is_ours = lambda: is_still_ours(lock)
     _announce(lab, listener, lock)
     Server(config).run(sockets=[listener.socket])
 

@@ -11,6 +11,7 @@ import pty
 import signal
 import struct
 import termios
+from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -22,7 +23,7 @@ async def show(socket: WebSocket, command: list[str]) -> None:
     """Until the program ends or the other side goes. What it starts ends with it."""
     master, slave = pty.openpty()
     try:
-        _resize(master, 80, 24)
+        _resize(master, *_size(socket.query_params))  # from the beginning: a program may miss a change while it starts
         # setsid makes the terminal the program's own, so that Ctrl-C in it is a signal.
         process = await asyncio.create_subprocess_exec(
             "setsid", "--ctty", "--wait", *command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
@@ -77,13 +78,19 @@ async def _take_input(socket: WebSocket, master: int) -> None:
             if keys := message.get("bytes"):
                 os.write(master, keys)
             elif text := message.get("text"):
-                _resize(master, *_size(text))
+                _resize(master, *_size(_parsed(text)))
 
 
-def _size(text: str) -> tuple[int, int]:
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _size(wanted: Any) -> tuple[int, int]:
     """Nonsense is a small window, not a fault."""
     try:
-        wanted = json.loads(text)
         return _bounded(wanted["cols"]), _bounded(wanted["rows"])
     except (ValueError, KeyError, TypeError):
         return 80, 24

@@ -74,6 +74,7 @@ class Database:
         takes long; what is found wrong then is in `damage`."""
         self.path = path
         self.damage = ""
+        self.is_ours: Callable[[], bool] = lambda: True  # else what lies there now is the next server's
         self._checker: _Checker | None = None
         self._lock = threading.Lock()
         self._readers = threading.local()
@@ -165,7 +166,7 @@ class Database:
 
     def heal_if_deleted(self) -> bool:
         """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
-        if self._is_in_place():
+        if self._is_in_place() or not self.is_ours():
             return False
         with self._lock, _clear_errors():
             if self._is_in_place():

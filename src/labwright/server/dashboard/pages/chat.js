@@ -113,7 +113,8 @@ function Head({ session, state, refresh }) {
   const drop = async () => {
     const text = "All that was said in it goes. Runs and sweeps that it started stay.";
     if (!(await ask({ title: `Delete “${session.title}”?`, text, verb: "Delete conversation" }))) return;
-    remove(sessionPath(session.id)).then(() => (say("Deleted."), go("#/chat")), sayError);
+    go("#/chat"); // before: a page that is open would ask for what is no longer there
+    remove(sessionPath(session.id)).then(() => say("Deleted."), sayError);
   };
   return html`<header class="page-head chat-head"><a class="back chat-back" href="#/chat"><${Icon} name="arrow-left" size="14" /><span class="hidden">Conversations</span></a>
     <h1 title=${session.title}>${session.title}</h1><${Spent} spent=${session.spent} state=${state} />

@@ -30,6 +30,7 @@ export default function Terminal({ run }) {
     fit.fit();
     const url = address(runPath(run.id, "/terminal"));
     url.protocol = url.protocol.replace("http", "ws");
+    url.search = new URLSearchParams({ cols: screen.cols, rows: screen.rows });
     const socket = new WebSocket(url, PROTOCOLS());
     socket.binaryType = "arraybuffer";
     const tellSize = () => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ cols: screen.cols, rows: screen.rows }));
