@@ -85,7 +85,7 @@ class Holder:
     group: str
     gpus: int  # that it asked for
     named: tuple[str, ...] = ()  # cards that it picked itself
-    unleased: int = 0  # of these: those that it has no lease of
+    unleased: int = 0  # how many of those it has no lease of
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
     is_elsewhere: bool = False  # on Slurm while runs go to this machine, or the other way round
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
@@ -108,7 +108,7 @@ class _Room:
         self._claimed, self._narrowest = sum(claims), min(claims, default=0)
         self._gpus = capacity.gpus - sum(holder.leased for holder in active)
         self._cards = capacity.gpus
-        self._naming = Counter(name for holder in active for name in holder.named)
+        self._naming = Counter(name for holder in active for name in set(holder.named))
         self._slots = capacity.cpu_runs - sum(1 for holder in active if holder.gpus == 0)
 
     @property
@@ -127,7 +127,7 @@ class _Room:
     def take(self, candidate: Candidate) -> None:
         self._slots -= candidate.gpus == 0
         self._gpus -= candidate.gpus
-        self._naming.update(candidate.named)
+        self._naming.update(set(candidate.named))
 
     def keep_cards(self) -> None:
         self._gpus = self._claimed = 0
