@@ -72,6 +72,8 @@ def _wrapper(reader: Reader, words: list[str], given: str | None) -> Findings:
         if not arguments or arguments[0] not in wrapper.verbs:
             return
         arguments = arguments[1:]
+    elif wrapper.may_say_run and arguments[:1] == ["run"]:
+        arguments = arguments[1:]
     if os.path.basename(program) == "command" and arguments[:1] in (["-v"], ["-V"]):
         return  # it only asks where that is
     rest = _without_options(arguments, wrapper.with_value)[wrapper.words :]
@@ -326,6 +328,7 @@ _HANDLERS: dict[str, Callable[[Reader, list[str], str | None], Findings]] = {
     **dict.fromkeys(("npm", "yarn", "pnpm", "task", "invoke", "inv", "doit", "fab", "tox", "nox"), tasks.by_name),
     "git": git.git,
     **dict.fromkeys(embedded.DEBUGGERS, embedded.debugger),
+    "socat": embedded.socat,
     **dict.fromkeys(("jupyter", "jupyter-nbconvert"), _jupyter),
     **dict.fromkeys(("tee", "cp", "mv", "ln"), _writes),
     **dict.fromkeys(embedded.EDITORS, embedded.editor),

@@ -21,7 +21,9 @@ DEBUGGERS = ("gdb", "cuda-gdb", "rust-gdb", "lldb")
 _DEBUGGERS_LINES = ("-ex", "--ex", "-eval-command", "--eval-command", "-iex", "-o", "--one-line", "-O")
 _DEBUGGERS_FILES = ("-x", "--command", "-s", "--source", "-cd", "--cd")
 _DEBUGGERS_SHELL = re.compile(r"(?:!|(?:platform )?shell\b)\s*(\S.*)")
+_DEBUGGERS_PYTHON = re.compile(r"(?:py|python|pi|python-interactive|script)\s+(\S.*)", re.DOTALL)
 _DEBUGGERS_RUN = re.compile(r"(?:r|run|start|starti|set args|process launch --)\s+(\S.*)")
+_SOCATS_COMMAND = re.compile(r"(?:EXEC|SYSTEM|SHELL):([^,]+)", re.IGNORECASE)
 # Options whose value is a command.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "tar": (
@@ -33,6 +35,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "sort": ("--compress-program",),
     "zip": ("-TT", "--unzip-command"),
     "man": ("-P", "--pager"),
+    **dict.fromkeys(("ncat", "nc"), ("-e", "-c", "--exec", "--sh-exec")),
 }
 
 
@@ -55,6 +58,12 @@ def in_options(reader: Reader, words: list[str], _given: str | None) -> Iterator
         yield from reader.read(value.removeprefix("exec="))
 
 
+def socat(reader: Reader, words: list[str], _given: str | None) -> Iterator[Finding]:
+    for word in words[1:]:
+        if command := _SOCATS_COMMAND.match(word):
+            yield from reader.read(command[1])
+
+
 def values_of(options: Iterable[str], words: list[str]) -> list[str]:
     return [value for option in options for value in _values(option, words)]
 
@@ -74,6 +83,8 @@ def debugger(reader: Reader, words: list[str], given: str | None) -> Iterator[Fi
     for line in values_of(_DEBUGGERS_LINES, words):
         if asked := _DEBUGGERS_SHELL.fullmatch(line.strip()):
             yield from reader.read(asked[1])
+        elif code := _DEBUGGERS_PYTHON.fullmatch(line.strip()):
+            yield from reader.run(["python", "-c", code[1]])
         elif program and (told := _DEBUGGERS_RUN.fullmatch(line.strip())):
             yield from reader.read(f"{shlex.join(program[:1])} {told[1]}")
 

@@ -41,6 +41,9 @@ def git(reader: Reader, words: list[str], _given: str | None) -> Iterator[Findin
     for setting in settings:
         if found := _SETTING.fullmatch(setting):
             yield from reader.read(found[1] or found[2])
+    for setting in values_of(("--config-env",), words):
+        if _SETTING.fullmatch(f"{setting.partition('=')[0]}=!any"):
+            yield reader.finding("Which program it starts can only be told by running it", words)
     for command in values_of(_OPTIONS.get(verb, ()), arguments):
         yield from reader.read(command)
     if _BEHIND.get(verb) in arguments:

@@ -14,6 +14,7 @@ class Wrapper:
     with_value: frozenset[str] = frozenset()
     words: int = 0
     verbs: tuple[str, ...] = ()  # only with one of these as its first word, as in `uv run`
+    may_say_run: bool = False  # `scalene run train.py` is `scalene train.py`
 
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "rbash"})
@@ -55,7 +56,8 @@ WRAPPERS: dict[str, Wrapper] = {
     ),
     "kernprof": Wrapper(word_set("-o")),
     "py-spy": Wrapper(word_set("-o -r -d -f"), verbs=("record", "top")),
-    "scalene": Wrapper(),
+    "scalene": Wrapper(word_set("-o --outfile -c --config"), may_say_run=True),
+    "composer": Wrapper(word_set("-n --nproc --stdout --stderr --master_addr --master_port --node_rank --world_size")),
     "pyinstrument": Wrapper(word_set("-o --outfile -r --renderer")),
     "memray": Wrapper(word_set("-o --output"), verbs=("run",)),
     "coverage": Wrapper(word_set("--source --include --omit --rcfile --data-file --context"), verbs=("run",)),
@@ -79,7 +81,7 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 # What starts a training, an evaluation or a job, whatever comes behind it; with verbs (of a word or two) only those do.
 LAUNCHERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("torchrun", "deepspeed", "horovodrun", "mpirun", "mpiexec", "orterun", "composer"), ()),
+    **dict.fromkeys(("torchrun", "deepspeed", "horovodrun", "mpirun", "mpiexec", "orterun"), ()),
     **dict.fromkeys(("srun", "sbatch", "salloc", "qsub", "bsub", "condor_submit", "papermill", "runipy"), ()),
     **dict.fromkeys(("lm_eval", "lm-eval", "axolotl", "llamafactory-cli", "evalplus", "opencompass", "torchx"), ()),
     **dict.fromkeys(("snakemake", "xvfb-run", "torch-model-archiver"), ()),

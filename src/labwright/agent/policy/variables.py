@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _COMMAND = re.compile(
     r"(?:\w+_)?(?:EDITOR|PAGER|ASKPASS|RSH)|GIT_SSH(?:_COMMAND)?|GIT_PROXY_COMMAND|GIT_EXTERNAL_DIFF|PROMPT_COMMAND"
-    r"|VISUAL|BROWSER|MANPAGER|LESSOPEN|LESSCLOSE"
+    r"|VISUAL|BROWSER|MANPAGER|LESSOPEN|LESSCLOSE|GIT_CONFIG_VALUE_\d+"
 )
 _SCRIPT = {"BASH_ENV": "bash", "PYTHONSTARTUP": "python"}
 
@@ -24,4 +24,4 @@ def started_by(reader: Reader, name: str, value: str) -> Iterator[Finding]:
     if name in _SCRIPT:
         yield from reader.run([_SCRIPT[name], value])
     elif _COMMAND.fullmatch(name):
-        yield from reader.read(value.lstrip("|-"))  # LESSOPEN's ways to say that it is a command
+        yield from reader.read(value.lstrip("!|-"))  # git's and LESSOPEN's ways to say that it is a command
