@@ -21,7 +21,8 @@ _GLANCE = 64 << 10
 _UNMARKED = 4 << 20  # output without metrics that a new monitor would read again
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
-_PARTING = r"['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"  # `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`
+# `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`, and `'loss': '0.2'`, as a Trainer prints
+_PARTING = r"['\"]:\s*['\"]|['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"
 _PAIR = rf"({PRINTED_NAME})({_PARTING})({_NUMBER})(?![\w.:]|[,-]\d)"
 _ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
