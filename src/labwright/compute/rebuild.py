@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from labwright.compute.backups import newest_backups
 from labwright.compute.database_place import note_epoch, set_aside
-from labwright.compute.ingest import end_run
+from labwright.compute.endings import end_run
 from labwright.compute.journal import Journal
 from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import LabwrightError, NotFound

@@ -7,12 +7,12 @@ import json
 import os
 
 from labwright.compute.claims import read_claim
-from labwright.compute.ingest import end_run, ingest, tell_end
+from labwright.compute.endings import end_and_tell, end_run
+from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.launchers.slurm import SLURM
-from labwright.compute.losses import lose
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds, seconds_apart
 from labwright.domain.errors import LabwrightError, StorageFailed
@@ -123,9 +123,9 @@ def _lose(lab: Lab, run_id: str, words: str) -> None:
             end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
         elif why == "time_limit":
             error = f"Time limit of {run.time_limit_seconds or 0:g} s reached. {words}"
-            tell_end(lab, tx, end_run(tx, run, RunStatus.FAILED, reason="time_limit", error=error))
+            end_and_tell(lab, tx, run, RunStatus.FAILED, reason="time_limit", error=error)
         else:
-            lose(lab, tx, run, reason="sidecar_lost", error=words)
+            end_and_tell(lab, tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)
 
 
 def _why_ended(paths: RunPaths) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from labwright.compute.archive import SEAL, carried
-from labwright.compute.ingest import end_run
+from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Conflict, Invalid, NotFound, StorageFailed
 from labwright.domain.run import ACTIVE, Run, RunStatus

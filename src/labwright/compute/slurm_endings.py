@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from labwright.compute.ingest import apply_exit, end_run, read_exit, tell_end
+from labwright.compute.endings import apply_exit, end_and_tell, end_run, read_facts
 from labwright.compute.lab import Lab
-from labwright.compute.losses import lose
 from labwright.compute.slurm.states import OUT_OF_MEMORY, Ending, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
@@ -61,7 +60,7 @@ class SlurmEndings:
         self._forget_secrets(run)
 
     def exit_of(self, run: Run) -> dict[str, Any] | None:
-        facts = read_exit(self._lab.paths.run(run.id))
+        facts = read_facts(self._lab.paths.run(run.id).exit)
         return facts if facts is not None and facts["attempt"] == run.attempt else None
 
     def _end(self, run: Run, ending: Ending, facts: dict[str, Any]) -> None:
@@ -74,11 +73,9 @@ class SlurmEndings:
                 return
             if fresh.stop_requested:
                 end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
-            elif ending.status is RunStatus.LOST:
-                lose(self._lab, tx, fresh, reason=ending.reason, error=ending.words, **known)
             else:
-                ended = end_run(tx, fresh, ending.status, reason=ending.reason, error=ending.words, **known)
-                tell_end(self._lab, tx, ended)
+                facts = {"reason": ending.reason, "error": ending.words, **known}
+                end_and_tell(self._lab, tx, fresh, ending.status, **facts)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:

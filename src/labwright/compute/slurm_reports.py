@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from labwright.compute.ingest import begin_attempt, end_run
+from labwright.compute.endings import end_run
+from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
 from labwright.compute.launchers.slurm import SLURM, Report

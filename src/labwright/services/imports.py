@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.ingest import end_run
+from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.notify.message import IMPORTED

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labwright.compute.ingest import end_run
+from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor, Scope

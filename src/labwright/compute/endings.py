@@ -1,0 +1,133 @@
+"""How a run ends in the database: its facts, its stale alerts, and what waited for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.compute.run_alerts import EXIT_RULE, clear_alerts, raise_alert, settle_alerts
+from labwright.compute.run_folder import alert_options
+from labwright.domain.actor import SYSTEM
+from labwright.domain.alert import Severity
+from labwright.domain.clock import epoch_seconds, now, rfc3339
+from labwright.domain.errors import NotFound
+from labwright.domain.run import MOVES, Run, RunStatus
+from labwright.files import read_json, write_json
+from labwright.paths import RunPaths
+from labwright.store import runs
+from labwright.store.database import Transaction
+from labwright.store.statements import RUNS
+
+_ACTOR = str(SYSTEM)
+_ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}
+
+
+def read_facts(path: str) -> dict[str, Any] | None:
+    """Of `exit.json`; or of `end.json`, which only a database that was made anew does not know already."""
+    try:
+        facts: dict[str, Any] = read_json(path)
+    except FileNotFoundError:
+        return None
+    return facts
+
+
+def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
+    to = RunStatus(facts["status"])
+    if run.status is to or not MOVES[run.status]:  # told already; a later event may have brought us here again
+        return run
+    if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
+        to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
+    ended = _end_and_release(
+        tx,
+        run,
+        to,
+        status_reason=facts["reason"],
+        exit_code=facts["exit_code"],
+        signal=facts["signal"],
+        error=facts["error"],
+        ended_at=rfc3339(facts["ended_at"]),
+        usage=facts["usage"],
+    )
+    if run.status is RunStatus.LOST and to is RunStatus.FINISHED:
+        clear_alerts(tx, run, EXIT_RULE)
+    if to is RunStatus.FAILED and facts["reason"] == "no_gpu":
+        choices, at = ("ignore", "rerun"), facts["ended_at"]
+        raise_alert(tx, run, "no_gpu", str(facts["error"]), Severity.CRITICAL, choices, at=at)
+    return ended
+
+
+def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
+    """How a run ends that no sidecar tells the end of."""
+    ended = _end_and_release(tx, run, to, actor, status_reason=reason, **facts)
+    if ended.run_dir:
+        _keep_end(ended)
+    return ended
+
+
+def _end_and_release(tx: Transaction, run: Run, to: RunStatus, actor: str = _ACTOR, **facts: Any) -> Run:
+    """Its facts, its stale alerts, and what waited for it, however long the chain."""
+    ended = _end(tx, run, to, actor, **facts)
+    parents = [ended]
+    while parents:
+        parents += _release_children(tx, parents.pop())
+    return ended
+
+
+def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> Run:
+    ended = runs.change(tx, run, run.move(to, **{"ended_at": now(), **facts}), actor)
+    settle_alerts(tx, run)
+    return ended
+
+
+def _keep_end(run: Run) -> None:
+    """In its folder and before the commit, so that a rebuilt database tells the same; unless the folder is gone."""
+    facts = {
+        "status": run.status,
+        "reason": run.status_reason,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "error": run.error,
+        "attempt": run.attempt,
+        "ended_at": epoch_seconds(run.ended_at or now()),
+        "usage": run.usage,
+    }
+    with contextlib.suppress(FileNotFoundError):
+        write_json(RunPaths(str(run.run_dir)).end, facts)
+
+
+def _release_children(tx: Transaction, parent: Run) -> list[Run]:
+    """A finished parent frees its children; any other end fails them with that reason. Answers those that failed."""
+    failed = []
+    for child_id in [row[0] for row in tx.execute(RUNS["children"], parent=parent.id)]:
+        try:
+            child = runs.get(tx.connection, child_id)
+        except NotFound:
+            continue  # deleted meanwhile
+        if parent.status is RunStatus.FINISHED:
+            tx.execute(RUNS["unblock"], id=child_id)
+            if child.status_reason:
+                runs.change(tx, child, child.evolve(status_reason=waits_for(tx, child)), _ACTOR)
+        elif child.status in (RunStatus.READY, RunStatus.QUEUED):
+            words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
+            failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=words))
+    return failed
+
+
+def waits_for(tx: Transaction, run: Run) -> str:
+    """The parents it still has to wait for, in words; empty if there is none."""
+    rows = tx.execute(RUNS["unfinished"], ids=json.dumps(run.after)).fetchall()
+    return f"waits for {', '.join(row[0] for row in rows)}" if rows else ""
+
+
+def end_and_tell(lab: Lab, tx: Transaction, run: Run, to: RunStatus, *, reason: str, **facts: Any) -> None:
+    tell_end(lab, tx, end_run(tx, run, to, reason=reason, **facts))
+
+
+def tell_end(lab: Lab, tx: Transaction, ended: Run) -> None:
+    """In place of a sidecar that no longer can. What somebody stopped is no news; what was told is not told twice."""
+    is_news = ended.status in (RunStatus.FAILED, RunStatus.LOST)
+    if is_news and alert_options(lab, ended)["builtin"].get("exit", True):
+        at = epoch_seconds(ended.ended_at or now())
+        raise_alert(tx, ended, EXIT_RULE, str(ended.error), Severity.CRITICAL, ("ignore", "rerun"), at=at)
