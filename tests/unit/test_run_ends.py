@@ -14,12 +14,11 @@ import pytest
 from labwright.compute.engine import Engine
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.rebuild import rebuild
 from labwright.compute.recover import recover
 from labwright.compute.run_folder import make_run_folder
 from labwright.domain.clock import epoch_seconds, now, rfc3339
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import SLURM, Run, RunStatus
 from labwright.processes import boot_id
 from labwright.store import alerts, runs
 from tests.support.lab import lab_in, make_run, move

@@ -11,14 +11,14 @@ import pytest
 
 from labwright.compute import slurm_endings
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import SLURM, Report
+from labwright.compute.launchers.slurm import Report
 from labwright.compute.slurm.outcomes import Recalled, StopDelayed
 from labwright.compute.slurm.states import JobRow, read_sacct, sacct_arguments
 from labwright.compute.slurm.watch import Seen
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.domain.actor import PERSON
 from labwright.domain.alert import Alert
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import SLURM, Run, RunStatus
 from labwright.files import write_json
 from labwright.services import alerts
 from labwright.services import runs as run_verbs

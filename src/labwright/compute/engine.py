@@ -17,7 +17,6 @@ from labwright.compute.backups import Backups
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
-from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.recover import fail_launch, may_pass, recover
 from labwright.compute.run_folder import address_for, make_run_folder
@@ -214,7 +213,7 @@ class Engine:
             self._metrics.soon(run.id)
             if self._update(run.id) is None:
                 self._recover(run)
-        self._lab.slurm.watch(run for run in active if run.launcher == SLURM)
+        self._lab.slurm.watch(run for run in active if run.is_on_slurm)
         self._holds.see_to(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._answer_due_alerts()
@@ -225,7 +224,7 @@ class Engine:
             return
         self._look_late_at = time.monotonic() + _LATE_SECONDS
         for run in runs.with_status(self._lab.db.reader(), RunStatus.LOST):
-            if run.launcher == SLURM and os.path.exists(self._lab.paths.run(run.id).exit):
+            if run.is_on_slurm and os.path.exists(self._lab.paths.run(run.id).exit):
                 self._update(run.id)
 
     def _answer_due_alerts(self) -> None:

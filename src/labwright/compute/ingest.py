@@ -161,7 +161,7 @@ _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
 
 
 def _is_provisional(run: Run, facts: dict[str, Any]) -> bool:
-    return run.launcher == "slurm" and run.is_active and may_be_slurms_doing(facts)
+    return run.is_on_slurm and run.is_active and may_be_slurms_doing(facts)
 
 
 def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
@@ -169,7 +169,7 @@ def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
     if facts["attempt"] == run.attempt:
         return True
     nobody_else = run.status is RunStatus.LAUNCHING and not os.path.exists(paths.claim(run.attempt))
-    return run.launcher == "slurm" and facts["attempt"] < run.attempt and nobody_else
+    return run.is_on_slurm and facts["attempt"] < run.attempt and nobody_else
 
 
 def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:

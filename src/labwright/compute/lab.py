@@ -11,7 +11,7 @@ from labwright.compute.gpu_history import GpuHistory
 from labwright.compute.journal import Journal
 from labwright.compute.launchers import Launcher
 from labwright.compute.launchers.local import LocalLauncher
-from labwright.compute.launchers.slurm import SLURM, SlurmLauncher
+from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.reserve import Reserve
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.unread_metrics import UnreadMetrics
@@ -66,4 +66,4 @@ class Lab:
         """Who started it; or who will, by what there is to run on."""
         if run.status in (RunStatus.READY, RunStatus.QUEUED):
             return self.slurm if self.cluster.current.type is ClusterType.SLURM else self.local
-        return self.slurm if run.launcher == SLURM else self.local
+        return self.slurm if run.is_on_slurm else self.local

@@ -11,8 +11,6 @@ from labwright.compute.endings import end_and_tell, end_run
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.local import EXTERNAL
-from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.clock import epoch_seconds, seconds_apart
 from labwright.domain.errors import LabwrightError, StorageFailed
@@ -33,12 +31,12 @@ _LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
 
 def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
     """Check one active run. Cheap while its sidecar lives. What became of a job of Slurm, Slurm is asked."""
-    if run.launcher == SLURM:
+    if run.is_on_slurm:
         return
     claim = read_claim(lab.paths.run(run.id), run.attempt)
     if claim is None:
         _recover_unclaimed(lab, run, at_start)
-    elif run.launcher == EXTERNAL and claim.is_here and claim.boot_id == boot_id():
+    elif run.is_external and claim.is_here and claim.boot_id == boot_id():
         if _silent_seconds(lab, run) > _HEARTBEAT_PATIENCE_SECONDS:
             lab.local.watch_external(run)  # also if the process has ended: it says how
     elif claim.is_here and not claim.is_alive:

@@ -14,8 +14,6 @@ from typing import Any
 from labwright.compute.alert_rules import SWITCHES, project_rules
 from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.local import EXTERNAL
-from labwright.compute.launchers.slurm import SLURM
 from labwright.compute.slurm.resources import warning_signal
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
@@ -75,7 +73,7 @@ def kept_environment(lab: Lab, digest: str) -> dict[str, str]:
 def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
     """A node of Slurm inherits nothing from the server, so all it is to know goes by the file."""
     kept = _kept_secrets(lab, run) if run.secret_env else {}
-    if run.launcher != SLURM:
+    if not run.is_on_slurm:
         return kept
     with contextlib.suppress(FileNotFoundError):
         kept = {**read_json(lab.paths.run(run.id).secrets), **kept}
@@ -88,7 +86,7 @@ def address_for(lab: Lab, run: Run) -> dict[str, str]:
 
     In no file here; and not for a node of Slurm, unless the address means something there.
     """
-    url = lab.node_url if run.launcher == SLURM else lab.url
+    url = lab.node_url if run.is_on_slurm else lab.url
     if not url:
         return {}
     return {"LABWRIGHT_SERVER_URL": url, "LABWRIGHT_RUN_TOKEN": mint(lab.token, Scope.RUN, run.id)}
@@ -96,7 +94,7 @@ def address_for(lab: Lab, run: Run) -> dict[str, str]:
 
 def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
     settings = lab.settings
-    on_slurm = run.launcher == SLURM
+    on_slurm = run.is_on_slurm
     on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU and not on_slurm
     return {
         "wake": "" if on_slurm else str(lab.paths.wake),  # a FIFO does not reach from node to node
@@ -131,7 +129,7 @@ def alert_options(lab: Lab, run: Run) -> dict[str, Any]:
     options = project_rules(lab.paths.config).alert_options()
     if REHEARSAL in run.tags and run.plan_id is not None:
         return {"builtin": dict.fromkeys(SWITCHES, False), "project": []}
-    return {**options, "builtin": {**options["builtin"], "stall": False}} if run.launcher == EXTERNAL else options
+    return {**options, "builtin": {**options["builtin"], "stall": False}} if run.is_external else options
 
 
 def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:

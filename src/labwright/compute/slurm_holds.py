@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable
 
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import SLURM
 from labwright.domain.run import Run, RunStatus
 from labwright.store import sweeps
 
@@ -39,4 +38,4 @@ class SlurmHolds:
 
 
 def _is_pending(run: Run) -> bool:
-    return run.launcher == SLURM and run.status is RunStatus.LAUNCHING and run.slurm_job_id is not None
+    return run.is_on_slurm and run.status is RunStatus.LAUNCHING and run.slurm_job_id is not None

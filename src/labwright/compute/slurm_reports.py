@@ -12,7 +12,7 @@ from labwright.compute.endings import end_run
 from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import SLURM, Report
+from labwright.compute.launchers.slurm import Report
 from labwright.compute.recover import fail_launch, may_pass
 from labwright.compute.run_folder import make_run_folder
 from labwright.compute.slurm.batch import runs_of_array
@@ -180,7 +180,7 @@ class SlurmReports:
             self._lab.slurm.cancel(job_id)
 
     def _active(self) -> list[Run]:
-        return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.launcher == SLURM]
+        return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.is_on_slurm]
 
     def _by_run(self, rows: tuple[JobRow, ...], active: list[Run]) -> dict[str, RunJob]:
         """Of two jobs for one run (sbatch was heard twice) the one that is not over counts."""

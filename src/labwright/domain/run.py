@@ -42,6 +42,7 @@ TERMINAL = _ENDS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
 _NAME_LENGTH = 60  # of a name made from a command
+LOCAL, EXTERNAL, SLURM = "local", "external", "slurm"  # who launched it: we here, somebody by hand, Slurm
 WILD_TAG = "wild"  # a tag: a wild loop made the run, and counts on the metrics that its script prints
 REHEARSAL = "rehearsal"  # a tag: the run tried something out, and its numbers are nobody's results
 
@@ -144,6 +145,15 @@ class Run:
     @property
     def is_active(self) -> bool:
         return self.status in ACTIVE
+
+    @property
+    def is_on_slurm(self) -> bool:
+        return self.launcher == SLURM
+
+    @property
+    def is_external(self) -> bool:
+        """Started by hand, and logs to us."""
+        return self.launcher == EXTERNAL
 
     def to_dict(self) -> dict[str, Any]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.run_folder import make_run_folder
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, LabwrightError
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import EXTERNAL, Run, RunStatus
 from labwright.files import create_exclusive, read_json, write_json
 from labwright.processes import ProcessIdentity
 from labwright.services.new_run import NewRun, plan_run, take_snapshot

@@ -20,14 +20,13 @@ from typing import Any
 
 from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.local import EXTERNAL
 from labwright.compute.notify.message import IMPORTED
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.ids import RUN, id_of
 from labwright.domain.metric import as_number
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import EXTERNAL, Run, RunStatus
 from labwright.files import create_exclusive, write_json, write_new
 from labwright.paths import RunPaths
 from labwright.processes import ProcessIdentity, identity, kept_exit_code

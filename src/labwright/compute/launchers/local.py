@@ -14,18 +14,15 @@ from pathlib import Path
 from labwright.compute.claims import read_claim
 from labwright.compute.environment import split_secrets
 from labwright.compute.launchers import Launch
-from labwright.domain.run import Run
+from labwright.domain.run import LOCAL, Run
 from labwright.paths import RunPaths
 from labwright.processes import send_signal
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 
 
-EXTERNAL = "external"  # started by hand, logs to us
-
-
 class LocalLauncher:
-    name = "local"
+    name = LOCAL
 
     def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.environment = environment
@@ -91,7 +88,7 @@ class LocalLauncher:
         claim = read_claim(RunPaths(run.run_dir or os.devnull), run.attempt)
         if claim and claim.is_here and claim.is_alive:
             # A script of its own knows nothing of our control folder: all it can be told is to end.
-            send_signal(claim.pid, signal.SIGTERM if run.launcher == EXTERNAL else signal.SIGUSR1)
+            send_signal(claim.pid, signal.SIGTERM if run.is_external else signal.SIGUSR1)
 
     def close(self) -> None:
         with self._lock:

@@ -26,10 +26,9 @@ from labwright.compute.slurm.recalling import Recalling
 from labwright.compute.slurm.resources import SlurmDefaults
 from labwright.compute.slurm.submission import Submission
 from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
-from labwright.domain.run import Run
+from labwright.domain.run import SLURM, Run
 from labwright.paths import ProjectPaths
 
-SLURM = "slurm"
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
 _BEING_SENT = "sbatch has not answered yet; whether Slurm has the job is known only then"
 

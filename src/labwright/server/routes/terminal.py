@@ -8,7 +8,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.viewers import viewer_command
 from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
-from labwright.domain.run import RunStatus
+from labwright.domain.run import LOCAL, RunStatus
 from labwright.server import terminal
 from labwright.services import runs
 
@@ -30,7 +30,7 @@ async def open_terminal(socket: WebSocket, run_id: str) -> None:
     except NotFound as error:
         await socket.close(_NOT_RUNNING, error.message[:120])
         return
-    if run.status is not RunStatus.RUNNING or run.pid is None or run.launcher != "local":
+    if run.status is not RunStatus.RUNNING or run.pid is None or run.launcher != LOCAL:
         await socket.close(_NOT_RUNNING, f"The run is {run.status}; only one that runs here has a terminal.")
         return
     await terminal.show(socket, viewer_command(run))
