@@ -12,7 +12,9 @@ from benchmarks.figure import Figure, at_most, median_of
 from benchmarks.server import connected, fresh_server, milliseconds_of, processor_seconds
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
-from labwright.compute.scheduler import Capacity, choose, load_holders, load_queues
+from labwright.compute.capacity import Capacity
+from labwright.compute.queue_rows import load_holders, load_queues
+from labwright.compute.scheduler import choose
 from labwright.domain.cluster import ClusterType
 from labwright.domain.configurations import config_hash
 from labwright.domain.ids import RUN, SWEEP, new_id

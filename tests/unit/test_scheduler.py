@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labwright.compute.scheduler import Candidate, Capacity, Holder, Look, capacity_of, choose, keeps_cards, why_queued
+from labwright.compute.capacity import Capacity, capacity_of
+from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
+from labwright.compute.queue_rows import Candidate, Holder
+from labwright.compute.scheduler import choose
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.sweep import Sweep, SweepStatus
 

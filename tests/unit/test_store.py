@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labwright import store
-from labwright.compute.scheduler import load_queues
+from labwright.compute.queue_rows import load_queues
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.errors import Invalid, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType

@@ -14,13 +14,15 @@ from dataclasses import replace
 
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
+from labwright.compute.capacity import capacity_of
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
 from labwright.compute.metrics import MetricIngest
+from labwright.compute.queue_rows import Candidate, Holder, load_holders, load_queues
 from labwright.compute.recover import fail_launch, may_pass, recover
 from labwright.compute.run_folder import address_for, make_run_folder
-from labwright.compute.scheduler import Candidate, Holder, capacity_of, choose, load_holders, load_queues
+from labwright.compute.scheduler import choose
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers

@@ -10,17 +10,10 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
-from labwright.compute.scheduler import (
-    Look,
-    capacity_of,
-    first_in_queue,
-    keeps_cards,
-    load_holders,
-    load_queues,
-    queue_of,
-    why_queued,
-)
+from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
+from labwright.compute.queue_rows import first_in_queue, load_holders, load_queues, queue_of
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store import sweeps

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
+from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
-from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
 from labwright.domain.averages import mean_of
 from labwright.domain.budget import Ledger, Short, needed, raised, what_is_short, what_is_used_up
