@@ -12,23 +12,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from labwright.compute.alert_rules import project_rules
 from labwright.compute.backups import Backups
 from labwright.compute.capacity import capacity_of
+from labwright.compute.due_alerts import DueAlerts
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
-from labwright.compute.launchers import Launch, Launcher
+from labwright.compute.launching import Launching
 from labwright.compute.metrics import MetricIngest
 from labwright.compute.queue_rows import Candidate, Holder, load_holders, load_queues
-from labwright.compute.recover import fail_launch, may_pass, recover
-from labwright.compute.run_folder import address_for, make_run_folder
+from labwright.compute.recover import recover
 from labwright.compute.scheduler import choose
 from labwright.compute.slurm_holds import SlurmHolds
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
-from labwright.domain.alert import Alert
-from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
@@ -54,10 +51,10 @@ class Engine:
         self._dirty: set[str] = set()
         self._look_at = 0.0
         self._look_late_at = 0.0
-        self._launch_again_at = 0.0
         self._is_full = False
-        self._unanswerable: set[str] = set()
         self._turns: dict[str, int] = {}  # by sweep: when a run of it was started last, as a rising number
+        self._launching = Launching(lab)
+        self._due_alerts = DueAlerts(lab)
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab, self._metrics_are_in)
@@ -218,7 +215,7 @@ class Engine:
         self._lab.slurm.watch(run for run in active if run.is_on_slurm)
         self._holds.see_to(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
-        self._answer_due_alerts()
+        self._due_alerts.answer()
 
     def _hear_late_ends(self) -> None:
         """No wake-up comes from a node: a run that was given up may have gone on, and written how it ended."""
@@ -229,29 +226,8 @@ class Engine:
             if run.is_on_slurm and os.path.exists(self._lab.paths.run(run.id).exit):
                 self._update(run.id)
 
-    def _answer_due_alerts(self) -> None:
-        """What a project's own rule says is to be done, at once or when nobody answered in time."""
-        rules = project_rules(self._lab.paths.config)
-        for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
-            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_begin_again(alert)):
-                self._answer(alert.id, choice)
-
-    def _may_begin_again(self, alert: Alert) -> bool:
-        """Once, by itself: what is a rerun already would go round for ever, and what somebody stopped is to stay so."""
-        if alert.run_id is None:
-            return False
-        run = runs.get(self._lab.db.reader(), alert.run_id)
-        return run.parent_run_id is None and run.status is not RunStatus.STOPPED
-
-    def _answer(self, alert_id: str, choice: str) -> None:
-        try:
-            self._lab.answer_alert(alert_id, choice)
-        except LabwrightError:
-            self._unanswerable.add(alert_id)  # said once; a person still can
-            log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)
-
     def _start_queued(self) -> None:
-        if time.monotonic() < self._launch_again_at or self._slurm.keeps_back():
+        if self._launching.rests or self._slurm.keeps_back():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         cluster = self._lab.cluster.current
@@ -266,7 +242,7 @@ class Engine:
         chosen = choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds, self._turns)
         if chosen:
             self._note_turns(queues, chosen)
-            self._launch(chosen)
+            self._launching.launch(chosen)
 
     def _with_over_marked(self, holders: list[Holder], cards: int) -> list[Holder]:
         """Much that was logged takes long to read, and no card need wait for that: but for one run a card, so that what
@@ -279,48 +255,6 @@ class Engine:
         groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}
         for run_id in chosen:
             self._turns[groups[run_id]] = max(self._turns.values(), default=0) + 1
-
-    def _launch(self, run_ids: list[str]) -> None:
-        """Commit first, then folders, then spawn: a kill in between is found by `recover`."""
-        by_launcher: dict[Launcher, list[Launch]] = {}
-        for run in self._mark_launching(run_ids):
-            try:
-                make_run_folder(self._lab, run)
-            except OSError as error:
-                self._put_back(run, error.strerror or str(error))
-            except LabwrightError as error:
-                if may_pass(error):
-                    self._put_back(run, error.message)
-                else:
-                    fail_launch(self._lab, run, error)
-            else:
-                launch = Launch(run, address_for(self._lab, run))
-                by_launcher.setdefault(self._lab.launcher_for(run), []).append(launch)
-        for launcher, launches in by_launcher.items():
-            try:
-                launcher.launch(launches)
-            except OSError as error:
-                for launch in launches:
-                    self._put_back(launch.run, error.strerror or str(error))
-
-    def _mark_launching(self, run_ids: list[str]) -> list[Run]:
-        lab, marked = self._lab, []
-        with lab.db.transaction() as tx:
-            for run_id in run_ids:
-                run = runs.get(tx.connection, run_id)
-                if run.status is not RunStatus.QUEUED:
-                    continue  # stopped between the choice and now
-                launcher = lab.launcher_for(run).name
-                facts = {"launched_at": now(), "launcher": launcher, "run_dir": lab.paths.run(run_id).dir}
-                marked.append(runs.change(tx, run, run.move(RunStatus.LAUNCHING, **facts), str(SYSTEM)))
-        return marked
-
-    def _put_back(self, run: Run, words: str) -> None:
-        self._launch_again_at = time.monotonic() + _RETRY_SECONDS
-        reason = f"cannot start yet: {words}; trying again"
-        with self._lab.db.transaction() as tx:
-            current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile
-            runs.change(tx, current, current.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))
 
 
 def _open_fifo(path: str) -> int:
