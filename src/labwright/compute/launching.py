@@ -4,17 +4,45 @@ from __future__ import annotations
 
 import time
 
+from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
 from labwright.compute.launchers import Launch, Launcher
-from labwright.compute.recover import fail_launch, may_pass
 from labwright.compute.run_folder import address_for, make_run_folder
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
-from labwright.domain.errors import LabwrightError
+from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs
 
 _RETRY_SECONDS = 2.0
+
+
+def make_ready(lab: Lab, run: Run) -> Launch | None:
+    """Its folder is there now; or it never can be, and the run has failed.
+
+    Raises OSError or StorageFailed where the disk is full or cannot be written now.
+    """
+    try:
+        make_run_folder(lab, run)
+    except LabwrightError as error:
+        if _may_pass(error):
+            raise
+        _fail(lab, run, error)
+        return None
+    return Launch(run, address_for(lab, run))
+
+
+def _may_pass(error: LabwrightError) -> bool:
+    """What is gone or damaged stays so."""
+    return isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError)
+
+
+def _fail(lab: Lab, run: Run, error: LabwrightError) -> None:
+    with lab.db.transaction() as tx:
+        current = runs.get(tx.connection, run.id)
+        if not current.is_terminal:
+            words = f"{error.message} {error.hint}".strip()
+            lab.journal.note([end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
 
 
 class Launching:
@@ -30,15 +58,17 @@ class Launching:
     def launch(self, run_ids: list[str]) -> None:
         by_launcher: dict[Launcher, list[Launch]] = {}
         for run in self._mark_launching(run_ids):
-            if self._make_folder(run):
-                launch = Launch(run, address_for(self._lab, run))
-                by_launcher.setdefault(self._lab.launcher_for(run), []).append(launch)
+            try:
+                if launch := make_ready(self._lab, run):
+                    by_launcher.setdefault(self._lab.launcher_for(run), []).append(launch)
+            except (OSError, StorageFailed) as error:
+                self._put_back(run, error)
         for launcher, launches in by_launcher.items():
             try:
                 launcher.launch(launches)
             except OSError as error:
                 for launch in launches:
-                    self._put_back(launch.run, error.strerror or str(error))
+                    self._put_back(launch.run, error)
 
     def _mark_launching(self, run_ids: list[str]) -> list[Run]:
         lab, marked = self._lab, []
@@ -52,22 +82,9 @@ class Launching:
                 marked.append(runs.change(tx, run, run.move(RunStatus.LAUNCHING, **facts), str(SYSTEM)))
         return marked
 
-    def _make_folder(self, run: Run) -> bool:
-        """Makes it; where that fails the run has ended, or waits in the queue again."""
-        try:
-            make_run_folder(self._lab, run)
-            return True
-        except OSError as error:
-            self._put_back(run, error.strerror or str(error))
-        except LabwrightError as error:
-            if may_pass(error):
-                self._put_back(run, error.message)
-            else:
-                fail_launch(self._lab, run, error)
-        return False
-
-    def _put_back(self, run: Run, words: str) -> None:
+    def _put_back(self, run: Run, error: OSError | StorageFailed) -> None:
         self._again_at = time.monotonic() + _RETRY_SECONDS
+        words = (error.strerror if isinstance(error, OSError) else "") or str(error)
         reason = f"cannot start yet: {words}; trying again"
         with self._lab.db.transaction() as tx:
             current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile

@@ -10,10 +10,9 @@ from labwright.compute.claims import read_claim
 from labwright.compute.endings import end_and_tell, end_run
 from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
-from labwright.compute.launchers import Launch
-from labwright.compute.run_folder import address_for, make_run_folder
+from labwright.compute.launching import make_ready
+from labwright.compute.run_folder import make_run_folder
 from labwright.domain.clock import epoch_seconds, seconds_apart
-from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.run import Run, RunStatus
 from labwright.files import all_lines
 from labwright.paths import RunPaths
@@ -51,14 +50,8 @@ def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
     if run.status is not RunStatus.LAUNCHING or processes_of_run(run.id):
         _recover_without_folder(lab, run)
         return
-    try:
-        make_run_folder(lab, run)
-    except LabwrightError as error:
-        if may_pass(error):
-            raise
-        fail_launch(lab, run, error)
-        return
-    lab.launcher_for(run).launch([Launch(run, address_for(lab, run))])
+    if launch := make_ready(lab, run):
+        lab.launcher_for(run).launch([launch])
 
 
 def _recover_without_folder(lab: Lab, run: Run) -> None:
@@ -135,17 +128,3 @@ def _why_ended(paths: RunPaths) -> str:
                 event = json.loads(line)
                 why = str(event["why"]) if event["event"] == "stopping" else "" if event["event"] == "started" else why
     return why
-
-
-def fail_launch(lab: Lab, run: Run, error: LabwrightError) -> None:
-    """It cannot be made ready, now or later."""
-    with lab.db.transaction() as tx:
-        current = runs.get(tx.connection, run.id)
-        if not current.is_terminal:
-            words = f"{error.message} {error.hint}".strip()
-            lab.journal.note([end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
-
-
-def may_pass(error: LabwrightError) -> bool:
-    """A disk that is full or cannot be written now; what is gone or damaged stays so."""
-    return isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError)

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from labwright.compute.endings import end_run
 from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
-from labwright.compute.launchers import Launch
 from labwright.compute.launchers.slurm import Report
-from labwright.compute.recover import fail_launch, may_pass
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.launching import make_ready
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
 from labwright.compute.slurm.states import CANCELLED, PENDING_WORDS, Ending, JobRow, Phase
@@ -23,7 +21,7 @@ from labwright.compute.slurm_endings import SlurmEndings
 from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
-from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.errors import NotFound, StorageFailed
 from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs
@@ -280,17 +278,10 @@ class SlurmReports:
             self._cancelled(run.id)
             return
         try:
-            make_run_folder(self._lab, run)
-        except OSError as error:
+            if launch := make_ready(self._lab, run):
+                self._lab.slurm.launch([launch])
+        except (OSError, StorageFailed) as error:
             log.warning("%s cannot be sent to Slurm again yet: %s", run.id, error)
-            return
-        except LabwrightError as error:
-            if may_pass(error):
-                log.warning("%s cannot be sent to Slurm again yet: %s", run.id, error.message)
-            else:
-                fail_launch(self._lab, run, error)
-            return
-        self._lab.slurm.launch([Launch(run, {})])
 
     def _over(self, run: Run, row: JobRow) -> None:
         is_alive = row.state == "NODE_FAIL" and self._is_beating(run)  # slurmd died, and the job did not
