@@ -97,7 +97,7 @@ class Monitor:
 
     def _reason_to_end(self) -> str:
         limit = self.run["time_limit_seconds"]
-        if os.path.exists(self.paths.stop):
+        if self.record.is_stop_requested:
             return "stop"
         return "time_limit" if limit and time.monotonic() - self._began >= limit else ""
 

@@ -100,6 +100,18 @@ class RunRecord:
                 found.append(json.loads(line))
         return found
 
+    @property
+    def is_stop_requested(self) -> bool:
+        return os.path.exists(self.paths.stop)
+
+    def reason_to_stop(self) -> str:
+        """What whoever asked for it gave as a reason; the file may be anybody's."""
+        try:
+            asked = read_json(self.paths.stop)
+        except (OSError, ValueError):
+            return ""
+        return str(asked.get("reason", ""))[:500] if isinstance(asked, dict) else ""
+
     def wake_server(self, topic: str) -> None:
         """One line into the server's FIFO; with no server, or a full pipe, it looks by itself soon enough."""
         with contextlib.suppress(OSError):

@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import resource
 import time
 from typing import Any
 
 from labwright.domain.interruption import may_be_slurms_doing
-from labwright.files import passing_refusals, read_json
-from labwright.processes import children_of, descendants_of, end_tree, identity, processes_of_run
+from labwright.files import passing_refusals
+from labwright.processes import children_of, end_tree, identity
 from labwright.sidecar.cards import Cards
 from labwright.sidecar.exit_words import TERMINATED, end_facts, facts_of_status, is_by_term
 from labwright.sidecar.gpuwrap_retry import ContentionJudge
 from labwright.sidecar.held_folder import HeldFolder
 from labwright.sidecar.job import Job, job_environment, start_job
+from labwright.sidecar.job_tree import JobTree
 from labwright.sidecar.monitor_keeper import MonitorKeeper
 from labwright.sidecar.record import RunRecord, load_spec
 from labwright.sidecar.relay import Relay
@@ -33,8 +33,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 _ALERTED_ENDS = ("exit_code", "time_limit")
 _MOMENT_SECONDS = 0.02
 _CONTROL_POLL_SECONDS = 1.0  # signals make it prompt; this is for a lost one, and for file systems without signals
-_LEAVING_SECONDS = 0.5  # a sandbox is gone just after the command that was in it
-_LEFTOVER_GRACE_SECONDS = 5.0
 _TERM_SPREAD_SECONDS = 0.5
 _FULL_DISK_BYTES = 64 << 10
 
@@ -55,14 +53,14 @@ class Supervisor:
         self._variables = variables
         self._cards = Cards(self.options, self.record)
         self._job: Job | None = None
-        self._job_status: int | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
         self._monitor = MonitorKeeper(self.paths, self.spec, self.record, self._let_go_of_the_job)
+        self._tree = JobTree(self.run["id"], self._monitor)
         self._started = 0.0
         self._began = 0.0  # the same by a clock that nobody sets
         self._disk_was_full = False
         self._at_start = Start(0.0)
-        self._usage = {"cpu_seconds": 0.0, "max_memory_mb": 0.0, "wall_seconds": 0.0}
+        self._wall_seconds = 0.0
         self._stopping = ""
         self.exit_code = 0  # for whoever started us and wants to know
 
@@ -81,8 +79,6 @@ class Supervisor:
         self._let_go(facts)
         self.exit_code = int(facts["exit_code"] or 0)
         return self._is_as_new()
-
-    # -- the life of a run
 
     def _live(self) -> dict[str, Any]:
         judge = ContentionJudge(self.record, self.options["gpu"])
@@ -116,11 +112,9 @@ class Supervisor:
         self._wakeups = Wakeups(self._slurm["warning_signal"] if self._slurm else None)
         self.record.reserve_exit()
 
-    # -- GPUs
-
     def _rest_before_cards(self, seconds: float) -> dict[str, Any] | None:
         self._sleep(seconds)
-        if self._stop_requested():
+        if self.record.is_stop_requested:
             return {"status": "stopped", "reason": "stopped while waiting for a GPU"}
         return dict(TERMINATED) if self._wakeups.terminated else None
 
@@ -130,10 +124,8 @@ class Supervisor:
         if for_good:
             self.record.wake_server("over")
 
-    # -- the job
-
     def _start(self, environment: dict[str, str]) -> dict[str, Any] | None:
-        if self._stop_requested():
+        if self.record.is_stop_requested:
             return {"status": "stopped", "reason": "stopped before it began"}
         if refusal := self._look_at_code():
             return refusal
@@ -149,7 +141,7 @@ class Supervisor:
         except OSError as error:
             words = f"The command could not be started: {error.filename or 'bash'}: {error.strerror or error}."
             return {"status": "failed", "reason": "could_not_start", "error": words}
-        self._job_status = None
+        self._tree.begin(self._job.pid, self._relay)
         self._started, self._began = time.time(), time.monotonic()
         pipe = self._relay.pipe if self._relay else None
         job = identity(self._job.pid).to_dict()
@@ -174,15 +166,15 @@ class Supervisor:
     def _tell_of_start(self) -> None:
         """Unless it is over in a moment: then its start and its end are news together."""
         self._sleep(_MOMENT_SECONDS)
-        self._reap()
-        if self._job_status is None:
+        self._tree.reap()
+        if self._tree.status is None:
             self.record.wake_server("events")
 
     def _wait_for_job(self) -> None:
         began = time.monotonic()
         self._monitor.job_began(self._started, self._at_start)
         limit = self.run["time_limit_seconds"]
-        while self._job_status is None:
+        while self._tree.status is None:
             self._folder.take_anew()
             if self._relay:
                 self._relay.tend()
@@ -192,21 +184,21 @@ class Supervisor:
                 self._monitor.start()
             if limit and time.monotonic() - began >= limit:
                 self._end_job("time_limit")
-            elif self._stop_requested():
+            elif self.record.is_stop_requested:
                 self._end_job("stop")
             elif self._wakeups.terminated:
                 self._end_job("terminated")
             elif self._wakeups.warned:
                 self._pass_on_warning(self._wakeups.warned)
-            elif self._job_status is None:
+            elif self._tree.status is None:
                 self._sleep(self._until_next(began + limit if limit else None))
-            self._reap()
+            self._tree.reap()
         self._folder.take_anew()
 
     def _pass_on_warning(self, number: int) -> None:
         self._wakeups.warned = None
         self.record.event("warned", signal=number)
-        forward(number, self._tree())
+        forward(number, self._tree.members())
 
     def _until_next(self, deadline: float | None) -> float:
         waits = [
@@ -217,76 +209,25 @@ class Supervisor:
         ]
         return max(0.0, min(wait for wait in waits if wait is not None))
 
-    def _stop_requested(self) -> bool:
-        return os.path.exists(self.paths.stop)
-
-    def _reason_to_stop(self) -> str:
-        """What whoever asked for it gave as a reason; the file may be anybody's."""
-        try:
-            asked = read_json(self.paths.stop)
-        except (OSError, ValueError):
-            return ""
-        return str(asked.get("reason", ""))[:500] if isinstance(asked, dict) else ""
-
     def _end_job(self, why: str) -> None:
         self._stopping = why
         self.record.event("stopping", why=why)
-        end_tree(self._tree, self.options["grace_seconds"], self._pump_and_reap)
-
-    def _tree(self) -> set[int]:
-        """Who belongs to the job: all our descendants, and whoever carries the run's id, but for our own monitor."""
-        tree = descendants_of(os.getpid()) | processes_of_run(self.run["id"])
-        return tree - {os.getpid(), *self._helpers}
-
-    @property
-    def _helpers(self) -> set[int]:
-        """Our own children beside the job."""
-        return {pid for pid in (self._monitor.pid, self._relay and self._relay.pid) if pid}
+        end_tree(self._tree.members, self.options["grace_seconds"], self._pump_and_reap)
 
     def _clear_up(self) -> float:
         """Nothing of the job is left, and what it printed is in the file. Answers when it ended."""
         self._disk_was_full = self._is_disk_full()  # now: somebody may make room while the last words are read
         self._end_leftovers()
-        ended_at, self._usage["wall_seconds"] = time.time(), time.monotonic() - self._began
+        ended_at, self._wall_seconds = time.time(), time.monotonic() - self._began
         if self._relay:
             self._relay.settle(self._sleep_and_reap)
         return ended_at
 
     def _end_leftovers(self) -> None:
-        """What the command left running ends with it; otherwise it would go on untracked."""
         if self._terminal:
             self._terminal.drain()
-        if self._all_leave_by_themselves():
-            return
-        count = end_tree(self._tree, _LEFTOVER_GRACE_SECONDS, self._reap)
-        if count:
+        if count := self._tree.end_leftovers(self._sleep_and_reap):
             self.record.event("warning", text=f"{count} process(es) outlived the command and were ended.")
-
-    def _all_leave_by_themselves(self) -> bool:
-        deadline = time.monotonic() + _LEAVING_SECONDS
-        while set(children_of(os.getpid())) - self._helpers:
-            if time.monotonic() >= deadline:
-                return False
-            self._sleep_and_reap(_MOMENT_SECONDS)
-        return True
-
-    def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-                if pid == 0:
-                    return
-                if self._monitor.saw_end(pid, status) or (self._relay and self._relay.saw_end(pid)):
-                    continue
-                self._add_usage(usage)
-                if self._job and pid == self._job.pid:
-                    self._job_status = status
-
-    def _add_usage(self, usage: resource.struct_rusage) -> None:
-        self._usage["cpu_seconds"] += usage.ru_utime + usage.ru_stime
-        self._usage["max_memory_mb"] = max(self._usage["max_memory_mb"], usage.ru_maxrss / 1024)
-
-    # -- waiting
 
     def _sleep(self, seconds: float) -> None:
         """Until a signal, a key, terminal output or the time."""
@@ -301,25 +242,21 @@ class Supervisor:
 
     def _sleep_and_reap(self, seconds: float) -> None:
         self._sleep(seconds)
-        self._reap()
+        self._tree.reap()
 
     def _pump_and_reap(self) -> None:
         if self._terminal:
             self._terminal.drain()
-        self._reap()
+        self._tree.reap()
 
     def _pause(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self._stop_requested():
+        while time.monotonic() < deadline and not self.record.is_stop_requested:
             self._sleep(min(_CONTROL_POLL_SECONDS, deadline - time.monotonic()))
-
-    # -- the output
 
     def _write_owed_output(self) -> bool:
         """What a terminal showed; of anything else the relay takes care."""
         return self._terminal.flush() if self._terminal else True
-
-    # -- the monitor
 
     def _let_go_of_the_job(self) -> None:
         """In the monitor: the lease is the job's, nobody reads a terminal once the supervisor is gone, and the end of
@@ -339,11 +276,9 @@ class Supervisor:
                 os.unlink(self.paths.stdin)
             os.symlink(self._job.input_path, self.paths.stdin)
 
-    # -- the end
-
     def _exit_facts(self) -> dict[str, Any]:
-        status = self._job_status or 0
-        if not self._stopping and is_by_term(status) and self._stop_requested():
+        status = self._tree.status or 0
+        if not self._stopping and is_by_term(status) and self.record.is_stop_requested:
             self._stopping = "stop"  # somebody who was sent to watch the job obeyed first
         if self._step_log and not self._stopping:
             self._notice_termination(status, self._step_log)
@@ -353,7 +288,7 @@ class Supervisor:
         doubt = None if self._stopping else self._look_at_code(self._started)
         return {
             **facts,
-            **end_facts(self._stopping, facts["exit_code"], self._reason_to_stop, self.run["time_limit_seconds"]),
+            **end_facts(self._stopping, facts["exit_code"], self.record.reason_to_stop, self.run["time_limit_seconds"]),
             **(doubt or {}),
         }
 
@@ -383,8 +318,12 @@ class Supervisor:
             "attempt": self.run["attempt"],
             "started_at": self._started or None,
             "ended_at": at,
-            "usage": {name: round(value, 3) for name, value in self._usage.items()},
+            "usage": self._usage(),
         }
+
+    def _usage(self) -> dict[str, float]:
+        used = {"cpu_seconds": self._tree.cpu_seconds, "max_memory_mb": self._tree.max_memory_mb}
+        return {name: round(value, 3) for name, value in (used | {"wall_seconds": self._wall_seconds}).items()}
 
     def _is_as_new(self) -> bool:
         """Only after a plain command that was over before anybody watched it."""
