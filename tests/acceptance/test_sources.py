@@ -21,8 +21,6 @@ from tests.support.event_file import event, simple
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
-HERE = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Any:

@@ -38,10 +38,7 @@ def addresses(sample: Sample) -> dict[str, str]:
         "skill text": "#/skills/agent-mode?tab=text",
         "plan": plan,
         "versions": f"{plan}?tab=versions",
-        **{
-            f"settings {tab}": f"#/settings?tab={tab}"
-            for tab in ("limits", "notifications", "storage", "server", "browser")
-        },
+        **{f"settings {tab}": f"#/settings?tab={tab}" for tab in SETTINGS},
     }
 
 

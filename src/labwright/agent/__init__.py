@@ -1,5 +1,12 @@
-"""Sessions and modes: the Python surface of planning, which needs no server."""
+"""Conversations and modes. `AgentSession` is the Python surface of planning, which needs no server."""
 
-from labwright.agent.session import AgentSession
+from __future__ import annotations
 
-__all__ = ["AgentSession"]
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class AgentSession:
+    """What was said to `PlanMode`, in order; conversations with a server are in `sessions.py`."""
+
+    said: list[str] = field(default_factory=list)  # by the person

@@ -32,7 +32,7 @@ _LONGEST_TITLE = 200
 _ASKS = {"needs_input": "answers", "waiting_for_review": "review"}  # of a person, by where planning stands
 
 
-def compile_plan(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> None:
+def carry_out(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> None:
     handle = plans.folder_of(lab, plan.id)
     try:
         state = _run(lab, plan, handle, model, stopping)

@@ -19,7 +19,7 @@ from labwright.services import plans
 from labwright.store import plans as stored
 
 
-def execute_plan(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
+def carry_out(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
     handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.executed_by)
     handoff = read_state(handle).handoff
     if handoff is None:

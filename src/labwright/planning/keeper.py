@@ -152,7 +152,7 @@ class PlanKeeper:
     def _execute(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
         from labwright.planning import execute_job  # here and below, as the planner is large and may never be needed
 
-        execute_job.execute_plan(lab, plan, stopping)
+        execute_job.carry_out(lab, plan, stopping)
 
     def _leave_off(self, lab: Lab, plan: Plan, _stopping: threading.Event) -> None:
         from labwright.planning import compile_job
@@ -162,7 +162,7 @@ class PlanKeeper:
     def _compile(self, lab: Lab, plan: Plan, stopping: threading.Event) -> None:
         from labwright.planning import compile_job
 
-        compile_job.compile_plan(lab, plan, self._planner(plan.id), stopping)
+        compile_job.carry_out(lab, plan, self._planner(plan.id), stopping)
 
 
 class _Job:

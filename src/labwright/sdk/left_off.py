@@ -43,7 +43,7 @@ def _is_written(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass
+        pass  # somebody else's, which may not be signalled: it is there
     return True
 
 

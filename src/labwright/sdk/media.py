@@ -89,7 +89,7 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass
+        pass  # why it could not be written is told; half a file beside it harms nobody
 
 
 def _store_picture_file(path: str, run_dir: str, key: str, step: int) -> str:

@@ -194,7 +194,7 @@ def _close(handle: int) -> None:
     try:
         os.close(handle)
     except OSError:
-        pass
+        pass  # the script may have closed all that it found open
 
 
 def _after_fork() -> None:

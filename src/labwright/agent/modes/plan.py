@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labwright.agent.session import AgentSession
+from labwright.agent import AgentSession
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.llm import Model
 from labwright.planning.history import History

@@ -219,7 +219,7 @@ function hinted(hint) {
   }
 }
 
-export const refreshAlerts = throttle(async () => {
+const refreshAlerts = throttle(async () => {
   try {
     pendingAlerts.value = await get("alerts", { status: "pending", limit: 200 });
   } catch {

@@ -15,7 +15,7 @@ export function RunEvents({ run }) {
   return html`<${EventList} events=${data} />`;
 }
 
-export function EventList({ events }) {
+function EventList({ events }) {
   if (!events.length) return html`<${Message} icon="calendar" title="Nothing has happened yet" />`;
   return html`<ol class="events" aria-label="Events">${[...events].reverse().map(
     (event) => html`<li key=${event.seq}>
@@ -27,7 +27,7 @@ export function EventList({ events }) {
   )}</ol>`;
 }
 
-export function wordsOf({ type, data }) {
+function wordsOf({ type, data }) {
   if (type.endsWith(".status")) return `${data.from} → ${data.to}${data.reason ? `: ${String(data.reason).replaceAll("_", " ")}` : ""}`;
   if (data.text || data.message) return data.text ?? data.message;
   if (data.changed) return `changed: ${data.changed.join(", ")}`;

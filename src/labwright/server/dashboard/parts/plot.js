@@ -11,7 +11,7 @@ export const TALL = 420;
 const LABELS = 52; // room of the numbers beside a plot, so that plots below one another are aligned
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
-export const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
+const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
 export const colorAt = (index) => PALETTE[index % PALETTE.length];
 
 // `columns`: x and one array a line. `lines`: { color, width, alpha, dash } each, in the order of the columns; `bands`:

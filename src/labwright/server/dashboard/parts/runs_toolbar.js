@@ -3,7 +3,7 @@
 import { get, put, remove } from "../api.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
-import { GROUPS, nameOf } from "../run_columns.js";
+import { GROUPS } from "../run_columns.js";
 import * as list from "../run_list.js";
 import { go, route, setQuery } from "../router.js";
 import { isPerson } from "../session.js";

@@ -12,7 +12,7 @@ const VERDICTS = { baseline: ["target", "running", "baseline"], keep: ["circle-c
 const STATES = { planned: ["circle-dashed", "stopped", "planned"], waiting: ["hourglass", "waiting", "waiting"], running: ["loader", "running", "running"], ended: ["circle-dashed", "stopped", "not judged yet"] };
 
 // Depth first, so that what builds upon an iteration stands below it.
-export function inTreeOrder(iterations) {
+function inTreeOrder(iterations) {
   const childrenOf = (parent) => iterations.filter((one) => one.parent === parent);
   const known = new Set(iterations.map(({ number: one }) => one));
   const walk = (one, depth) => [{ ...one, depth }, ...childrenOf(one.number).flatMap((child) => walk(child, depth + 1))];
