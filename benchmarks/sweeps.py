@@ -13,7 +13,6 @@ from benchmarks.server import connected, fresh_server, milliseconds_of, processo
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.compute.capacity import Capacity
-from labwright.compute.queue_rows import load_holders, load_queues
 from labwright.compute.scheduler import choose
 from labwright.domain.cluster import ClusterType
 from labwright.domain.configurations import config_hash
@@ -23,6 +22,7 @@ from labwright.domain.run import Run, RunStatus, copies
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.store import metrics, runs, sweeps
 from labwright.store.database import Database, Transaction
+from labwright.store.queue import load_holders, load_queues
 from tests.support.live_server import LiveServer
 
 _SIDE = 100

@@ -96,6 +96,16 @@ def test_a_layer_imports_only_what_lies_below_it() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_only_the_store_knows_statements() -> None:
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        package = ["labwright", *path.relative_to(ROOT).parts[:-1]]
+        names = imports_in(path.read_text(), package)
+        if package[1:2] != ["store"] and any(name.startswith("labwright.store.statements") for name in names):
+            wrong.append(path.name)
+    assert wrong == []
+
+
 def test_the_table_has_no_circle() -> None:
     left = {name: set(below) for name, (below, _why) in LAYERS.items()}
     while ground := {name for name, below in left.items() if not below}:

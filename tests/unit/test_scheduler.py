@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from labwright.compute.capacity import Capacity, capacity_of
 from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
-from labwright.compute.queue_rows import Candidate, Holder
 from labwright.compute.scheduler import choose
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.sweep import Sweep, SweepStatus
+from labwright.store.queue import Candidate, Holder
 
 NOW = 1_000_000.0
 AGEING = 30.0

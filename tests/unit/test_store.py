@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from labwright import store
-from labwright.compute.queue_rows import load_queues
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.errors import Invalid, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType
@@ -21,6 +20,7 @@ from labwright.domain.sweep import Sweep
 from labwright.store import alerts, events, runs, sweeps
 from labwright.store.database import Database, DatabaseDamaged
 from labwright.store.idempotency import IdempotencyKey, remember
+from labwright.store.queue import load_queues
 from labwright.store.runs import SORTS, Filter
 from tests.support.waiting import wait_until
 from tests.unit.test_run_moves import a_run

@@ -6,7 +6,6 @@ answers that the server gives by itself to an alert that nobody answered.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 import tomllib
@@ -20,7 +19,7 @@ from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid
 from labwright.settings import nearest
-from labwright.store.statements import REST
+from labwright.store import alerts
 
 SWITCHES = ("nan_or_inf", "divergence", "plateau", "stall", "gpu_idle", "disk_nearly_full", "traceback", "exit")
 AMOUNTS = ("stall_minutes", "gpu_idle_minutes", "disk_free_gb")
@@ -84,10 +83,8 @@ class ProjectRules:
                 choice, after = rule.action, 0.0
             if choice == "none":
                 continue
-            for (record,) in connection.execute(REST["pending_alerts_of_rule"], {"rule": rule.name}):
-                alert = Alert.from_dict(json.loads(record))
-                if choice in alert.choices and epoch_seconds(alert.created_at) + after <= now:
-                    due.append((alert, choice))
+            pending = (alert for alert in alerts.pending_of_rule(connection, rule.name) if choice in alert.choices)
+            due += [(alert, choice) for alert in pending if epoch_seconds(alert.created_at) + after <= now]
         return due
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -16,9 +15,8 @@ from labwright.domain.errors import NotFound
 from labwright.domain.run import MOVES, Run, RunStatus
 from labwright.files import read_json, write_json
 from labwright.paths import RunPaths
-from labwright.store import runs
+from labwright.store import dependencies, runs
 from labwright.store.database import Transaction
-from labwright.store.statements import RUNS
 
 _ACTOR = str(SYSTEM)
 _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunStatus.LOST: "was lost"}
@@ -100,13 +98,13 @@ def _keep_end(run: Run) -> None:
 def _release_children(tx: Transaction, parent: Run) -> list[Run]:
     """A finished parent frees its children; any other end fails them with that reason. Answers those that failed."""
     failed = []
-    for child_id in [row[0] for row in tx.execute(RUNS["children"], parent=parent.id)]:
+    for child_id in dependencies.children(tx.connection, parent.id):
         try:
             child = runs.get(tx.connection, child_id)
         except NotFound:
             continue  # deleted meanwhile
         if parent.status is RunStatus.FINISHED:
-            tx.execute(RUNS["unblock"], id=child_id)
+            dependencies.unblock(tx, child_id)
             if child.status_reason:
                 runs.change(tx, child, child.evolve(status_reason=waits_for(tx, child)), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
@@ -117,8 +115,8 @@ def _release_children(tx: Transaction, parent: Run) -> list[Run]:
 
 def waits_for(tx: Transaction, run: Run) -> str:
     """The parents it still has to wait for, in words; empty if there is none."""
-    rows = tx.execute(RUNS["unfinished"], ids=json.dumps(run.after)).fetchall()
-    return f"waits for {', '.join(row[0] for row in rows)}" if rows else ""
+    parents = dependencies.unfinished(tx.connection, run.after)
+    return f"waits for {', '.join(parents)}" if parents else ""
 
 
 def end_and_tell(lab: Lab, tx: Transaction, run: Run, to: RunStatus, *, reason: str, **facts: Any) -> None:

@@ -19,7 +19,6 @@ from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
 from labwright.compute.launching import Launching
 from labwright.compute.metrics import MetricIngest
-from labwright.compute.queue_rows import Candidate, Holder, load_holders, load_queues
 from labwright.compute.recover import recover
 from labwright.compute.scheduler import choose
 from labwright.compute.slurm_holds import SlurmHolds
@@ -30,6 +29,7 @@ from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs, sweeps
+from labwright.store.queue import Candidate, Holder, load_holders, load_queues
 
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0

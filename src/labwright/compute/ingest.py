@@ -23,7 +23,6 @@ from labwright.files import LONGEST_LINE, TooLong, all_lines
 from labwright.paths import RunPaths
 from labwright.store import runs
 from labwright.store.database import Transaction
-from labwright.store.statements import RUNS
 
 _ACTOR = str(SYSTEM)
 
@@ -31,16 +30,16 @@ _ACTOR = str(SYSTEM)
 def ingest(lab: Lab, run_id: str) -> Run | None:
     """Bring one run up to date. Answers it as it is now, or None if there was nothing new."""
     paths = lab.paths.run(run_id)
-    row = lab.db.reader().execute(RUNS["events_offset"], {"id": run_id}).fetchone()
-    if row is None:
+    read_to = runs.events_offset(lab.db.reader(), run_id)
+    if read_to is None:
         return None
     ended = read_facts(paths.exit)  # before the events: those of an ended run are complete
     given_up = read_facts(paths.end) if ended is None else None
-    lines, offset = _new_lines(paths, row[0])
+    lines, offset = _new_lines(paths, read_to)
     if not lines and ended is None and given_up is None:
         return None
     with lab.db.transaction() as tx:
-        if tx.execute(RUNS["events_offset"], id=run_id).fetchone() != row:
+        if runs.events_offset(tx.connection, run_id) != read_to:
             return None  # another thread was faster
         run = runs.get(tx.connection, run_id)
         for line in lines:
@@ -50,7 +49,7 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
         elif given_up is not None and given_up["attempt"] == run.attempt:
             run = apply_exit(tx, run, given_up)
             tell_end(lab, tx, run)
-        tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
+        runs.set_events_offset(tx, run_id, offset)
     return run
 
 

@@ -24,11 +24,10 @@ from labwright.domain.errors import Conflict
 from labwright.domain.metric import Points, as_number, as_step, as_time
 from labwright.domain.run import Run, name_from
 from labwright.files import LONGEST_LINE, TooLong
-from labwright.store import alerts, metrics, runs
+from labwright.store import alerts, metric_files, metrics, runs
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, first_answer, refuse_other, remember
 from labwright.store.metrics import Series
-from labwright.store.statements import METRICS
 
 MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
@@ -201,9 +200,9 @@ class Batch:
             self._run = runs.change(tx, current, changed, _by(current))
 
     def _take_artifact(self, tx: Transaction, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
-        tx.execute(
-            METRICS["insert_artifact"],
-            run_id=self._run.id,
+        metric_files.add_artifact(
+            tx,
+            self._run.id,
             key=str(artifact.get("key", ""))[:MAX_KEY_LENGTH],
             step=as_step(entry.get("s")),
             kind=str(artifact.get("kind", "file"))[:40],

@@ -25,9 +25,8 @@ from labwright.domain.errors import LabwrightError, NotFound, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import Run
 from labwright.files import complete_lines
-from labwright.store import metrics, runs
+from labwright.store import metric_files, metrics, runs
 from labwright.store.database import Transaction
-from labwright.store.statements import METRICS
 
 log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
@@ -200,8 +199,7 @@ class MetricIngest:
         return {name: size for name, size in unread.items() if size}
 
     def _positions(self, run_id: str) -> dict[str, int]:
-        rows = self._lab.db.reader().execute(METRICS["files_of_run"], {"run_id": run_id})
-        return {row[0]: row[1] for row in rows}
+        return metric_files.positions(self._lab.db.reader(), run_id)
 
     def _take_file(self, run_id: str, name: str) -> bool:
         try:
@@ -212,7 +210,7 @@ class MetricIngest:
     def _take_batch(self, run: Run, name: str) -> bool:
         """Read without a transaction, since whoever wants to write waits for those."""
         reader = self._lab.db.reader()
-        row = reader.execute(METRICS["file"], {"run_id": run.id, "name": name}).fetchone()
+        row = metric_files.find(reader, run.id, name)
         path = f"{self._lab.paths.run(run.id).metrics}/{name}"
         file = _File(name, path, *(row or (0, _source_of(name), run.attempt, None, 0, 0)))
         if file.is_written_anew():
@@ -283,10 +281,9 @@ class _File:
         return is_shorter or self.mark not in (None, _mark_before(self.path, self.position))
 
     def save(self, tx: Transaction, run_id: str) -> None:
-        facts = {"run_id": run_id, "name": self.name, "position": self.position, "source": self.source}
+        facts = {"position": self.position, "source": self.source, "attempt": self.attempt}
         part = {"part_end": self.part_end, "part_keys": self.part_keys}
-        mark = _mark_before(self.path, self.position)
-        tx.execute(METRICS["set_file"], **facts, **part, attempt=self.attempt, mark=mark)
+        metric_files.put(tx, run_id, self.name, **facts, **part, mark=_mark_before(self.path, self.position))
 
 
 def _source_of(name: str) -> str:

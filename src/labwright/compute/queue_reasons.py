@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from labwright.compute.capacity import Capacity
-from labwright.compute.queue_rows import COUNTED_AHEAD, Candidate, Holder, here
 from labwright.domain.sweep import Sweep, SweepStatus
+from labwright.store.queue import COUNTED_AHEAD, Candidate, Holder, here
 
 _NAMED_HOLDERS = 4
 

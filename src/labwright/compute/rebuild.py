@@ -23,9 +23,8 @@ from labwright.domain.sweep import Sweep
 from labwright.domain.wild import Wild
 from labwright.files import read_json
 from labwright.paths import ProjectPaths
-from labwright.store import alerts, plans, runs, sweeps, wild
+from labwright.store import alerts, dependencies, plans, runs, sweeps, wild
 from labwright.store.database import FILES, Database, Transaction
-from labwright.store.statements import REST, RUNS
 from labwright.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -68,8 +67,8 @@ def rebuild(
         found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
         for run_id in deleted:  # also where a kill left a part of the folder
             found.pop(run_id, None)
-            tx.execute(RUNS["delete"], id=run_id)
-            tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+            runs.forget(tx, run_id)
+            alerts.delete_of_run(tx, run_id)
             plans.forget(tx, run_id)  # one list of ids for all kinds
         _restore_runs(tx, found, noted)
         _restore_dependencies(tx)
@@ -211,9 +210,8 @@ def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
 def _restore_dependencies(tx: Transaction) -> None:
     """Which queued runs still wait for a parent follows from the runs themselves."""
     for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
-        for parent in run.after:
-            tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
-        tx.execute(RUNS["set_blocked"], id=run.id, blocked_by=len(_unfinished_parents(tx, run)))
+        dependencies.add(tx, run.id, run.after)
+        dependencies.set_blocked(tx, run.id, by=len(_unfinished_parents(tx, run)))
 
 
 def _fail_dependents(tx: Transaction) -> None:

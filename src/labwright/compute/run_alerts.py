@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now, rfc3339
@@ -11,7 +9,6 @@ from labwright.domain.ids import ALERT, id_of, new_id
 from labwright.domain.run import Run
 from labwright.store import alerts
 from labwright.store.database import Transaction
-from labwright.store.statements import REST
 
 _ACTOR = str(SYSTEM)
 EXIT_RULE = "exit"
@@ -45,9 +42,8 @@ def raise_alert(
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
     """What the alert told of is over; nobody needs to answer it any more."""
-    row = tx.execute(REST["open_alert"], run_id=run.id, rule=rule).fetchone()
-    if row:
-        _clear(tx, Alert.from_dict(json.loads(row[0])))
+    if alert := alerts.open_of_rule(tx.connection, run.id, rule):
+        _clear(tx, alert)
 
 
 def settle_alerts(tx: Transaction, run: Run) -> None:

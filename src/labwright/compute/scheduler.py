@@ -8,7 +8,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from labwright.compute.capacity import NO_LIMIT, Capacity
-from labwright.compute.queue_rows import Candidate, Holder, here
+from labwright.store.queue import Candidate, Holder, here
 
 
 def choose(

@@ -15,9 +15,8 @@ from labwright.domain.cluster import Cluster, ClusterSource, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
 from labwright.domain.gpu import Gpu
-from labwright.store import runs
+from labwright.store import meta, runs
 from labwright.store.database import Transaction
-from labwright.store.statements import REST
 
 log = logging.getLogger(__name__)
 _BY_HAND = "cluster_type"
@@ -63,9 +62,11 @@ def set_by_hand(lab: Lab, kind: ClusterType, parallel: int | None, shared: bool 
 
 def restore(lab: Lab) -> None:
     """At start: what was set by hand before, else detection."""
-    lab.cluster.slurm_expected = _recall(lab, _SLURM_SEEN) is not None
-    lab.cluster.cards_expected = tuple(Gpu.from_dict(card) for card in json.loads(_recall(lab, _CARDS_SEEN) or "[]"))
-    by_hand = _recall(lab, _BY_HAND)
+    reader = lab.db.reader()
+    cards = json.loads(meta.get(reader, _CARDS_SEEN) or "[]")
+    lab.cluster.slurm_expected = meta.get(reader, _SLURM_SEEN) is not None
+    lab.cluster.cards_expected = tuple(Gpu.from_dict(card) for card in cards)
+    by_hand = meta.get(reader, _BY_HAND)
     if by_hand is None:
         lab.cluster.detect()
     else:
@@ -74,17 +75,12 @@ def restore(lab: Lab) -> None:
         _remember(lab, tx)
 
 
-def _recall(lab: Lab, key: str) -> str | None:
-    row = lab.db.reader().execute(REST["get_meta"], {"key": key}).fetchone()
-    return None if row is None else str(row[0])
-
-
 def _remember(lab: Lab, tx: Transaction) -> None:
     """What is here when it answers: at the next start it may not."""
     if lab.cluster.slurm_expected:
-        tx.execute(REST["set_meta"], key=_SLURM_SEEN, value="1")
+        meta.put(tx, _SLURM_SEEN, "1")
     cards = [{name: getattr(card, name) for name in _OF_A_CARD} for card in lab.cluster.cards_expected]
-    tx.execute(REST["set_meta"], key=_CARDS_SEEN, value=json.dumps(cards))
+    meta.put(tx, _CARDS_SEEN, json.dumps(cards))
 
 
 def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
@@ -101,9 +97,9 @@ def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:
     with lab.db.transaction() as tx:
         if cluster.source is ClusterSource.MANUAL:
             value = f"{cluster.type},{cluster.parallel_by_hand or ''},{cluster.shared_machine}"
-            tx.execute(REST["set_meta"], key=_BY_HAND, value=value)
+            meta.put(tx, _BY_HAND, value)
         else:
-            tx.execute(REST["delete_meta"], key=_BY_HAND)
+            meta.delete(tx, _BY_HAND)
         _remember(lab, tx)
         data = {"type": cluster.type, "source": cluster.source, "gpu_count": cluster.gpu_count}
         tx.emit(Event(type=EventType.CLUSTER_CHANGED, actor=str(actor), time=now(), data=data))

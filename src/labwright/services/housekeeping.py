@@ -20,7 +20,7 @@ from labwright.paths import PlanPaths, ProjectPaths, RunPaths
 from labwright.services import leftovers
 from labwright.services import runs as run_verbs
 from labwright.store import plans, runs
-from labwright.store.statements import REST, RUNS
+from labwright.store.idempotency import forget_before
 from labwright.workspace.copies import remove_tree
 
 _DAY = 86400.0
@@ -89,7 +89,7 @@ def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
         leftovers.remove(secrets)
         leftovers.remove_claims(claims)
         with lab.db.transaction() as tx:
-            tx.execute(REST["forget_answers"], time=rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
+            forget_before(tx, rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
             tx.emit(Event(type=EventType.GC_DONE, actor=str(actor), time=now(), data=report))
     return report
 
@@ -109,12 +109,11 @@ def _carry_out(lab: Lab, actor: Actor, logs: list[RunPaths], expired: list[Run],
 
 def _snapshots_to_keep(lab: Lab, before: float) -> set[str]:
     """Those of runs that are not ended yet, or not for long enough."""
-    rows = lab.db.reader().execute(RUNS["snapshot_hashes"], {"time": rfc3339(before)})
-    return {row[0] for row in rows}
+    return runs.snapshot_hashes(lab.db.reader(), rfc3339(before))
 
 
 def _unused_environments(lab: Lab) -> list[Path]:
-    used = {row[0] for row in lab.db.reader().execute(RUNS["environment_hashes"])}
+    used = runs.environment_hashes(lab.db.reader())
     old = time.time() - _SETTLED_SECONDS
     found = lab.paths.environments.glob("*.json")
     return [path for path in found if path.stem not in used and path.stat().st_mtime < old]
@@ -145,7 +144,7 @@ def _ended_before(lab: Lab, when: float) -> list[Run]:
 
 def _orphan_folders(lab: Lab) -> list[Path]:
     """Folders whose run or plan was deleted, where a kill came between the record and the files."""
-    known = {row[0] for row in lab.db.reader().execute(RUNS["ids"])}
+    known = runs.ids(lab.db.reader())
     known |= {plan.id for plan in plans.every(lab.db.reader())}
     _, deleted = lab.journal.read()  # a folder that nobody deleted may be of a run that could not be restored
     entries = [*os.scandir(lab.paths.runs), *os.scandir(lab.paths.plans)]

@@ -11,8 +11,7 @@ from pathlib import Path
 from labwright.compute.lab import Lab
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import TERMINAL, RunStatus
-from labwright.store import runs
-from labwright.store.statements import RUNS, SWEEPS
+from labwright.store import runs, sweeps
 
 
 def secrets(lab: Lab, before: float) -> list[Path]:
@@ -21,14 +20,13 @@ def secrets(lab: Lab, before: float) -> list[Path]:
     files = _older(lab.paths.secrets, before)
     if not files:
         return []
-    needed = {row[0] for row in lab.db.reader().execute(RUNS["before_launch"])}
-    needed |= {row[0] for row in lab.db.reader().execute(SWEEPS["unended"])}
+    needed = runs.ids_before_launch(lab.db.reader()) | sweeps.unended_ids(lab.db.reader())
     return [path for path in files if path.name.partition(".")[0] not in needed]
 
 
 def claims(lab: Lab, before: float) -> list[Path]:
     """Claims on metric files that no sidecar holds, from before any run that goes now: those still ask when it was."""
-    (launched,) = lab.db.reader().execute(RUNS["first_active_launch"]).fetchone()
+    launched = runs.first_active_launch(lab.db.reader())
     moment = min(before, epoch_seconds(launched)) if launched else before
     return [path for path in _older(lab.paths.metric_claims, moment) if _is_free(path)]
 

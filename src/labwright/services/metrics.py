@@ -12,10 +12,9 @@ from labwright.domain.metric import as_json
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import epochs_at
 from labwright.services.metric_keys import meant_keys
-from labwright.store import metrics
+from labwright.store import metric_files, metrics
 from labwright.store.idempotency import IdempotencyKey, first_answer
 from labwright.store.metrics import Series
-from labwright.store.statements import METRICS
 
 _SYSTEM = "system"  # the source
 _PART_POINTS = 1000
@@ -114,9 +113,7 @@ def _shown(lab: Lab, of_run: list[Series], series: Series, max_points: int, x: s
 
 def artifacts(lab: Lab, run_id: str) -> list[dict[str, Any]]:
     run_verbs.get(lab, run_id)
-    rows = lab.db.reader().execute(METRICS["artifacts"], {"run_id": run_id})
-    names = ("key", "step", "kind", "path", "caption", "time")
-    found = [dict(zip(names, row, strict=True)) for row in rows]
+    found = metric_files.artifacts(lab.db.reader(), run_id)
     folder = lab.paths.run(run_id).dir
     return [{**artifact, "size": _size_in(folder, artifact["path"])} for artifact in found]
 

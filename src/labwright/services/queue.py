@@ -13,10 +13,10 @@ from pydantic_core import from_json, to_json
 from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
 from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
-from labwright.compute.queue_rows import first_in_queue, load_holders, load_queues, queue_of
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store import sweeps
+from labwright.store.queue import first_in_queue, load_holders, load_queues, queue_of
 
 _Reason = Callable[[str, str, int, tuple[str, ...]], str]
 _MARK = f'"status":"{RunStatus.QUEUED}"'  # may stand elsewhere in a record too, so it only spares reading the others

@@ -19,10 +19,9 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.files import write_json
 from labwright.services.new_run import NewRun, plan_run
-from labwright.store import metrics, runs, sweeps
+from labwright.store import alerts, dependencies, metrics, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
-from labwright.store.statements import REST, RUNS
 
 
 def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = None) -> Run:
@@ -59,9 +58,8 @@ def _same_in_sweep(tx: Transaction, run: Run) -> list[str]:
     """A repetition that nobody meant counts as another seed; one that was asked for has its parent."""
     if run.sweep_id is None or run.config_hash is None or run.parent_run_id is not None:
         return []
-    asked = {name: getattr(run, name) for name in ("sweep_id", "config_hash", "seed", "command")}
-    row = tx.execute(RUNS["twin"], **asked).fetchone()
-    return [f"{row[0]} of this sweep has the same configuration and seed; both count in its means."] if row else []
+    twin = runs.twin(tx.connection, run)
+    return [f"{twin} of this sweep has the same configuration and seed; both count in its means."] if twin else []
 
 
 def _check_references(tx: Transaction, run: Run) -> int:
@@ -221,8 +219,8 @@ def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
         runs.get(tx.connection, run_id)  # somebody else may have been faster
         lab.journal.note(_ended_with(tx, run_id))
         runs.delete(tx, run, str(actor))
-        tx.execute(RUNS["forget_dependencies"], parent=run_id)
-        tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
+        dependencies.forget(tx, run_id)
+        alerts.delete_of_run(tx, run_id)
         metrics.delete_of_run(tx, run_id)
     forget_secrets(lab, run_id)
     shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
@@ -230,8 +228,7 @@ def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
 
 def _ended_with(tx: Transaction, parent: str) -> list[Run]:
     """Runs that failed with this one and have no folder to say so: without their parent nothing else tells it."""
-    rows = tx.execute(RUNS["child_records"], parent=parent).fetchall()
-    children = [Run.from_dict(json.loads(row[0])) for row in rows]
+    children = dependencies.child_runs(tx.connection, parent)
     return [child for child in children if child.is_terminal and child.run_dir is None]
 
 

@@ -18,7 +18,7 @@ def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
     """False if the run has an open alert of this rule already: one alert, not many; or this very one."""
     if tx.execute(REST["get_alert"], id=alert.id).fetchone():
         return False
-    if alert.rule and tx.execute(REST["open_alert"], run_id=alert.run_id, rule=alert.rule).fetchone():
+    if alert.rule and alert.run_id and open_of_rule(tx.connection, alert.run_id, alert.rule):
         return False
     tx.execute(REST["insert_alert"], id=alert.id, record=json.dumps(alert.to_dict()))
     _emit(tx, EventType.ALERT_RAISED, alert, actor)
@@ -54,6 +54,11 @@ def get(connection: sqlite3.Connection, alert_id: str) -> Alert:
     return Alert.from_dict(json.loads(row[0]))
 
 
+def open_of_rule(connection: sqlite3.Connection, run_id: str, rule: str) -> Alert | None:
+    row = connection.execute(REST["open_alert"], {"run_id": run_id, "rule": rule}).fetchone()
+    return Alert.from_dict(json.loads(row[0])) if row else None
+
+
 def open_of_sweep(connection: sqlite3.Connection, sweep_id: str) -> list[Alert]:
     rows = connection.execute(REST["open_alerts_of_sweep"], {"sweep_id": sweep_id})
     return [Alert.from_dict(json.loads(row[0])) for row in rows]
@@ -62,6 +67,15 @@ def open_of_sweep(connection: sqlite3.Connection, sweep_id: str) -> list[Alert]:
 def pending_of_run(connection: sqlite3.Connection, run_id: str) -> list[Alert]:
     rows = connection.execute(REST["pending_alerts_of_run"], {"run_id": run_id})
     return [Alert.from_dict(json.loads(row[0])) for row in rows]
+
+
+def pending_of_rule(connection: sqlite3.Connection, rule: str) -> list[Alert]:
+    rows = connection.execute(REST["pending_alerts_of_rule"], {"rule": rule})
+    return [Alert.from_dict(json.loads(row[0])) for row in rows]
+
+
+def delete_of_run(tx: Transaction, run_id: str) -> None:
+    tx.execute(REST["delete_alerts_of_run"], run_id=run_id)
 
 
 def count_pending(connection: sqlite3.Connection) -> int:

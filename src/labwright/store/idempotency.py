@@ -83,3 +83,7 @@ def remember(tx: Transaction, key: IdempotencyKey | None, answer: object) -> Non
             answer=json.dumps(answer, ensure_ascii=False),
             time=now(),
         )
+
+
+def forget_before(tx: Transaction, when: str) -> None:
+    tx.execute(REST["forget_answers"], time=when)

@@ -14,6 +14,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunRecord, RunStatus
+from labwright.store import dependencies
 from labwright.store.database import Transaction
 from labwright.store.statements import RUNS
 
@@ -31,8 +32,7 @@ _KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "-pri
 
 def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
     tx.execute(RUNS["insert"], id=run.id, record=run.to_json(), blocked_by=blocked_by)
-    for parent in run.after:
-        tx.execute(RUNS["add_dependency"], child=run.id, parent=parent)
+    dependencies.add(tx, run.id, run.after)
     _emit(tx, EventType.RUN_CREATED, run, actor, {"status": run.status, "name": run.name})
 
 
@@ -94,6 +94,11 @@ def delete(tx: Transaction, run: Run, actor: str) -> None:
     _emit(tx, EventType.RUN_DELETED, run, actor, {"name": run.name})
 
 
+def forget(tx: Transaction, run_id: str) -> None:
+    """One that was deleted already. No event: it tells nothing new."""
+    tx.execute(RUNS["delete"], id=run_id)
+
+
 def _emit(tx: Transaction, kind: EventType, run: Run, actor: str, data: dict[str, Any]) -> None:
     tx.emit(Event(type=kind, actor=actor, time=now(), run_id=run.id, sweep_id=run.sweep_id, data=data))
 
@@ -107,6 +112,23 @@ def get_json(connection: sqlite3.Connection, run_id: str) -> str:
     if row is None:
         raise NotFound(f"There is no run {run_id}.", hint="List runs with GET /runs or `labwright ps --all`.")
     return str(row[0])
+
+
+def events_offset(connection: sqlite3.Connection, run_id: str) -> int | None:
+    """How far its folder's event log was read; none of a run that is not there."""
+    row = connection.execute(RUNS["events_offset"], {"id": run_id}).fetchone()
+    return None if row is None else int(row[0])
+
+
+def set_events_offset(tx: Transaction, run_id: str, offset: int) -> None:
+    tx.execute(RUNS["set_events_offset"], id=run_id, offset=offset)
+
+
+def twin(connection: sqlite3.Connection, run: Run) -> str | None:
+    """A run of the same sweep with the same configuration, seed and command."""
+    asked = {name: getattr(run, name) for name in ("sweep_id", "config_hash", "seed", "command")}
+    row = connection.execute(RUNS["twin"], asked).fetchone()
+    return str(row[0]) if row else None
 
 
 def newest_folder(connection: sqlite3.Connection) -> str | None:
@@ -254,3 +276,26 @@ def _after_cursor(sort: str, cursor: str) -> tuple[str, dict[str, Any]]:
 
 def ended_before(connection: sqlite3.Connection, when: str) -> list[Run]:
     return [Run.from_dict(json.loads(row[0])) for row in connection.execute(RUNS["ended_before"], {"time": when})]
+
+
+def ids(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute(RUNS["ids"])}
+
+
+def ids_before_launch(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute(RUNS["before_launch"])}
+
+
+def first_active_launch(connection: sqlite3.Connection) -> str | None:
+    """When the oldest of the runs that go now was launched."""
+    (launched,) = connection.execute(RUNS["first_active_launch"]).fetchone()
+    return None if launched is None else str(launched)
+
+
+def snapshot_hashes(connection: sqlite3.Connection, when: str) -> set[str]:
+    """Of runs that have not ended before that."""
+    return {row[0] for row in connection.execute(RUNS["snapshot_hashes"], {"time": when})}
+
+
+def environment_hashes(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute(RUNS["environment_hashes"])}

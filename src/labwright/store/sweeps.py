@@ -67,6 +67,10 @@ def with_status(connection: sqlite3.Connection, status: SweepStatus) -> list[Swe
     return [Sweep.from_dict(json.loads(row[0])) for row in rows]
 
 
+def unended_ids(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute(SWEEPS["unended"])}
+
+
 def counts_of_all(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
     """Runs by status, for every sweep that has any."""
     found: dict[str, dict[str, int]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any
 
@@ -208,4 +207,4 @@ def raise_alert(run_id: str, body: AlertIn, request: Request, key: Key = None) -
 @router.get("/{run_id}/diff", dependencies=[READERS()])
 def diff_run(run_id: str, request: Request) -> JSONResponse:
     """What changed in the code since this run was submitted."""
-    return JSONResponse(json.loads(json.dumps(runs.diff(lab_of(request), run_id), default=str)))
+    return JSONResponse(runs.diff(lab_of(request), run_id))
