@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from hashlib import sha256
 from pathlib import Path
 
-from labwright.compute.snapshot import SnapshotStore
+from labwright.compute.snapshot import Snapshot, SnapshotStore
 from labwright.compute.snapshot.objects import unpack
 
 MB = 1024 * 1024
@@ -17,6 +18,13 @@ def write(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+
+
+def settle(store: SnapshotStore, root: Path) -> Snapshot:
+    """Past the time in which a time stamp proves nothing; from here on only watching tells of a change."""
+    store.take(root)
+    time.sleep(0.08)
+    return store.take(root)
 
 
 def paths_in(store: SnapshotStore, digest: str) -> set[str]:

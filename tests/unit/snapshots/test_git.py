@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from labwright.compute.snapshot import SnapshotStore, git
-from tests.support.snapshots import ODD_NAMES, paths, paths_in, write
+from tests.support.snapshots import ODD_NAMES, paths, paths_in, settle, write
 
 NAMED = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "protocol.file.allow=always")
 
@@ -46,13 +45,6 @@ def make_repo(folder: Path, files: dict[str, str]) -> Path:
     run_git(folder, "add", ".")
     run_git(folder, "commit", "-qm", "start")
     return folder
-
-
-def settle(store: SnapshotStore, root: Path) -> None:
-    """Past the time in which a time stamp proves nothing; from here on only watching tells of a change."""
-    store.take(root)
-    time.sleep(0.08)
-    store.take(root)
 
 
 CODE = {"train.py", "lib/model.py", ".gitignore"}

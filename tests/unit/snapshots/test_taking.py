@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ import pytest
 
 from labwright.compute.snapshot import SnapshotStore, listing, tree
 from labwright.domain.errors import Conflict, NotFound, StorageFailed
-from tests.support.snapshots import MB, ODD_NAMES, assert_whole, object_files, paths, paths_in, write
+from tests.support.snapshots import MB, ODD_NAMES, assert_whole, object_files, paths, paths_in, settle, write
 
 
 def test_identical_trees_share_one_digest_and_objects(tmp_path: Path, store: SnapshotStore) -> None:
@@ -108,9 +107,7 @@ def test_a_new_file_in_the_same_tick_is_noticed(project: Path, store: SnapshotSt
 
 def test_an_edit_with_the_old_time_put_back_is_noticed(project: Path, store: SnapshotStore) -> None:
     write(project, {"train.py": "one"})
-    before, times = store.take(project), (project / "train.py").stat()
-    time.sleep(0.1)
-    store.take(project)
+    before, times = settle(store, project), (project / "train.py").stat()
     write(project, {"train.py": "two"})
     os.utime(project / "train.py", ns=(times.st_atime_ns, times.st_mtime_ns))
     assert store.take(project).hash != before.hash
@@ -127,9 +124,7 @@ def test_a_settled_tree_is_answered_without_listing_it_again(
     project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(project, {"train.py": "one"})
-    before = store.take(project)
-    time.sleep(0.1)
-    store.take(project)
+    before = settle(store, project)
     monkeypatch.setattr(tree, "list_tree", None)
     assert store.take(project) is not None
     assert store.take(project) == before
@@ -139,9 +134,7 @@ def test_a_settled_tree_is_answered_without_listing_it_again(
 def test_every_kind_of_change_in_a_subfolder_is_noticed(project: Path, store: SnapshotStore, change: str) -> None:
     write(project, {"a/b/one.py": "1", "a/b/two.py": "2"})
     os.utime(project / "a" / "b", (1, 1))
-    store.take(project)
-    time.sleep(0.1)
-    before = store.take(project)
+    before = settle(store, project)
     here = project / "a" / "b"
     {
         "add": lambda: (here / "three.py").write_text("3"),
@@ -156,9 +149,7 @@ def test_every_kind_of_change_in_a_subfolder_is_noticed(project: Path, store: Sn
 
 def test_a_file_in_a_folder_that_was_empty_is_noticed(project: Path, store: SnapshotStore) -> None:
     (project / "empty").mkdir()
-    store.take(project)
-    time.sleep(0.1)
-    store.take(project)
+    settle(store, project)
     write(project, {"empty/new.py": "1"})
     assert paths(store, project) == {"empty/new.py"}
 
@@ -166,8 +157,7 @@ def test_a_file_in_a_folder_that_was_empty_is_noticed(project: Path, store: Snap
 def test_a_root_that_is_a_link_follows_where_it_points(tmp_path: Path, store: SnapshotStore) -> None:
     write(tmp_path, {"one/a.py": "1", "two/b.py": "2"})
     (tmp_path / "link").symlink_to("one")
-    assert paths(store, tmp_path / "link") == {"a.py"}
-    time.sleep(0.1)
+    settle(store, tmp_path / "link")
     assert paths(store, tmp_path / "link") == {"a.py"}
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("two")
@@ -301,7 +291,7 @@ def test_files_that_come_go_and_grow_during_a_take_do_no_harm(project: Path, sto
         stop.set()
         thread.join()
     assert_whole(store)
-    time.sleep(0.1)
+    settle(store, project)
     assert paths(store, project) == {
         str(path.relative_to(project))
         for path in project.rglob("*")

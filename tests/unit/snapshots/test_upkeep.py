@@ -17,7 +17,7 @@ import pytest
 from labwright.compute.snapshot import SnapshotStore
 from labwright.compute.snapshot.store import GRACE_SECONDS
 from labwright.domain.errors import NotFound, StorageFailed
-from tests.support.snapshots import MB, assert_whole, object_files, write
+from tests.support.snapshots import MB, assert_whole, object_files, settle, write
 
 KILLED = """
     import os, sys
@@ -129,9 +129,7 @@ def test_a_collected_snapshot_is_written_anew_when_taken_again(
     project: Path, store: SnapshotStore, tmp_path: Path
 ) -> None:
     write(project, {"a.py": "1"})
-    store.take(project)
-    time.sleep(0.1)
-    digest = store.take(project).hash
+    digest = settle(store, project).hash
     store.collect(set(), grace_seconds=0)
     assert store.take(project).hash == digest
     store.materialize(digest, tmp_path / "out")
