@@ -6,23 +6,23 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from labwright.compute.endings import end_run
 from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
 from labwright.compute.launchers.slurm import Report
 from labwright.compute.launching import make_ready
-from labwright.compute.slurm.batch import runs_of_array
 from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
 from labwright.compute.slurm.states import CANCELLED, PENDING_WORDS, Ending, JobRow, Phase
 from labwright.compute.slurm.watch import Seen, Unanswered
 from labwright.compute.slurm_endings import SlurmEndings
+from labwright.compute.slurm_rows import RunJob, RunRows
 from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
 from labwright.domain.errors import NotFound, StorageFailed
-from labwright.domain.ids import ARRAY, RUN, is_id
+from labwright.domain.ids import RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs
 from labwright.store.database import Transaction
@@ -31,14 +31,6 @@ log = logging.getLogger(__name__)
 _ACTOR = str(SYSTEM)
 _HEARTBEAT_PATIENCE_SECONDS = 30.0
 _LEFTOVER_SECONDS = 20.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunJob:
-    """The row of squeue that is about one run, and the job's id as scancel wants it."""
-
-    row: JobRow
-    job_id: str
 
 
 class SlurmReports:
@@ -50,7 +42,7 @@ class SlurmReports:
         self._asked: set[str] = set()  # runs that it was asked about
         self._controller_start: float | None = None
         self._left_since: dict[str, float] = {}  # runs that have ended, and whose job has not
-        self._arrays: dict[str, list[str] | None] = {}
+        self._rows = RunRows(lab.paths)
 
     def apply(self) -> None:
         for report in self._lab.slurm.reports():
@@ -78,8 +70,6 @@ class SlurmReports:
             self._seen(report)
         else:
             self._unanswered(report)
-
-    # -- what came of orders
 
     def _submitted(self, report: Submitted) -> None:
         with self._lab.db.transaction() as tx:
@@ -124,8 +114,6 @@ class SlurmReports:
             if run.is_active:
                 self._say(run, f"{report.words} Trying again.")
 
-    # -- what squeue said
-
     def _unanswered(self, report: Unanswered) -> None:
         """Files are believed without Slurm's comment then; whoever waits is told why."""
         for run in self._active():
@@ -137,7 +125,7 @@ class SlurmReports:
 
     def _seen(self, seen: Seen) -> None:
         active = self._active()
-        jobs = self._by_run(seen.rows, active)
+        jobs = self._rows.by_run(seen.rows, active)
         self._forget_recalled({run.id for run in active})
         self._tell_of_stuck(active, jobs)
         for run in active:
@@ -180,28 +168,6 @@ class SlurmReports:
     def _active(self) -> list[Run]:
         return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.is_on_slurm]
 
-    def _by_run(self, rows: tuple[JobRow, ...], active: list[Run]) -> dict[str, RunJob]:
-        """Of two jobs for one run (sbatch was heard twice) the one that is not over counts."""
-        by_job = {run.slurm_job_id: run.id for run in active if run.slurm_job_id}
-        found: dict[str, RunJob] = {}
-        for row in rows:
-            for run_id, task in self._runs_of(row) or _by_number(row, by_job):
-                known = found.get(run_id)
-                if known is None or known.row.phase is Phase.ENDED:
-                    found[run_id] = RunJob(row=row, job_id=row.id_of(task))
-        return found
-
-    def _runs_of(self, row: JobRow) -> list[tuple[str, int | None]]:
-        if row.tasks is None:
-            return [(row.name, None)] if is_id(row.name, RUN) else []
-        if not row.name.startswith(f"{ARRAY}-"):
-            return []
-        if row.name not in self._arrays:
-            known = runs_of_array(self._lab.paths, row.name)
-            self._arrays[row.name] = None if known is None else list(known)
-        members = self._arrays[row.name] or []
-        return [(members[task], task) for task in row.tasks if task < len(members)]
-
     def _compare(self, run: Run, job: RunJob | None, seen: Seen) -> None:
         if job is None:
             self._unknown(run, seen)
@@ -233,22 +199,13 @@ class SlurmReports:
             return
         if not self._has_begun(run) and run.slurm_job_id is None:
             self._send_again(run)
-        elif others := self._array_without(run, seen.rows):
+        elif others := self._rows.array_without(run, seen.rows):
             self._endings.by_row(run, replace(others, state=CANCELLED))
         elif run.id in self._recalled:
             self._end_by_memory(run, self._recalled[run.id])
         elif run.id not in self._asked:
             self._asked.add(run.id)
             self._lab.slurm.recall(run)
-
-    def _array_without(self, run: Run, rows: tuple[JobRow, ...]) -> JobRow | None:
-        """A row of its array, which is there without it: of a pending task that somebody cancels, Slurm keeps nothing.
-        One that had been started would have left a log."""
-        array, _, task = (run.slurm_job_id or "").partition("_")
-        for row in rows:
-            if task and row.job_id == array and (run.id, int(task)) in self._runs_of(replace(row, tasks=(int(task),))):
-                return None if os.path.exists(self._lab.paths.array(row.name).log(task)) else row
-        return None
 
     def _end_by_memory(self, run: Run, row: JobRow | None) -> None:
         if row is not None:
@@ -288,8 +245,6 @@ class SlurmReports:
         if not is_alive:
             self._endings.by_row(run, row)
 
-    # -- looking
-
     def _has_begun(self, run: Run) -> bool:
         return os.path.exists(self._lab.paths.run(run.id).claim(run.attempt))
 
@@ -308,11 +263,3 @@ class SlurmReports:
             fresh = runs.get(tx.connection, run.id)
             if fresh.status is run.status:
                 runs.change(tx, fresh, fresh.evolve(**facts), _ACTOR)
-
-
-def _by_number(row: JobRow, by_job: dict[str, str]) -> list[tuple[str, int | None]]:
-    """For a job that somebody gave another name. Names come first, since numbers begin again from 1 at some time."""
-    if row.name.startswith(f"{ARRAY}-"):
-        return []  # another project's
-    numbers = ((row.id_of(task), task) for task in row.tasks or (None,))
-    return [(by_job[number], task) for number, task in numbers if number in by_job]
