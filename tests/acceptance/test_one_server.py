@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from labwright.client.address import read_server
 from labwright.domain.errors import Conflict, Invalid
 from labwright.paths import ProjectPaths
+from labwright.processes import identity
 from labwright.server.listening import last_port, listen
 from labwright.server.opening import prepare_state
 from labwright.server.server_lock import take_lock
@@ -52,6 +54,33 @@ def test_what_an_old_server_left_does_not_stop_the_next(tmp_path: Path, left: by
     paths = prepare_state(tmp_path)
     paths.server.write_bytes(left)
     os.close(take_lock(paths))
+
+
+def left_locked(paths: ProjectPaths) -> tuple[int, int]:
+    """By a process that is gone, and by whoever has the lock from it; with its number."""
+    held = take_lock(paths)
+    with subprocess.Popen(["true"]) as gone:
+        killed = identity(gone.pid)
+    os.pwrite(held, json.dumps(killed.to_dict()).encode().ljust(500), 0)
+    return held, killed.pid
+
+
+def test_a_lock_that_the_last_child_of_a_killed_server_still_has_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = prepare_state(tmp_path)
+    held, _ = left_locked(paths)
+    monkeypatch.setattr(time, "sleep", lambda _: os.close(held))  # it comes to its exec
+    os.close(take_lock(paths))
+
+
+def test_a_lock_that_somebody_keeps_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = prepare_state(tmp_path)
+    held, killed = left_locked(paths)
+    monkeypatch.setattr("labwright.server.server_lock._LAST_CHILD_SECONDS", 0.0)
+    with pytest.raises(Conflict, match=f"process {killed}"):
+        take_lock(paths)
+    os.close(held)
 
 
 def test_a_server_that_lives_on_another_machine_is_respected(tmp_path: Path) -> None:

@@ -15,17 +15,17 @@ from labwright.paths import ProjectPaths
 from labwright.processes import identity, read_identity
 
 _OTHER_HOST_PATIENCE_SECONDS = 60.0
+_LAST_CHILD_SECONDS = 5.0
+_MOMENT_SECONDS = 0.01
 
 
 def take_lock(paths: ProjectPaths) -> int:
     """Whoever closes it lets the next one in."""
     fd = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _is_taken(fd, paths):
         os.close(fd)
         holder = read_identity(paths.lock)
-        raise _already_running({**(holder.to_dict() if holder else {}), **_last_server(paths)}) from None
+        raise _already_running({**(holder.to_dict() if holder else {}), **_last_server(paths)})
     other = _last_server(paths)
     elsewhere = other.get("host") not in (None, socket.gethostname())
     beat = other.get("heartbeat")
@@ -35,6 +35,20 @@ def take_lock(paths: ProjectPaths) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, json.dumps(identity(os.getpid()).to_dict()).encode(), 0)  # for who misses server.json
     return fd
+
+
+def _is_taken(fd: int, paths: ProjectPaths) -> bool:
+    """A server that was killed may leave a child between fork and exec, which still has the lock: for a moment only."""
+    deadline = time.monotonic() + _LAST_CHILD_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            holder = read_identity(paths.lock)
+            if holder is None or holder.is_alive or time.monotonic() >= deadline:
+                return False
+        time.sleep(_MOMENT_SECONDS)
 
 
 def is_still_ours(lock: int) -> bool:
