@@ -152,7 +152,8 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("warmup of 0, 100, 1000 steps", {"warmup_steps": [0, 100, 1000]}, {"fixed": {}}),
     ("warmup steps: none, 100, 1000", {"warmup_steps": [0, 100, 1000]}, {}),
     ("is batch size 64 better than 128 and 256?", {"batch_size": [64, 128, 256]}, {}),
-    ("sgd with lr 0.1 vs adam with lr 0.01", {"lr": [0.1, 0.01], "optimizer": ["sgd", "adam"]}, {}),
+    ("sgd and adam, lr 0.1 and lr 0.01 and lr 0.001", {"lr": [0.1, 0.01, 0.001], "optimizer": ["sgd", "adam"]}, {}),
+    ("sgd lr 0.1, 0.01 and adam lr 0.1, 0.01", {"lr": [0.1, 0.01], "optimizer": ["sgd", "adam"]}, {}),
     ("adam vs sgd, tuned lr for each in 1e-4..1e-1", {"lr": LOG, "optimizer": ["adam", "sgd"]}, {}),
     ("which number of layers is best, 1 to 4?", {"num_layers": [1, 2, 3, 4]}, {}),
     ("does dropout matter? 0 vs 0.5", {"dropout": [0.0, 0.5]}, {}),
@@ -335,19 +336,44 @@ def test_a_metric_of_which_only_a_part_can_be_read_is_named_by_the_goal(
 
 
 @pytest.mark.parametrize(
-    ("goal", "names"),
+    ("goal", "grids"),
     [
-        ("sgd with lr 0.1 and adam with lr 0.001", "optimizer and lr"),
-        ("batch 32 with lr 0.1 and batch 64 with lr 0.2", "batch_size and lr"),
-        ("sgd and adam, lr 0.1 and lr 0.01", ""),
-        ("lr 0.1 and 0.2, sgd and adam, batch 32 and 64", ""),
+        (
+            "sgd lr 0.1, 0.01 and adam lr 0.001, 0.0001",
+            ("optimizer sgd, adam, lr 0.1, 0.01, 0.001, 0.0001", "optimizer sgd, lr 0.1, 0.01",
+             "optimizer adam, lr 0.001, 0.0001"),
+        ),
+        (
+            "lr 0.1 and 0.01 with sgd, lr 0.001 with adam",
+            ("lr 0.1, 0.01, 0.001, optimizer sgd, adam", "lr 0.1, 0.01, optimizer sgd"),
+        ),
+        (
+            "sgd lr from 0.01 to 0.1 vs adam lr from 1e-4 to 1e-3",
+            ("optimizer sgd, adam, lr 0.01, 0.03, 0.1, 0.0001, 0.0003, 0.001", "optimizer sgd, lr 0.01, 0.03, 0.1",
+             "optimizer adam, lr 0.0001, 0.0003, 0.001"),
+        ),
+        ("sgd or adam? sgd with lr 0.1, adam with lr 0.001", ("optimizer sgd, adam, lr 0.1, 0.001",)),
+        ("sgd lr=0.1, adam lr=0.01, adamw lr=0.001", ("optimizer sgd, adam, adamw, lr 0.1, 0.01, 0.001",)),
+        ("batch 32 with lr 0.1 and batch 64 with lr 0.2", ("batch_size 32, 64, lr 0.1, 0.2",)),
+        ("batch 32 for 10 epochs and batch 64 for 5 epochs", ("batch_size 32, 64, epochs 10, 5",)),
     ],
-)
-def test_values_named_in_pairs_are_tried_with_each_other_and_it_is_said(
-    scan: ProjectScan, goal: str, names: str
-) -> None:
-    told = [text for text in read_goal(f"{goal}, val_acc", scan).warnings if "in pairs" in text]
-    assert [text.startswith(f"{names} are named in pairs") for text in told] == ([True] if names else [])
+)  # fmt: skip
+def test_values_named_in_pairs_are_asked_about(scan: ProjectScan, goal: str, grids: tuple[str, ...]) -> None:
+    """Each grid that is offered is an answer: with it, and the goal behind it, nothing is asked any more."""
+    (asked,) = read_goal(f"{goal}, val_acc", scan).questions
+    assert asked.suggestions == grids
+    for grid in grids:
+        answered, alone = read_goal(f"{grid}\n\n{goal}, val_acc", scan), read_goal(f"{grid}, val_acc", scan)
+        assert not answered.questions
+        assert (varied(answered), answered.fixed) == (varied(alone), alone.fixed)
+
+
+@pytest.mark.parametrize("goal", ["adam at 1e-3, sgd at 0.1", "for sgd try lr 0.1 and 0.01, for adam 1e-3 and 1e-4"])
+def test_numbers_beside_choices_are_asked_about_until_something_newer_is_said(scan: ProjectScan, goal: str) -> None:
+    (asked,) = read_goal(f"{goal}, val_acc", scan).questions
+    assert "1e-3" in asked.text
+    answered = read_goal(f"lr 0.1, 0.001\n\n{goal}, val_acc", scan)
+    assert not answered.questions and varied(answered)["lr"] == [0.1, 0.001]
 
 
 def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labwright.domain.metric_direction import words_of
-from labwright.planning.goals import questions
+from labwright.planning.goals import pairs, questions
 from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question, Variation
 from labwright.planning.goals.filler import FILLER, is_english
 from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
@@ -15,7 +15,7 @@ from labwright.planning.goals.metric_wish import Wanted, read_metric
 from labwright.planning.goals.repetition import held_value, repeats_one
 from labwright.planning.goals.script import Script, read_script
 from labwright.planning.goals.variations import compare_with_default, read_variations
-from labwright.planning.goals.varied import Varied, paired
+from labwright.planning.goals.varied import Varied
 from labwright.planning.goals.words import LONGEST, Words, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
@@ -72,6 +72,7 @@ def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
         )
     if not parts.held:
         parts.questions += questions.about_variations(parts.varied, entry)
+        parts.questions += pairs.about_pairs(parts.varied) or pairs.about_loose_values(words, parts.varied)
     parts.questions += questions.about_metric(parts.wanted, entry)
     parts.questions += questions.about_seeds(parts.seeds)
 
@@ -103,10 +104,6 @@ def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
     found += [
         f"{name} is not tried with {', '.join(map(str, values))}, as the goal says; what {entry.path} has itself stays."
         for name, values in parts.varied.denied.items()
-    ]
-    found += [
-        f"{first} and {second} are named in pairs; each {first} is tried with each {second}, not with its own alone."
-        for first, second in paired(parts.varied)
     ]
     settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
     settled |= {flag.name for flag, _count in parts.varied.open}

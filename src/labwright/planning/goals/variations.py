@@ -14,7 +14,7 @@ from labwright.planning.goals.opposites import opposites_of, turn_round
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
-from labwright.planning.goals.varied import Varied, as_type, fit, keep, take_out_denied
+from labwright.planning.goals.varied import Given, Varied, as_type, fit, keep, take_out_denied, typed_values
 from labwright.planning.goals.words import AND_SO_ON, Words
 from labwright.planning.scan import EntryPoint, Flag
 
@@ -121,8 +121,10 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
         words.take(mention.start, mention.end)
         return
     is_known = flag.name in {variation.flag for variation in found.variations}
-    is_corrected = found.lines.setdefault(flag.name, line) != line and flag.name in found.fixed
-    if (is_known or is_corrected) and _adding_word(words, mention) is None:
+    is_older = found.lines.setdefault(flag.name, line) != line
+    if (is_known or (is_older and flag.name in found.fixed)) and _adding_word(words, mention) is None:
+        if not is_older:
+            _read_again(words, mention, stop, found)
         words.take(mention.start, mention.end)
         return
     switched = _switched(words, mention)
@@ -140,9 +142,27 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
         _keep_after(words, mention, after, stop, found)
     elif before:
         words.take(before[1], mention.end)
-        keep(flag, before[0], "listed", words.shown(before[1], mention.end), found)
+        _note(flag, before[1], before[0], found)
+        keep(flag, before[0], "listed", words.shown(before[1], mention.end), found, beside=True)
     else:
         _keep_bare(words, mention, count, found)
+
+
+def _read_again(words: Words, mention: Mention, stop: int, found: Varied) -> None:
+    """`lr 0.1, 0.01 and lr 0.001`: a further list in the same breath joins the first."""
+    flag, after = mention.flag, values_after(words, mention.end, stop, mention.flag)
+    if after is None or not after.values or not fit(flag, after.values):
+        return
+    _note(flag, mention.start, after.values, found)
+    first = next(variation for variation in found.variations if variation.flag == flag.name)
+    if first.scale == after.scale == "listed":
+        words.take(mention.start, after.end)
+        found.added.append((flag, typed_values(flag, after.values)))
+
+
+def _note(flag: Flag, place: int, values: tuple[Any, ...], found: Varied) -> None:
+    if fit(flag, values):
+        found.given.setdefault(flag.name, []).append(Given(place, typed_values(flag, values)))
 
 
 def _deny(words: Words, mention: Mention, denial: Denial, stop: int, found: Varied) -> bool:
@@ -224,7 +244,7 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
     flag = mention.flag
     text = words.shown(mention.start, after.end)
     text_to_stop = words.shown(mention.start, stop)
-    left_over = [words.tokens[index].shown for index in range(after.end, stop) if _is_loose_number(words, index)]
+    left_over = [words.tokens[index].shown for index in range(after.end, stop) if words.is_loose_number(index)]
     if left_over and (len(after.values) == 1 or AND_SO_ON in text_to_stop):
         found.unclear.append((flag, f"which values of {flag.name} does “{text_to_stop[:80]}” mean?"))
         words.take(mention.start, mention.end)
@@ -243,9 +263,9 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
     adding = _adding_word(words, mention)
     if adding is not None and fit(flag, after.values):
         words.take(adding, mention.start)
-        found.added.append((flag, tuple(as_type(flag, value) for value in after.values)))
+        found.added.append((flag, typed_values(flag, after.values)))
         return
-    found.places.setdefault(flag.name, []).append(mention.start)
+    _note(flag, mention.start, after.values, found)
     keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
 
 
@@ -260,13 +280,6 @@ def _adding_word(words: Words, mention: Mention) -> int | None:
     while words.at(place) in ("the", "a", "try", "test", "run"):
         place -= 1
     return place if words.at(place) in _ADDING else None
-
-
-def _is_loose_number(words: Words, index: int) -> bool:
-    """A number that counts nothing: probably a second end of a range in words that no rule knows."""
-    following = words.tokens[index + 1] if index + 1 < len(words.tokens) else None
-    counts = following is not None and following.is_word and following.text not in ("for", "with", "on", "at")
-    return words.number(index) is not None and words.is_free(index) and not counts
 
 
 def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied) -> None:
@@ -323,8 +336,9 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
         denied = _denied_choices(words, flag, found)
         named = list(_named_choices(words, flag))
         if len(named) > 1:
-            found.places[flag.name] = [index for index, _value in named]
-            for index in found.places[flag.name]:
+            found.given[flag.name] = [Given(index, (value,)) for index, value in named]
+            found.chosen.append(flag.name)
+            for index, _value in named:
                 words.take(index, index + 1)
             found.variations.append(
                 Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")

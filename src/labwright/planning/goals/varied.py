@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 from labwright.planning.goals.facts import Variation
 from labwright.planning.scan import Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values of a flag where the goal names them: at one place of perhaps several."""
+
+    place: int
+    values: tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -25,7 +32,8 @@ class Varied:
     absent: list[str] = field(default_factory=list)  # parameters that the script does not have
     owners: set[str] = field(default_factory=set)  # named only to say whose parameter another one is
     named_only: list[Flag] = field(default_factory=list)  # with no value, and not to be varied
-    places: dict[str, list[int]] = field(default_factory=dict)  # where a flag is given values, each time it is
+    given: dict[str, list[Given]] = field(default_factory=dict)  # each time that a flag is given values
+    chosen: list[str] = field(default_factory=list)  # flags that only the names of their choices tell
     denied: dict[str, list[Any]] = field(default_factory=dict)  # values that are not to be tried
     left: set[str] = field(default_factory=set)  # not to be varied, as the goal says
 
@@ -42,22 +50,11 @@ def keep(
         found.unclear.append((flag, f"{flag.name} does not take {', '.join(map(str, wrong[:3]))}: which values?"))
         return
     before = (found.fixed.pop(flag.name),) if beside and flag.name in found.fixed else ()
-    typed = tuple(dict.fromkeys(as_type(flag, value) for value in (*before, *values)))
+    typed = typed_values(flag, (*before, *values))
     if len(typed) == 1:
         found.fixed[flag.name] = typed[0]
     else:
         found.variations.append(Variation(flag=flag.name, values=typed, scale=scale, words=text, note=note))
-
-
-def paired(found: Varied) -> list[tuple[str, str]]:
-    """`sgd with lr 0.1 and adam with lr 0.01`: what is given values in turn, each time beside the other."""
-    several = [variation.flag for variation in found.variations if len(found.places.get(variation.flag, ())) > 1]
-    pairs = []
-    for first, second in combinations(sorted(several, key=lambda name: min(found.places[name])), 2):
-        one, other = sorted(found.places[first]), sorted(found.places[second])
-        if one[0] < other[0] < one[1] < other[1]:
-            pairs.append((first, second))
-    return pairs
 
 
 def fit(flag: Flag, values: tuple[Any, ...]) -> bool:
@@ -72,6 +69,10 @@ def _fits(flag: Flag, value: Any) -> bool:
     if flag.type == "int":
         return isinstance(value, int | float) and value == int(value)
     return flag.type != "float" or isinstance(value, int | float)
+
+
+def typed_values(flag: Flag, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(as_type(flag, value) for value in values))
 
 
 def as_type(flag: Flag, value: Any) -> Any:

@@ -24,6 +24,7 @@ _NUMBER_WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
     "twelve": 12, "twenty": 20,
 }  # fmt: skip
+_BEHIND_VALUES = {"for", "with", "on", "at", "and", "or", "vs", "versus"}
 _STOPS = {".", ";", "!", "?", "\n"}
 
 
@@ -87,6 +88,12 @@ class Words:
 
     def line(self, index: int) -> int:
         return sum(place < index for place in self._index.get("\n", ()))
+
+    def is_loose_number(self, index: int) -> bool:
+        """A number that counts nothing: probably a value in words that no rule knows."""
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        counts = following is not None and following.is_word and following.text not in _BEHIND_VALUES
+        return self.number(index) is not None and self.is_free(index) and not counts
 
     def shown(self, start: int, end: int) -> str:
         return (
