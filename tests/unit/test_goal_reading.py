@@ -128,6 +128,8 @@ READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
     ("lr 0.1/0.01 with amp", {"lr": [0.1, 0.01]}, {"fixed": {"amp": True}}),
     ("lr 0.1/0.01 without amp and no dropout", {"lr": [0.1, 0.01]}, {"fixed": {"amp": False, "dropout": 0.0}}),
     ("lr 0.1/0.01 with adamw", {"lr": [0.1, 0.01]}, {"fixed": {"optimizer": "adamw"}}),
+    ("lr 0.1/0.01 with the adam optimizer", {"lr": [0.1, 0.01]}, {"fixed": {"optimizer": "adam"}}),
+    ("lr 0.1/0.01; adam", {"lr": [0.1, 0.01]}, {"fixed": {"optimizer": "adam"}}),
     ("lr 0.1/0.01, at most 20 runs", {"lr": [0.1, 0.01]}, {"runs": 20}),
     ("lr 0.1/0.01 in no more than 20 trials within 2 hours", {"lr": [0.1, 0.01]}, {"runs": 20, "seconds": 7200}),
     ("lr 0.1/0.01, 90 min budget", {"lr": [0.1, 0.01]}, {"seconds": 5400}),
@@ -374,6 +376,28 @@ def test_numbers_beside_choices_are_asked_about_until_something_newer_is_said(sc
     assert "1e-3" in asked.text
     answered = read_goal(f"lr 0.1, 0.001\n\n{goal}, val_acc", scan)
     assert not answered.questions and varied(answered)["lr"] == [0.1, 0.001]
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected", "fixed"),
+    [
+        ("model_name resnet18 vs resnet50", ["resnet18", "resnet50"], {}),
+        ("model name in {ViT-B, resnet50}, lr 0.1", ["ViT-B", "resnet50"], {"lr": 0.1}),
+        ("model_name resnet34/resnet50", ["resnet34", "resnet50"], {}),
+        ("model_name google/bert, facebook/opt-125m", ["google/bert", "facebook/opt-125m"], {}),
+        ("compare ResNet18 and resnet50, please", ["resnet18", "resnet50"], {}),
+        ("vit vs resnet18 by val_acc", ["vit", "resnet18"], {}),
+        ("lr 0.1/0.01 with model_name=resnet50", None, {"model_name": "resnet50"}),
+        ("lr 0.1/0.01, the model name matters", None, {}),
+    ],
+)
+def test_words_are_values_of_a_flag_that_takes_any(
+    tmp_path: Path, goal: str, expected: list[str] | None, fixed: dict[str, Any]
+) -> None:
+    script = TRAIN.replace("args = p", 'p.add_argument("--model-name", default="resnet18")\nargs = p')
+    found = read_goal(f"{goal}, val_acc", scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""}))
+    assert varied(found).get("model_name") == expected
+    assert found.fixed == fixed and not found.questions
 
 
 def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:

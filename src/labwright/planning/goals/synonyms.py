@@ -21,7 +21,7 @@ _SAME: list[tuple[str, ...]] = [
      "hidden layer size"),
     ("layers", "num_layers", "n_layers", "n_layer", "depth", "number of layers", "num_hidden_layers"),
     ("heads", "num_heads", "n_heads", "n_head", "attention heads", "number of heads"),
-    ("optimizer", "optim", "optimiser", "opt", "optimizer_name", "optimizer.name"),
+    ("optimizer", "optim", "optimiser", "opt", "optimizer_name", "optimizer.name", "optim.name"),
     ("scheduler", "lr_scheduler", "schedule", "lr_schedule", "lr_scheduler_type", "lr schedule",
      "learning rate schedule"),
     ("warmup", "warmup_steps", "warmup_ratio", "warm up", "warmup steps"),

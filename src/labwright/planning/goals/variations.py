@@ -9,6 +9,7 @@ from typing import Any
 from labwright.planning.goals.denials import Denial, denial_before, denied_choice
 from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.filler import FILLER
+from labwright.planning.goals.free_words import list_with, takes_any_word, words_after
 from labwright.planning.goals.mentions import Mention, divides, read_mentions
 from labwright.planning.goals.opposites import opposites_of, turn_round
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
@@ -62,6 +63,7 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
     found.open = [(flag, count) for flag, count in found.open if flag.name not in settled]
     _read_apart(words, found)
     _read_choices(words, entry, found)
+    _read_beside_own(words, entry, found)
     found.absent = _absent(words)
     return found
 
@@ -133,6 +135,8 @@ def _read_mention(words: Words, mention: Mention, stop: int, found: Varied) -> N
     scale = "log" if count and words.at(mention.start - 1) in ("log-spaced", "spaced") else ""
     wish = Wish(count=count, factor=factor, scale=scale)
     after = None if switched else values_after(words, mention.end, stop, flag, wish)
+    if after is None and takes_any_word(flag):
+        after = words_after(words, mention.end, stop)
     if switched is not None:
         end = mention.end + _on_off(words, mention.end)
         given = values_after(words, end, stop, flag) if end == mention.end else None
@@ -335,21 +339,40 @@ def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
             continue
         denied = _denied_choices(words, flag, found)
         named = list(_named_choices(words, flag))
-        if len(named) > 1:
+        distinct = tuple(dict.fromkeys(value for _index, value in named))
+        if len(distinct) > 1:
             found.given[flag.name] = [Given(index, (value,)) for index, value in named]
             found.chosen.append(flag.name)
             for index, _value in named:
                 words.take(index, index + 1)
-            found.variations.append(
-                Variation(flag=flag.name, values=tuple(dict.fromkeys(value for _index, value in named)), words="named")
-            )
-        elif len(named) == 1 and (denied or words.at(named[0][0] - 1) in ("with", "using", "use", "only", "under")):
-            words.take(named[0][0], named[0][0] + 1)
-            found.fixed[flag.name] = named[0][1]
+            found.variations.append(Variation(flag=flag.name, values=distinct, words="named"))
+        elif distinct and (denied or any(_is_meant(words, index) for index, _value in named)):
+            for index, _value in named:
+                words.take(index, index + 1)
+            found.fixed[flag.name] = distinct[0]
         elif not named and len(flag.choices) > 1 and flag.name not in found.owners and _wants_all(words, flag):
             values = tuple(choice for choice in flag.choices if choice not in denied)
             note = "all that it takes" if not denied else "all that it takes but those that the goal excludes"
             found.variations.append(Variation(flag=flag.name, values=values, scale="all", note=note))
+
+
+def _is_meant(words: Words, index: int) -> bool:
+    """`on resnet50`, `the adam optimizer`. A choice that is called `mean` or `test` may be any word of the goal."""
+    return words.at(index) not in FILLER or words.at(index - 1) in ("with", "using", "use", "only", "under")
+
+
+def _read_beside_own(words: Words, entry: EntryPoint, found: Varied) -> None:
+    """`compare resnet18 and resnet50`, where the script has resnet18 and takes any name."""
+    settled = {variation.flag for variation in found.variations} | set(found.fixed) | found.left
+    for flag in entry.flags:
+        if flag.name in settled or not takes_any_word(flag) or not isinstance(flag.default, str):
+            continue
+        if (listed := list_with(words, flag.default)) is not None:
+            start, after = listed
+            words.take(start, after.end)
+            found.named_only = [named for named in found.named_only if named.name != flag.name]
+            found.open = [(named, count) for named, count in found.open if named.name != flag.name]
+            keep(flag, after.values, after.scale, words.shown(start, after.end), found)
 
 
 def _denied_choices(words: Words, flag: Flag, found: Varied) -> list[Any]:
