@@ -400,6 +400,14 @@ def test_words_are_values_of_a_flag_that_takes_any(
     assert found.fixed == fixed and not found.questions
 
 
+@pytest.mark.parametrize("goal", ["BATCH_SIZE 16 and 64, val_acc", "run it 3 times with different seeds, val_acc"])
+def test_what_to_write_is_told_where_nothing_can_be_set_from_outside(tmp_path: Path, goal: str) -> None:
+    script = "BATCH_SIZE = 32\nfor step in range(3):\n    print(f'val_acc={BATCH_SIZE:.3f}')\n"
+    (asked,) = read_goal(goal, scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})).questions
+    assert 'parser.add_argument("--batch-size", type=int, default=32)' in asked.text
+    assert "What else" not in asked.text and not asked.suggestions
+
+
 def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:
     script = TRAIN.replace("args = p", 'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\nargs = p')
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})

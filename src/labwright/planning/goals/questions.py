@@ -48,8 +48,10 @@ def _what_to_vary(varied: Varied, entry: EntryPoint) -> Question:
     fixed = list(varied.unsettable)
     if fixed:
         text = (
-            f"{fixed[0].name} is fixed at {fixed[0].where} and cannot be set from outside. What else is to be varied?"
+            f"{fixed[0].name} is fixed at {fixed[0].where} and cannot be set from outside. {_way_out(fixed[0], flags)}"
         )
+    elif entry.flags and not any(flag.is_settable for flag in entry.flags):
+        text = f"Nothing of {entry.path} can be set from outside. {_way_out(entry.flags[0], flags)}"
     elif varied.absent:
         text = f"{entry.path} has no flag for {varied.absent[0]}. What is to be varied?"
         names = [*get_close_matches(varied.absent[0], names, n=2), *names]
@@ -59,6 +61,14 @@ def _what_to_vary(varied: Varied, entry: EntryPoint) -> Question:
     suggestions = [f"{name} {answers[0]}" for name in dict.fromkeys(names) if (answers := _suggested(known[name]))]
     missing = [*(flag.name for flag in fixed), *varied.absent, ""]
     return Question(about="vary", text=text, suggestions=tuple(suggestions[:4]), subject=missing[0])
+
+
+def _way_out(fixed: Flag, others: list[Flag]) -> str:
+    """Planning changes no code, so the person has to; an answer has the project read anew."""
+    name, kind = fixed.name.lower().replace("_", "-"), fixed.type if fixed.type in ("int", "float") else "str"
+    flag = f'parser.add_argument("--{name}", type={kind}, default={fixed.default!r})'
+    instead = " What else is to be varied?" if others else ""
+    return f"Make it a flag there, such as {flag}, and answer with the values to try.{instead}"
 
 
 def _suggested(flag: Flag, count: int | None = None) -> tuple[str, ...]:
