@@ -154,10 +154,12 @@ def test_a_picture_of_one_value_or_of_equal_ones_can_be_drawn() -> None:
         ElementTree.fromstring(chart(y=of_numbers(values)).svg())
 
 
-def test_numbers_far_apart_are_on_a_logarithmic_axis_and_words_one_by_one() -> None:
+def test_numbers_that_differ_by_ratio_are_on_a_logarithmic_axis_and_words_one_by_one() -> None:
     scale, _places = of_parameter([0.001, 0.01, 1.0])
     assert scale.log and [words for _value, words in scale.ticks] == ["0.001", "0.01", "1"]
     assert not of_parameter([1, 2, 3])[0].log
+    assert of_parameter([0.001, 0.003, 0.01])[0].log and of_parameter([128, 32, 64])[0].log
+    assert not of_parameter([0.0, 0.1, 1.0])[0].log and not of_parameter([2, 4])[0].log
     scale, places = of_parameter(["adam", "sgd"])
     assert [scale.at(place) for place in places.values()] == [0.25, 0.75]
     assert [words for _value, words in of_parameter([True, False])[0].ticks] == ["on", "off"]
