@@ -159,6 +159,14 @@ def test_a_script_of_the_standard_library_needs_no_environment(project: Path) ->
     assert found.activation == ""
 
 
+def test_what_a_script_of_no_known_kind_imports_counts_where_there_is_no_other(project: Path) -> None:
+    (project / "train.py").unlink()
+    script = "import numpy, sys\nif __name__ == '__main__':\n    print('error:', numpy.abs(float(sys.argv[1])))\n"
+    write(project, {"walk.py": script})
+    found = environment(project, "python3", "uv")
+    assert found.chosen is None and "numpy" in found.create
+
+
 def test_a_run_command_is_put_together_from_all_of_it(project: Path) -> None:
     make_venv(project / ".venv", "numpy")
     scan = scan_project(project, environ={"PATH": ""})

@@ -31,9 +31,8 @@ def read_environment(
     tree: Tree, modules: Modules, entries: list[EntryPoint], environ: Mapping[str, str]
 ) -> Environment:
     files = read_environment_files(tree, modules)
-    imports = sorted(
-        {name for entry in entries if entry.kind is not Kind.OTHER for name in entry.imports} - {"labwright"}
-    )
+    known = [entry for entry in entries if entry.kind is not Kind.OTHER]  # where there is none, any may be meant
+    imports = sorted({name for entry in known or entries for name in entry.imports} - {"labwright"})
     found = [replace(one, missing=tuple(_missing(one, imports))) for one in find_interpreters(tree, files, environ)]
     chosen = _choose(found, files, imports)
     commands, activation = _create(files, imports, environ)
