@@ -154,6 +154,31 @@ def _check_a_pause_is_told(server: LiveServer, plan_id: str) -> None:
     wait_until(lambda: why() == "", "the end of it to be told")
 
 
+def test_a_plan_that_fails_while_its_sweep_is_paused_leaves_no_run_in_the_queue(
+    make: Callable[..., LiveServer],
+) -> None:
+    server = make()
+    script = server.project / "fit.py"
+    code = f"import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n{script.read_text()}"
+    script.write_text(code)
+    server.start()
+    plan_id = approved(server, compiled(server)["id"])["id"]
+    execute(server, plan_id)
+    wait_until(lambda: [run for run in server.all_runs() if run["status"] == "running"], "a run")
+    (sweep,) = server.get("/sweeps")
+    server.post(f"/sweeps/{sweep['id']}/pause")
+    script.write_text(f"{code}#")
+    server.restart()
+    plan = executed(server, plan_id)
+    assert plan["status"] == "failed" and "fit.py changed" in plan["status_reason"]
+    wait_until(lambda: {run["status"] for run in server.all_runs()} == {"stopped"}, "the runs to end")
+    script.write_text(code)
+    (server.project / "go").touch()
+    execute(server, plan_id)
+    plan = executed(server, plan_id)
+    assert plan["status"] == "completed", plan["status_reason"]
+
+
 def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: Callable[..., LiveServer]) -> None:
     server = make()
     with model_server("openai", Turn(calls=((TOOL, '{"summary": 1}'),))) as provider:

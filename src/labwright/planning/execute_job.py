@@ -14,7 +14,7 @@ from labwright.planning.news import step_news
 from labwright.planning.run_mode import run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
-from labwright.planning.stopping import stop_what_it_started
+from labwright.planning.stopping import stop_what_is_paused, stop_what_it_started
 from labwright.services import plans
 from labwright.store import plans as stored
 
@@ -57,9 +57,14 @@ def _stop_if_unwanted(lab: Lab, plan_id: str) -> None:
 def finish(lab: Lab, begun: Plan, failure: str) -> None:
     status = PlanStatus.FAILED if failure else PlanStatus.COMPLETED
 
+    def is_over(plan: Plan) -> bool:
+        """Stopped meanwhile, and perhaps begun anew."""
+        return plan.status is not PlanStatus.EXECUTING or plan.executions != begun.executions
+
     def ended(plan: Plan) -> Plan:
-        if plan.status is not PlanStatus.EXECUTING or plan.executions != begun.executions:
-            return plan  # stopped meanwhile, and perhaps begun anew
-        return plan.move(status, at=now(), reason=failure)
+        return plan if is_over(plan) else plan.move(status, at=now(), reason=failure)
+
+    if failure and not is_over(stored.get(lab.db.reader(), begun.id)):
+        stop_what_is_paused(lab, plans.folder_of(lab, begun.id), failure, SYSTEM)
 
     plans.change(lab, begun.id, ended, SYSTEM)

@@ -6,9 +6,12 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.run import ACTIVE, RunStatus
 from labwright.domain.sweep import SweepStatus
+from labwright.planning.carriers import counted_carriers
 from labwright.services import runs as run_verbs
 from labwright.services import sweeps as sweep_verbs
 from labwright.store import runs, sweeps
+from labwright.workflow import Store
+from labwright.workspace import PlanWorkspaceHandle
 
 
 def stop_what_it_started(lab: Lab, plan_id: str, actor: Actor) -> None:
@@ -20,3 +23,16 @@ def stop_what_it_started(lab: Lab, plan_id: str, actor: Actor) -> None:
     for run in runs.with_status(reader, RunStatus.READY, RunStatus.QUEUED, *ACTIVE):
         if run.plan_id == plan_id and run.sweep_id is None:
             run_verbs.stop(lab, run.id, actor)
+
+
+def stop_what_is_paused(lab: Lab, handle: PlanWorkspaceHandle, reason: str, actor: Actor) -> None:
+    """Of a plan that failed: its runs would stay in the queue, as nobody waits for them any more.
+
+    The step is noted as failed before, so that the next execution makes a sweep of what is left.
+    """
+    paused = {sweep.id for sweep in sweeps.with_status(lab.db.reader(), SweepStatus.PAUSED)}
+    for step, carriers in counted_carriers(handle).items():
+        if carriers[-1] in paused:
+            with Store(handle.paths.execution, sync="each") as store:
+                store.append({"fact": "failed", "task": step, "step": step, "error": reason})
+            sweep_verbs.stop(lab, carriers[-1], actor)
