@@ -58,6 +58,8 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     (server.project / "go").touch()
     assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
     wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
+    assert server.get("/health")["status"] == "degraded"
+    assert "\nlabwright_healthy 0\n" in server.call("GET", "/metrics/prometheus").body.decode()
     stopped = server.submit("touch never")["id"]
     assert server.run(stopped)["status_reason"].startswith("Slurm does not answer: "), "also of what was never sent"
     server.post(f"/runs/{stopped}/stop")
@@ -65,6 +67,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     for run_id in made:
         assert server.wait_for_end(run_id, timeout=90)["status"] == "finished"
         assert server.output(run_id) == "late\n"
+    assert server.get("/health")["status"] == "ok"
     assert server.wait_for_end(stopped, timeout=60)["status"] == "stopped"
     assert not (server.project / "never").exists()
 

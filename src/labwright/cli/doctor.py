@@ -203,7 +203,7 @@ def _health(url: str, version: str, status: str) -> Finding:
         fix = "Start it again with this version: labwright down, labwright up -d. Runs go on."
         return Finding(name="server", status=WARN, said=f"{version} at {url}, not {__version__}", fix=fix)
     if status != "ok":
-        fix = "It cannot start runs at the moment; .labwright/logs/server.log says why."
+        fix = "It cannot start runs at the moment. Another line says why, or .labwright/logs/server.log."
         return Finding(name="server", status=FAIL, said=f"{status}, at {url}", fix=fix)
     return Finding(name="server", status=OK, said=f"{version} at {url}")
 

@@ -55,7 +55,9 @@ class Lab:
 
     @property
     def is_healthy(self) -> bool:
-        return not (self.fault or self.slurm.fault or self.db.damage)
+        """Whether runs can be started, as far as anybody has noticed."""
+        trouble = self.fault or self.slurm.fault or self.slurm_silence or self.db.damage
+        return not trouble and self.reserve.has_room
 
     @property
     def slurm_silence(self) -> str:

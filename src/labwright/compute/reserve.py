@@ -15,6 +15,7 @@ from labwright.domain.errors import StorageFailed
 
 _BYTES = 4 << 20
 _PLENTY = 4 * _BYTES  # on a disk with less it would be in the way
+_LEAST = 1 << 20  # what the files of a run take that begins
 _LOOK_SECONDS = 60.0
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
@@ -25,6 +26,14 @@ class Reserve:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._look_at = 0.0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is any beside what is kept back."""
+        try:
+            return shutil.disk_usage(self._path.parent).free >= _LEAST
+        except FileNotFoundError:  # the state folder was deleted
+            return False
 
     def keep(self) -> None:
         """Once a minute, since it may have been given up."""

@@ -20,7 +20,7 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 @router.get("/health")
 def health(request: Request) -> HealthOut:
-    """`degraded`: it answers, but cannot start runs at the moment; the server's log says why."""
+    """`degraded`: it answers, but cannot start runs at the moment; `labwright doctor` says why."""
     lab = lab_of(request)
     return HealthOut(status="ok" if lab.is_healthy else "degraded", version=__version__)
 
