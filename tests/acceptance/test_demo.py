@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.waiting import wait_until
 
 _DEMO = Path(__file__).parents[2] / "scripts" / "demo"
+_LABWRIGHT = str(Path(sys.executable).with_name("labwright"))
 # To root no folder is read-only; without these it is as for anybody.
 _NO_ROOT_RIGHTS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] if os.getuid() == 0 else []
 _CTRL_C = b"\x03"
+_QUICK_ONCE = """
+import pathlib, time
+time.sleep(100 if pathlib.Path("first").exists() else 0)
+pathlib.Path("first").touch()
+"""
 
 
 class Demo:
@@ -71,6 +80,33 @@ def test_the_demo_goes_from_a_goal_to_a_report_and_leaves_nothing_behind(tmp_pat
         demo.end()
         assert re.search(r"rehearsal +passed", demo.shown)
         assert "DEMO_YES=1 answered" in demo.shown
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_wild_loop_that_was_tried_during_the_demo_begins_no_run_that_outlives_it(tmp_path: Path) -> None:
+    with demo_in(tmp_path, DEMO_YES="1") as demo:
+        demo.wait_for("Ctrl-C ends the server")
+        (project,) = tmp_path.glob("labwright-demo.*/project")
+        script = project / "fit.py"
+        script.write_text(_QUICK_ONCE + script.read_text())
+        command = [_LABWRIGHT, "wild", "lowest test_mse by tuning degree", "--project", project]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        wait_until((project / "first").exists, "its first run")
+        wait_until(lambda: running_in(project), "a run that takes long")
+        demo.end()
+        assert [each for each in psutil.process_iter(["cmdline"]) if is_in(tmp_path, each)] == []
+
+
+def running_in(project: Path) -> list[object]:
+    told = subprocess.run(
+        [_LABWRIGHT, "ps", "--status", "running", "--json", "--project", project], capture_output=True, check=True
+    )
+    return list(json.loads(told.stdout))
+
+
+def is_in(folder: Path, process: psutil.Process) -> bool:
+    return any(str(folder) in word for word in process.info["cmdline"] or ())
 
 
 @pytest.mark.slow
