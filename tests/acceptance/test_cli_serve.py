@@ -90,6 +90,8 @@ def test_commands_work_from_below_the_project(place: LiveServer) -> None:
     below.mkdir(parents=True)
     assert labwright(place, "ps", cwd=below).returncode == 0
     assert labwright(place, "ps", "--project", str(place.project), cwd="/").returncode == 0
+    refused = labwright(place, "up", "-d", cwd=below)
+    assert refused.returncode == 1 and "One for this folder alone: labwright up --project ." in refused.stderr
     assert "No runs yet" in labwright(place, "ps").stdout
 
 

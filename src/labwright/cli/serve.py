@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from labwright.cli.options import AsJson, Project, project_folder
+from labwright.cli.options import AsJson, Project, present_folder, project_folder
 from labwright.cli.screen import Screen, note
 from labwright.cli.words import counted
 from labwright.client.address import RunningServer, lives_here, locate, read_server, read_token
@@ -143,8 +143,14 @@ def _refuse_second(paths: ProjectPaths) -> None:
     if server is not None and server.is_here and server.is_alive:
         raise Conflict(
             f"A server for {paths.project} already runs at {server.url} (process {server.process.pid}).",
-            hint="Use it as it is, or end it with: labwright down",
+            hint=f"Use it as it is, or end it with: labwright down{_one_of_its_own(paths)}",
         )
+
+
+def _one_of_its_own(paths: ProjectPaths) -> str:
+    """For who stands below a project, and meant the folder that they are in."""
+    is_below = paths.project in present_folder().parents
+    return ". One for this folder alone: labwright up --project ." if is_below else ""
 
 
 def _server_command(paths: ProjectPaths, host: str | None, port: int | None) -> list[str]:
