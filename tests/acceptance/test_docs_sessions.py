@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_server import model_server
-from tests.support.typed_page import ROOT, Page, block_of, commands_of
+from tests.support.typed_page import ROOT, THE_END, Page, block_of, commands_of
 from tests.unit.test_docs import pages
 
 pytestmark = pytest.mark.timeout(600)
@@ -47,7 +47,7 @@ END
 """
 
 PAGES = [
-    Page(path="README.md"),
+    Page(path="README.md", before="labwright up -d"),  # by make up
     Page(path="docs/tutorial.md"),
     Page(path="docs/tutorial-shared-gpus.md"),
     Page(path="docs/tutorial-slurm.md"),
@@ -141,19 +141,19 @@ def test_no_page_with_commands_is_left_out() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.path) for page in PAGES])
 def test_a_page_can_be_followed_to_its_end(page: Page, tmp_path: Path) -> None:
-    clone, script = tmp_path / "clone", tmp_path / "typed.sh"
-    script.write_text(page.session)
+    clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     try:
-        with script.open() as typed, model_server("anthropic") as model:
+        with model_server("anthropic") as model:
             environment = _environment(tmp_path) | {"ANTHROPIC_BASE_URL": model.url}
+            # By a pipe: of a file, a shell that is left has read on, and what follows would be typed nowhere.
             done = subprocess.run(
-                ["bash"], stdin=typed, env=environment, cwd=clone / page.place, capture_output=True, text=True
+                ["bash"], input=page.session, env=environment, cwd=clone / page.place, capture_output=True, text=True
             )
     finally:
         for left in tmp_path.rglob(".labwright/server.json"):
             os.kill(json.loads(left.read_text())["pid"], signal.SIGTERM)
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0 and THE_END in done.stdout, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:

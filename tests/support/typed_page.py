@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+THE_END = "typed to its end"  # printed by whichever shell comes that far
 _PROMPT = "$ "
 _IS_SETUP = "make "  # done already where tests run
 _AS_TYPED = (
@@ -36,7 +37,7 @@ class Page:
         for theirs, ours in self.instead.items():
             assert theirs in typed, f"{self.path} has no {theirs!r} any more"
             typed = typed.replace(theirs, ours)
-        return f"set -ex\n{self.before}\n{typed}\n{self.after}\n"
+        return f"set -ex\n{self.before}\n{typed}\n{self.after}\necho '{THE_END}'\n"
 
 
 def commands_of(page: Path) -> list[str]:
