@@ -20,6 +20,7 @@ from labwright.domain.plan_reader import read as read_plan
 from labwright.domain.run import RunStatus
 from labwright.server.app import make_api
 from labwright.server.opening import open_lab, prepare_state
+from labwright.services.figures import figures
 from labwright.settings import BOUNDS, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -62,16 +63,34 @@ def test_the_http_reference_names_no_route_that_is_not_there(application: FastAP
     assert [f"{verb} {path}" for verb, path in named if path not in beside and verb.lower() not in paths[path]] == []
 
 
-def test_every_field_of_a_request_is_in_the_http_reference(application: FastAPI) -> None:
-    text = read("http.md")
-    schemas: dict[str, Any] = application.openapi()["components"]["schemas"]
-    forms = (
-        *("RunIn", "RunPatch", "RerunIn", "AlertIn", "ClusterIn", "PlanIn", "PlanPatch"),
-        *("CompileIn", "ReviewIn", "FileIn"),
-        *("WildSweepIn", "SweepIn", "SweepExtension", "SkillIn", "RenderIn"),
-    )
-    wanted = {f"{name}.{field}" for name in forms for field in schemas[name]["properties"]}
-    assert sorted(name for name in wanted if not re.search(rf"\b{name.split('.')[1]}\b", text)) == []
+def test_every_field_and_option_of_a_request_is_in_its_part_of_the_http_reference(application: FastAPI) -> None:
+    parts = re.split(r"^(?=## )", read("http.md"), flags=re.MULTILINE)
+    common = next(part for part in parts if part.startswith("## Common to all"))
+    api: dict[str, Any] = application.openapi()
+    missing = []
+    for path, methods in api["paths"].items():
+        for method, operation in methods.items():
+            name = f"{method.upper()} {path}"
+            told = common + "".join(part for part in parts if f"`{name}`" in part)
+            wanted = {*fields_of(operation, api["components"]["schemas"]), *options_of(operation)}
+            missing += [f"{name}: {word}" for word in sorted(wanted) if not re.search(rf"\b{word}\b", told)]
+    assert missing == []
+
+
+def fields_of(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[str]:
+    """Of its body; not of the forms inside of that, which other parts have."""
+    for form in re.findall(r"schemas/(\w+)", str(operation.get("requestBody"))):
+        yield from schemas[form].get("properties", {})
+
+
+def options_of(operation: dict[str, Any]) -> Iterator[str]:
+    yield from (each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
+
+
+def test_every_figure_for_prometheus_is_in_the_how_to(application: FastAPI) -> None:
+    table = (ROOT / "docs" / "how-to" / "watch-the-server.md").read_text()
+    named = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", row)}
+    assert named == {figure.name for figure in figures(application.state.lab)}
 
 
 def test_every_status_of_a_run_is_in_the_http_reference() -> None:
@@ -146,6 +165,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not file.exists() or (anchor and anchor not in anchors(file)):
             broken.append(target)
     assert broken == []
+
+
+def test_every_picture_is_shown_by_a_page() -> None:
+    shown = {Path(target).name for page in pages() for target in _LINK.findall(page.read_text())}
+    assert sorted(path.name for path in (ROOT / "docs" / "images").iterdir() if path.name not in shown) == []
 
 
 def anchors(page: Path) -> set[str]:
