@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from labwright.processes import processes_of_run
+from tests.acceptance.test_cli import labwright
 from tests.support.live_server import LiveServer
 from tests.support.storage import AS_ANY_USER, ending, fill, gate, remove_database, try_to_start
 from tests.support.waiting import wait_until
@@ -100,6 +101,8 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
     assert server.call("POST", "/sweeps/wild", {"name": "x" * 200, "goal": "g" * 90_000}).status == 507
     assert server.get("/sweeps") == []
     assert server.get("/health")["status"] == "degraded"
+    refused = labwright(server, "token", "--header-file")
+    assert refused.returncode == 1 and f"{server.state}/headers cannot be written: No space" in refused.stderr
     assert ending(server.run(done["id"])) == ending(done)
     assert {run["id"] for run in server.all_runs()} == before
     ballast.unlink()

@@ -15,7 +15,7 @@ from labwright.cli.words import counted, parse_duration, size
 from labwright.client.address import read_token
 from labwright.client.lab import LabClient
 from labwright.domain.actor import Scope
-from labwright.domain.errors import Conflict, Invalid, ServerUnreachable
+from labwright.domain.errors import Conflict, Invalid, ServerUnreachable, StorageFailed
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name
 from labwright.skills.header_file import keep_header
@@ -163,8 +163,15 @@ def token(
     made = secret if show else mint(secret, Scope(scope.value), name, seconds)
     facts = {"scope": "person"} if show else {"scope": scope.value, "ttl_seconds": seconds}
     if header_file:
-        made = str(keep_header(paths.headers, f"{scope.value}-{name}", made))
+        made = str(_header_kept(paths, f"{scope.value}-{name}", made))
     if as_json:
         screen.json({"header_file" if header_file else "token": made, **facts})
     else:
         screen.say(made)
+
+
+def _header_kept(paths: ProjectPaths, name: str, token: str) -> Path:
+    try:
+        return keep_header(paths.headers, name, token)
+    except OSError as error:  # a write that fails does not say of which file
+        raise StorageFailed(f"{paths.headers} cannot be written: {error.strerror}.") from error
