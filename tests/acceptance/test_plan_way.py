@@ -41,6 +41,22 @@ GOALS = {
     "yaml-config": ("compare hidden 4 and 8 by accuracy, max_steps 20", 3),
 }
 
+# A script that tells of its whole configuration, as the guide to the SDK shows it.
+TALKATIVE = """
+import argparse
+
+import labwright
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--width", type=int, default=32)
+parser.add_argument("--seed", type=int, default=0)
+options = parser.parse_args()
+labwright.init(config=vars(options))
+labwright.log({"loss": options.lr + options.seed / 1000}, step=0)
+labwright.finish()
+"""
+
 _KILLED_IN = ("DraftReportDigest", "GenerateTaskTests", "ValidateWorkspace")
 
 
@@ -86,6 +102,21 @@ def test_an_example_is_planned_rehearsed_approved_executed_and_reported(
     report = server.get(f"/plans/{plan['id']}/report")
     assert sweep["id"] in report["markdown"] and "**Best:**" in report["markdown"]
     assert any(file["path"].endswith(".svg") for file in report["files"])
+
+
+def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hide_the_baseline(
+    make: Callable[..., LiveServer],
+) -> None:
+    server = make()
+    (server.project / "talkative.py").write_text(TALKATIVE)
+    plan = compiled(server.start(), "lr 0.1 and 0.3 for talkative.py, 2 seeds, lowest loss")
+    approved(server, plan["id"])
+    execute(server, plan["id"])
+    plan = executed(server, plan["id"])
+    assert plan["status"] == "completed", plan["status_reason"]
+    report = server.get(f"/plans/{plan['id']}/report")["markdown"]
+    assert "**Best:** `lr 0.1` with 0.1005" in report, report
+    assert "The baseline itself is the best" in report
 
 
 def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(server: LiveServer) -> None:

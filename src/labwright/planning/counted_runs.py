@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from labwright.compute.lab import Lab
+from labwright.domain.configurations import config_hash
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs, sweeps
+from labwright.workflow import Experiment
 
 
 def counted_runs(lab: Lab, sweep_ids: Sequence[str]) -> list[Run]:
@@ -22,6 +24,16 @@ def counted_runs(lab: Lab, sweep_ids: Sequence[str]) -> list[Run]:
         if known is None or _rank(run) > _rank(known):
             found[row.config_hash, row.seed] = run
     return list(found.values())
+
+
+def as_planned(counted: Sequence[Run], experiment: Experiment) -> list[Run]:
+    """With the parameters that the plan gave them: what a script tells of itself makes no other configuration."""
+    given = {config_hash(one.params): one.params for one in experiment.configurations()}
+    return [_only(run, given.get(run.config_hash or config_hash({}), run.params)) for run in counted]
+
+
+def _only(run: Run, names: Collection[str]) -> Run:
+    return run.evolve(params={name: value for name, value in run.params.items() if name in names})
 
 
 def _rank(run: Run) -> tuple[bool, str]:

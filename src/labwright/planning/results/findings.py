@@ -11,7 +11,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.configurations import config_hash
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration, ranked
-from labwright.planning.counted_runs import counted_runs, decisive_values
+from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
 from labwright.planning.last_words import last_words
 from labwright.workflow import Experiment, Metric, RunResult
 
@@ -72,7 +72,7 @@ def findings_of(lab: Lab, carriers: Mapping[str, list[str]], result: RunResult) 
 def _findings(lab: Lab, step: str, sweep_ids: list[str], experiment: Experiment) -> Findings:
     metric = experiment.metric
     assert metric is not None, "validation refuses an experiment without a metric"
-    counted = counted_runs(lab, sweep_ids)
+    counted = as_planned(counted_runs(lab, sweep_ids), experiment)
     logged = decisive_values(lab, sweep_ids, metric.name)
     values = {
         run.id: logged[run.id]

@@ -14,7 +14,7 @@ from labwright.domain.ids import SWEEP
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.planning.carriers import note_carrier
-from labwright.planning.counted_runs import counted_runs, decisive_values
+from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.new_run import NewRun
@@ -141,7 +141,8 @@ def result_of(lab: Lab, sweep_ids: Sequence[str], experiment: Experiment) -> Exp
     metric = experiment.metric
     assert metric is not None, "validation refuses an experiment without a metric"
     decisive = decisive_values(lab, sweep_ids, metric.name)
-    found = [_as_result(run, metric.name, decisive.get(run.id)) for run in counted_runs(lab, sweep_ids)]
+    counted = as_planned(counted_runs(lab, sweep_ids), experiment)
+    found = [_as_result(run, metric.name, decisive.get(run.id)) for run in counted]
     return {"runs": found, "metric": metric.name, "direction": metric.direction}
 
 
