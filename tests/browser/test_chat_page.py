@@ -112,6 +112,17 @@ def test_a_conversation_is_renamed_switched_to_planning_and_deleted(visitor: Vis
     expect(page.get_by_role("link", name="the machine")).to_have_count(0)
 
 
+def test_a_conversation_that_is_deleted_elsewhere_says_so(visitor: Visitor, lab: LiveServer) -> None:
+    session = lab.post("/sessions", {})["id"]
+    lab.say(session, "gpus")
+    page = visitor.sign_in(f"#/chat/{session}")
+    expect(page.locator(".answer")).to_be_visible()
+    lab.call("DELETE", f"/sessions/{session}")
+    expect(page.get_by_role("heading", name="This conversation was deleted")).to_be_visible()
+    page.get_by_role("link", name="Begin another one").click()
+    expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
+
+
 def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     run = lab.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow-one")

@@ -17,9 +17,11 @@ import { Message, Problem } from "../parts/message.js";
 import { say, sayError } from "../parts/toast.js";
 import { chatAddress, go, route } from "../router.js";
 import { isPerson } from "../session.js";
+import { onEvent } from "../store.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
+const DELETED = "session.deleted";
 const SESSIONS = 200;
 const NEAR_END = 60;
 const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
@@ -65,7 +67,8 @@ function New() {
 
 function Open({ id }) {
   const { conversation, problem } = useConversation(id);
-  const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id });
+  const isDeleted = useDeletion(id);
+  const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id && event.type !== DELETED });
   const [draft, setDraft] = useDraft(`chat ${id}`, "");
   const [sending, setSending] = useState(null); // what was said and is not in the log yet
   const key = useRef(newKey());
@@ -75,6 +78,7 @@ function Open({ id }) {
   useEffect(() => {
     if (paid) refresh(); // no event tells of what it cost before its end
   }, [paid]);
+  if (isDeleted) return html`<div class="chat-main"><h1 class="hidden">Chat</h1><${Message} icon="trash" title="This conversation was deleted"><p><a href="#/chat">Begin another one</a></p></${Message}></div>`;
   if (!conversation && (problem ?? gone)) return html`<div class="chat-main"><h1 class="hidden">Chat</h1><${Problem} error=${problem ?? gone} /></div>`;
   if (!conversation || !session) return html`<div class="chat-main"><div class="loading" aria-busy="true"></div></div>`;
 
@@ -105,6 +109,13 @@ function Open({ id }) {
     <${Composer} draft=${draft} setDraft=${type} mode=${session.mode} setMode=${setMode} modes=${MODES}
       state=${sending && !isTaken ? "working" : state} onSend=${speak} onStop=${state !== "idle" || session.waits.length ? stop : null} />
   </div>`;
+}
+
+// By somebody else, or in another tab: what is no longer there is not asked for.
+function useDeletion(id) {
+  const [isDeleted, setDeleted] = useState(false);
+  useEffect(() => onEvent(({ type, data }) => type === DELETED && data.session_id === id && setDeleted(true)), [id]);
+  return isDeleted;
 }
 
 function Head({ session, state, refresh }) {
