@@ -61,6 +61,20 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
 UNLOADS = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"  # unless a page asks first
 
 
+def test_what_was_written_comes_back_after_it_was_cancelled(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "Cancelled", "goal": "g", "raw_markdown": PLAN})
+    page = visitor.sign_in(f"#/plans/{plan['id']}?tab=document")
+    page.get_by_role("button", name="Edit document").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Edit document")).to_be_visible()
+    expect(page.locator(".toast")).to_have_count(0)
+    page.get_by_role("button", name="Edit document").click()
+    page.get_by_role("textbox", name="Document").fill("an hour of work")
+    page.get_by_role("button", name="Cancel").click()
+    page.locator(".toast", has_text="What you wrote is gone").get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
+
+
 def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Two writers", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}")

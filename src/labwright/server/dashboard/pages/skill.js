@@ -21,7 +21,7 @@ import { Source } from "./skills.js";
 export default function SkillPage({ id }) {
   const path = `prompt-skills/${encodeURIComponent(id)}`;
   const { data: skill, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.skill_id === id });
-  const [draft, setDraft] = useDraft(`skill ${id}`);
+  const [draft, setDraft, dropDraft] = useDraft(`skill ${id}`);
   useKeys({ Escape: () => go("#/skills") });
   useTitle(skill?.title ?? "Skill");
   if (problem && !skill) return html`<${Problem} error=${problem} />`;
@@ -48,6 +48,6 @@ export default function SkillPage({ id }) {
         ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: skill.text, before: skill.text })}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
           ${skill.source === "project" && html`<button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button>`}</div>`}</div>
       <p class="muted">${skill.description}</p></header>
-    ${draft ? html`<${SkillEditor} id=${id} draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before=${skill.text} onSave=${save} onCancel=${() => setDraft(null)} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
+    ${draft ? html`<${SkillEditor} id=${id} draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before=${skill.text} onSave=${save} onCancel=${dropDraft} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
   </div>`;
 }

@@ -27,7 +27,7 @@ metadata:
 export default function SkillsPage() {
   useTitle("Skills");
   const { data, problem, refresh } = useFetched("prompt-skills", {}, { wakes: wakesOn("skill.") });
-  const [draft, setDraft] = useDraft("new skill");
+  const [draft, setDraft, dropDraft] = useDraft("new skill");
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
@@ -39,7 +39,7 @@ export default function SkillsPage() {
   };
   return html`<div class="page list-page"><header class="page-head"><h1>Skills</h1>
       ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: TEMPLATE, before: TEMPLATE })}><${Icon} name="plus" size="14" />New skill</button></div>`}</header>
-    ${draft && html`<div class="page-body"><${SkillEditor} id="draft" draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before="" onSave=${save} onCancel=${() => setDraft(null)} /></div>`}
+    ${draft && html`<div class="page-body"><${SkillEditor} id="draft" draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before="" onSave=${save} onCancel=${dropDraft} /></div>`}
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
     ${data && !draft && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>
       <ul class="lines" ref=${box}>${data.map((skill) => html`<li class="run-line" key=${skill.id}>

@@ -15,7 +15,7 @@ const PAUSE_MS = 250;
 const FIXED = new Set(["executing", "completed", "archived"]);
 
 export function PlanDocument({ plan, refresh }) {
-  const [draft, setDraft] = useDraft(`document ${plan.id}`);
+  const [draft, setDraft, dropDraft] = useDraft(`document ${plan.id}`);
   const canEdit = mayWrite() && !FIXED.has(plan.status) && !plan.compiling_by;
   const path = `plans/${encodeURIComponent(plan.id)}`;
   const edit = () => setDraft({ text: plan.raw_markdown, before: plan.raw_markdown, version: plan.version });
@@ -33,7 +33,7 @@ export function PlanDocument({ plan, refresh }) {
   };
   if (draft) {
     return html`${isBehind && html`<p class="hint-line">Version ${plan.version} was saved while you wrote. What changed there stands under Versions; it is not in your text.</p>`}
-      <${Editor} draft=${draft.text} setText=${(text) => setDraft({ ...draft, text })} before=${plan.raw_markdown} onSave=${save} onCancel=${() => setDraft(null)} />`;
+      <${Editor} draft=${draft.text} setText=${(text) => setDraft({ ...draft, text })} before=${plan.raw_markdown} onSave=${save} onCancel=${dropDraft} />`;
   }
   return html`<section class="stack" aria-label="Document">
     ${canEdit && html`<div class="verbs verbs-left"><button onClick=${edit}><${Icon} name="pencil" size="14" />Edit document</button></div>`}

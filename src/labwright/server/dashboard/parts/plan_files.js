@@ -35,7 +35,7 @@ const savingOver = (path) => ({ title: "Save over the file as it is now?", text:
 
 function File({ plan, path, onSaved }) {
   const { data, problem, refresh } = useFetched(filePath(plan, path));
-  const [draft, setDraft] = useDraft(`file ${plan.id} ${path}`);
+  const [draft, setDraft, dropDraft] = useDraft(`file ${plan.id} ${path}`);
   const edit = () => setDraft({ text: data.content, before: data.content });
   const isBehind = draft && draft.before !== data?.content;
   const save = async () => {
@@ -55,7 +55,7 @@ function File({ plan, path, onSaved }) {
   const canEdit = data.editable && mayWrite() && plan.status !== "executing" && plan.status !== "completed" && plan.status !== "archived" && !plan.compiling_by;
   return html`<div class="stack file"><div class="section-head"><h2><code>${path}</code></h2>
       ${canEdit && !draft && html`<button onClick=${edit}><${Icon} name="pencil" size="14" />Edit file</button>`}
-      ${draft && html`<button class="primary" disabled=${draft.text === data.content} onClick=${save}>Save file</button><button onClick=${() => setDraft(null)}>Cancel</button>`}</div>
+      ${draft && html`<button class="primary" disabled=${draft.text === data.content} onClick=${save}>Save file</button><button onClick=${dropDraft}>Cancel</button>`}</div>
     ${isBehind && html`<p class="hint-line">This file changed while you wrote. Below is what yours would change in it as it is now.</p>`}
     ${!draft ? html`<${Code} text=${data.content} language=${languageOf(path)} label=${path} />`
       : html`<textarea class="file-field" aria-label=${path} spellcheck=${false} value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea>

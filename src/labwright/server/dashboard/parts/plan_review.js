@@ -74,7 +74,7 @@ function Questions({ path, questions, refresh }) {
 
 function Decision({ plan, path, workspace, refresh }) {
   const [busy, setBusy] = useState(false);
-  const [rejection, setRejection] = useDraft(`rejection ${plan.id}`);
+  const [rejection, setRejection, dropRejection] = useDraft(`rejection ${plan.id}`);
   const { planning } = plan;
   const { approval } = planning;
   const review = async (body, done) => {
@@ -99,7 +99,7 @@ function Decision({ plan, path, workspace, refresh }) {
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
       <button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
-      <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => setRejection(rejection ? null : NO_WORDS)}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
+      <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => (rejection ? dropRejection() : setRejection(NO_WORDS))}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
     ${rejection && html`<${Rejection} draft=${rejection} setDraft=${setRejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
 }

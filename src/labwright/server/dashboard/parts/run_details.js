@@ -87,7 +87,7 @@ function factsOf(run) {
 }
 
 function Notes({ run }) {
-  const [draft, setDraft] = useDraft(`notes ${run.id}`);
+  const [draft, setDraft, dropDraft] = useDraft(`notes ${run.id}`);
   const save = async (event) => {
     event.preventDefault();
     try {
@@ -104,5 +104,5 @@ function Notes({ run }) {
   }
   return html`<form class="card" onSubmit=${save}><h2>Notes</h2>
     <textarea class="notes-field" rows="6" aria-label="Notes" value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea>
-    <div class="dialog-verbs"><button type="button" onClick=${() => setDraft(null)}>Cancel</button><button class="primary">Save notes</button></div></form>`;
+    <div class="dialog-verbs"><button type="button" onClick=${dropDraft}>Cancel</button><button class="primary">Save notes</button></div></form>`;
 }
