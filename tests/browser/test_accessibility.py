@@ -118,3 +118,16 @@ def test_every_page_is_reached_and_used_with_the_keyboard_alone(visitor: Visitor
     bar.get_by_role("button", name="Compare").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+
+
+def test_the_focus_goes_back_after_a_question(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.running}")
+    stop = page.get_by_role("button", name="Stop run")
+    for way_back in (["Escape"], ["Shift+Tab", "Enter"]):
+        stop.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog").get_by_role("button", name="Stop run")).to_be_focused()
+        for key in way_back:
+            page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(stop).to_be_focused()
