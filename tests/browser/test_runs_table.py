@@ -160,6 +160,20 @@ def test_ticked_runs_are_compared_with_keys_alone(visitor: Visitor, sample: Samp
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
 
 
+def test_keys_go_on_from_the_row_whose_checkbox_was_clicked(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    rows = page.locator(".row:not(.row-head)")
+    rows.nth(2).get_by_role("checkbox").click()
+    expect(rows.nth(2).get_by_role("checkbox")).to_be_focused()
+    page.keyboard.press("j")
+    expect(rows.nth(3).get_by_role("link")).to_be_focused()
+    page.keyboard.press("x")
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("2 runs")
+    rows.nth(0).get_by_role("checkbox").focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("3 runs")
+
+
 def test_news_do_not_lie_on_the_verbs_of_selected_runs(visitor: Visitor, lab: LiveServer) -> None:
     lab.wait_for_end(lab.submit("true", name="one-to-tag")["id"])
     page = visitor.sign_in("#/runs?q=one-to-tag")

@@ -7,7 +7,7 @@ const layers = [];
 let prefix = "";
 let prefixTimer = 0;
 
-const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+const isTyping = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;

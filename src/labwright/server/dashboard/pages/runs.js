@@ -86,6 +86,11 @@ function Table({ view, columns }) {
     setSelected(name);
     scrollToRow(ref.current, names.indexOf(name), rowHeight, headHeight);
   };
+  // Wherever a row has the focus, by Tab or a click on its checkbox, keys go on from there.
+  const followFocus = ({ target }) => {
+    const name = names[target.closest("[role=row]")?.ariaRowIndex - 2];
+    if (name) setSelected(name);
+  };
   const open = () => {
     const item = items[at];
     if (item?.id) openRun(item.id);
@@ -119,7 +124,7 @@ function Table({ view, columns }) {
     <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 124 : 72}px, ${view.group ? 136 : 88}px) `.repeat(columns.length), "--count": columns.length, "--each": view.group ? "136px" : "108px" }} aria-label="Table of runs" role="region"
       onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
       onPointerLeave=${() => (pointerInside.current = false)}>
-      <div class="table-rows" role="table" aria-label="Runs" aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>
+      <div class="table-rows" role="table" aria-label="Runs" onFocusCapture=${followFocus} aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>
         <${Head} columns=${columns} sort=${view.sort} ids=${ids} />
         <div style=${{ height: `${before}px` }}></div>
         ${items.slice(first, last).map((item, offset) => row(item, first + offset))}

@@ -45,9 +45,7 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
   const runs = useMemo(() => untracked(() => group.ids.map((id) => knownRun(id).value)), [group]);
   const progress = useMemo(() => tally(runs), [runs]);
   const ref = useRef(null);
-  useEffect(() => {
-    if (selected) ref.current.querySelector("button").focus({ preventScroll: true });
-  }, [selected]);
+  useFocus(ref, selected, "button");
   const all = group.ids.every((id) => ticked.value.has(id));
   return html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
     <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select the group ${group.label}" checked=${all} onChange=${() => tick(group.ids, !all)} /></span>
@@ -82,9 +80,7 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
   useEffect(() => {
     if (run) list.noticeMetrics(run);
   }, [run?.summary]);
-  useEffect(() => {
-    if (selected) ref.current?.querySelector("a").focus({ preventScroll: true });
-  }, [selected]);
+  useFocus(ref, selected, "a");
   if (!run) return null;
 
   const reason = reasonOf(run);
@@ -106,6 +102,13 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
     <span role="cell" class="num muted cell-created"><${Ago} time=${run.created_at} /></span>
     <span role="cell" class="muted cell-result" title=${reason}>${run.deleted ? "deleted" : reason}</span>
   </div>`;
+}
+
+// The selected row has the focus; where a part of it has it already, a checkbox say, it stays there.
+function useFocus(ref, selected, target) {
+  useEffect(() => {
+    if (selected && ref.current && !ref.current.contains(document.activeElement)) ref.current.querySelector(target).focus({ preventScroll: true });
+  }, [selected]);
 }
 
 // A group's head says what its runs are called by; what tells them apart, the seed, would be cut off.
