@@ -105,7 +105,8 @@ def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visi
     other.get_by_role("button", name="Turn notices on").click()
     expect(other.get_by_role("button", name="Turn notices off")).to_be_visible()
     lab.submit("false", name="noticed")
-    wait_until(lambda: "noticed: Run failed" in reads.evaluate("noticed"), "the notice")
+    wait_until(lambda: "noticed: Run failed · Exit code 1" in reads.evaluate("noticed"), "the notice")
+    assert len([text for text in reads.evaluate("noticed") if text.startswith("noticed:")]) == 1, "one run, two notices"
     assert other.evaluate("noticed") == []
 
 

@@ -7,6 +7,8 @@ import { forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { knownRun, loadRun, onEvent } from "./store.js";
 import { signal } from "./ui.js";
 
+const GATHER_MS = 1000;
+const gathered = new Map(); // run, or what else it is about → events that were not told yet
 const isPossible = "Notification" in window;
 const asked = signal(recall("notices", false));
 export const noticesAre = signal(stateNow()); // on | off | refused | impossible
@@ -33,17 +35,33 @@ addEventListener("storage", ({ key }) => {
 });
 
 export function startNotices() {
-  onEvent(async (event) => {
-    if (noticesAre.value !== "on" || !document.hidden || !leads.value) return;
-    const text = textOf(event);
-    if (text) show(event.run_id ? await nameOf(event.run_id) : "Labwright", text, event);
+  onEvent((event) => {
+    if (noticesAre.value === "on" && document.hidden && leads.value && textOf(event)) gather(event);
   });
 }
 
-function textOf({ type, data }) {
-  if (type === "alert.raised") return data.message;
-  if (type === "approval.asked") return data.question;
-  return type === "run.status" && ["failed", "lost"].includes(data.to) ? `Run ${data.to}` : "";
+// A run that breaks raises an alert or two on its way: that is one piece of news.
+function gather(event) {
+  const about = event.run_id ?? event.seq;
+  if (gathered.has(about)) return gathered.get(about).push(event);
+  gathered.set(about, [event]);
+  setTimeout(() => tell(about), GATHER_MS);
+}
+
+async function tell(about) {
+  const events = gathered.get(about);
+  gathered.delete(about);
+  const [ends, others] = [events.filter(isEnd), events.filter((event) => !isEnd(event))];
+  const text = [...ends, ...others].map(textOf).join(" · ");
+  show(events[0].run_id ? await nameOf(events[0].run_id) : "Labwright", text, events[0]);
+}
+
+const isEnd = ({ type, data }) => type === "run.status" && ["failed", "lost"].includes(data.to);
+
+function textOf(event) {
+  if (event.type === "alert.raised") return event.data.message;
+  if (event.type === "approval.asked") return event.data.question;
+  return isEnd(event) ? `Run ${event.data.to}` : "";
 }
 
 async function nameOf(runId) {
