@@ -44,6 +44,14 @@ def test_output_and_charts_grow_live(visitor: Visitor, lab: LiveServer) -> None:
     expect(page.get_by_role("banner").or_(page.locator(".run-head"))).to_contain_text("stopped")
 
 
+def test_a_metric_that_is_alone_in_its_group_takes_no_row_of_its_own(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")  # has train/loss, train/grad_norm and val/acc
+    groups = page.locator("div.chart-group")
+    expect(groups.locator(".chart canvas")).to_have_count(3)
+    expect(groups.get_by_role("heading", level=3)).to_have_text(["train"])
+    expect(groups.nth(0).locator("canvas")).to_have_count(1)
+
+
 def test_escape_makes_a_large_chart_small_again_before_it_leaves(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/runs")
     visitor.open(f"#/runs/{sample.running}")

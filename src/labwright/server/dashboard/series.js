@@ -2,7 +2,8 @@
 
 import { toNumber } from "./format.js";
 
-// "train/loss" belongs to the group "train"; a key without a slash to the group "".
+// "train/loss" belongs to the group "train". The group "" has keys without a slash, and those that would be alone in
+// theirs: a row of charts with one in it is mostly empty.
 export function grouped(keys) {
   const groups = new Map();
   for (const key of keys) {
@@ -10,7 +11,9 @@ export function grouped(keys) {
     const group = at > 0 ? key.slice(0, at) : "";
     groups.set(group, [...(groups.get(group) ?? []), key]);
   }
-  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+  const isRow = ([group, members]) => group && members.length > 1;
+  const rest = [...groups].filter((entry) => !isRow(entry)).flatMap(([, members]) => members);
+  return [["", rest.sort()], ...[...groups].filter(isRow).sort(([a], [b]) => (a < b ? -1 : 1))];
 }
 
 // Columns in ascending x: x, what was logged, what is drawn strong. Gaps are null. NaN and infinity cannot be drawn;
