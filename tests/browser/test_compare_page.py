@@ -50,6 +50,15 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     expect(page.get_by_role("heading", name="Compare 7 runs")).to_be_visible()
 
 
+def test_a_scatter_begins_with_a_parameter_that_differs(visitor: Visitor, lab: LiveServer) -> None:
+    runs = [lab.submit("true", name=f"lr {lr}", params={"batch": 128, "lr": lr})["id"] for lr in (0.1, 0.2)]
+    for run in runs:
+        lab.wait_for_end(run)
+        log_points(lab, run, "loss", [2, 1])
+    page = visitor.sign_in(f"#/compare?runs={','.join(runs)}&tab=scatter")
+    expect(page.get_by_label("Across", exact=True)).to_have_value("p:lr")
+
+
 def test_two_commands_with_the_same_parameters_are_two_curves(visitor: Visitor, lab: LiveServer) -> None:
     params = {"lr": 0.1}
     runs = [lab.submit(f"true --model {model}", name=model, params=params)["id"] for model in ("small", "large")]

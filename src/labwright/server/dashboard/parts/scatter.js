@@ -18,7 +18,9 @@ export function Scatter({ runs, columns, colors }) {
     setAxes({ ...axes, ...changes });
     remember("scatter", { ...axes, ...changes });
   };
-  const x = numeric.includes(axes.x) ? axes.x : (numeric.find((column) => column.startsWith("p:")) ?? numeric[0]);
+  const given = numeric.filter((column) => column.startsWith("p:"));
+  const differs = (column) => new Set(runs.map((run) => valueAt(run, column)).filter(Number.isFinite)).size > 1;
+  const x = numeric.includes(axes.x) ? axes.x : (given.find(differs) ?? given[0] ?? numeric[0]);
   const y = numeric.includes(axes.y) ? axes.y : (numeric.find((column) => column.startsWith("m:")) ?? numeric.at(-1));
   if (!numeric.length) return html`<p class="muted">These runs have no numbers in common.</p>`;
   const points = runs.map((run) => ({ run, x: valueAt(run, x), y: valueAt(run, y) })).filter((point) => Number.isFinite(point.x) && Number.isFinite(point.y));
