@@ -147,6 +147,13 @@ def test_grep_finds_lines_that_lie_across_the_pieces_it_reads(lab: LiveServer) -
     assert [line[:7] for line in logs(lab, run, "grep=%20xx")["content"].split("\n")] == [f"{n:07d}" for n in range(20)]
 
 
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_grep_holds_no_endless_line_as_a_whole(lab: LiveServer, end: bytes) -> None:
+    """In parts, each with what it found: a bar that writes over itself for days is one line of gigabytes."""
+    run = with_output(lab, (b"\ra needle" + b"\r 50%" * (2 << 20)) * 2 + end)
+    assert [line[:8] for line in logs(lab, run, "grep=needle")["content"].split("\n")] == ["a needle", "a needle"]
+
+
 def test_the_stream_ends_with_the_whole_output_and_the_status(lab: LiveServer) -> None:
     """Characters are written in halves; none arrives broken."""
     script = r"printf 'a\342\234'; sleep 0.4; printf '\223b\n'; cat text; exit 4"

@@ -121,9 +121,9 @@ def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
         while end > first:
             start = max(first, end - _GREP_BLOCK)
             block = _read_block(paths, start, end - start) + rest
-            cut = block.find(b"\n") + 1 if start > first else 0
-            if cut == 0 and start > first and len(block) < _GREP_LONGEST_LINE:
-                cut = len(block)
+            cut = block.find(b"\n") + 1 or len(block)
+            if start == first or cut > _GREP_LONGEST_LINE:
+                cut = 0
             rest = block[:cut]
             yield start + cut, block[cut:]
             end = start
