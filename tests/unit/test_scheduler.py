@@ -306,3 +306,13 @@ def test_a_run_that_names_a_crowded_card_keeps_no_card_from_others_however_long_
     look = Look(holders=sharing, capacity=Capacity(gpus=2, cpu_runs=1))
     assert keeps_cards([aged], look, NOW, AGEING) == ""
     assert why_queued("crowded", 1, 0, None, look, ("0",)) == "it names GPU 0, as on-0-0, on-0-1 do"
+
+
+def test_a_wide_run_is_not_starved_by_narrow_ones_where_it_names_its_cards_either() -> None:
+    at_work = [Holder(run_id="narrow", group="", gpus=1)]
+    wide = candidate("wide", gpus=2, named=("0", "1"), waited=AGEING + 1)
+    queues = in_order([wide, candidate("narrow-too", gpus=1, waited=AGEING + 2)])
+    two = Capacity(gpus=2, cpu_runs=1)
+    assert choose(queues, at_work, two, {}, NOW, AGEING) == []
+    assert keeps_cards([wide], Look(holders=at_work, capacity=two), NOW, AGEING) == "wide"
+    assert choose(queues, (), two, {}, NOW, AGEING) == ["wide"]

@@ -88,7 +88,8 @@ def _lacks_slot(look: Look) -> str:
 
 def keeps_cards(heads: Iterable[Candidate], look: Look, now: float, ageing_seconds: float) -> str:
     """The run that free cards are kept for by `choose`, or none."""
-    fits_later = [head for head in heads if head.may_keep_cards and look.free_gpus < head.gpus <= look.capacity.gpus]
+    wide = [head for head in heads if look.free_gpus < head.gpus <= look.capacity.gpus]
+    fits_later = [head for head in wide if not _crowded(head.named, look)]
     aged = [head for head in fits_later if now - head.queued_at >= ageing_seconds]
     return min(aged, key=lambda head: (-head.priority, head.queued_at)).run_id if aged else ""
 

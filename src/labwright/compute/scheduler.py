@@ -87,7 +87,8 @@ class _Choice:
             self._room.keep_cards()
 
     def _fits_later(self, head: Candidate) -> bool:
-        return head.may_keep_cards and head.gpus <= self._capacity.gpus
+        """Once enough cards are free, whichever they are."""
+        return 0 < head.gpus <= self._capacity.gpus and not self._room.is_crowded_for(head)
 
     def _go_first(self, heads: Iterable[Candidate]) -> set[str]:
         """Of each priority the oldest run that has aged and asks for more cards than others do: among the narrower ones
@@ -115,13 +116,17 @@ class _Room:
         return self._gpus + self._claimed <= 0 and self._slots <= 0
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whoever waits for cards has none, so what is narrower may try its luck beside it. Of runs that name one card
-        only the first has its lease, so those are counted: as many go as there are cards."""
+        """Whoever waits for cards has none, so what is narrower may try its luck beside it."""
         if not candidate.gpus:
             return self._slots > 0
-        if any(self._naming[name] >= self._cards for name in candidate.named):
+        if self.is_crowded_for(candidate):
             return False
         return candidate.gpus <= self._gpus + (self._claimed if candidate.gpus < self._narrowest else 0)
+
+    def is_crowded_for(self, candidate: Candidate) -> bool:
+        """Of runs that name one card only the first has its lease, so those are counted: as many go as there are cards.
+        Then no other card helps, however many are free."""
+        return any(self._naming[name] >= self._cards for name in candidate.named)
 
     def take(self, candidate: Candidate) -> None:
         self._slots -= candidate.gpus == 0

@@ -28,11 +28,6 @@ class Candidate:
     def queue(self) -> str:
         return queue_of(self.group, self.gpus, self.named)
 
-    @property
-    def may_keep_cards(self) -> bool:
-        """Whether free cards can be kept until there are enough for it: those that are named may be anybody's."""
-        return self.gpus > 0 and not self.named
-
 
 def queue_of(group: str, gpus: int, named: Sequence[str]) -> str:
     """Runs of one sweep that ask for the same number of GPUs, or the same ones: if one does not fit, none of them does.
