@@ -129,6 +129,23 @@ def test_a_run_that_names_more_cards_than_there_are_runs_on_those_it_has(gpu_ser
     ]
 
 
+def test_a_run_that_names_a_card_here_and_another_there_has_both(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(3)
+    waiting = f"bash -c '{until_file('go')}'"
+    both = server.submit(f"CUDA_VISIBLE_DEVICES=0 {waiting} & CUDA_VISIBLE_DEVICES=1 {waiting} & wait")["id"]
+    server.wait_for_status(both, "running")
+    assert server.wait_for_end(server.submit("true")["id"])["gpu_uuids"] == uuids(server)[2:]
+    (server.project / "go").touch()
+    assert sorted(server.wait_for_end(both)["gpu_uuids"]) == uuids(server)[:2]
+
+
+def test_a_card_that_only_the_shell_of_a_run_knows_is_told_to_have_no_lease(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(1)
+    run = server.wait_for_end(server.submit("for card in 0; do CUDA_VISIBLE_DEVICES=$card true; done")["id"])
+    (warning,) = run["warnings"]
+    assert "picks a GPU by $card, which only its shell knows" in warning
+
+
 def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     on_first = [server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"] for _ in range(5)]

@@ -19,6 +19,7 @@ from labwright.domain.gpu import (
     resolve_names,
     why_busy,
 )
+from labwright.services.new_run import cards_named_by
 
 LIMITS = BusyLimits(memory_mb=1024, utilization=10)
 
@@ -118,3 +119,30 @@ def test_cards_are_named_as_cuda_names_them(name: str, index: int) -> None:
 
 def test_names_that_fit_no_card_are_reported() -> None:
     assert resolve_names([card(0)], ["7", "GPU-", "", "GPU-zzz"]) == ((), ("7", "GPU-", "", "GPU-zzz"))
+
+
+@pytest.mark.parametrize(
+    ("command", "cards"),
+    [
+        ("python train.py", None),
+        ("CUDA_VISIBLE_DEVICES=1 python train.py", ("1",)),
+        ("cd x && LR=1 CUDA_VISIBLE_DEVICES='0, 2' python train.py", ("0", "2")),
+        ("CUDA_VISIBLE_DEVICES= python train.py", ()),
+        ("CUDA_VISIBLE_DEVICES=0 python a.py & CUDA_VISIBLE_DEVICES=1 python b.py & wait", ("0", "1")),
+        ("if true; then export CUDA_VISIBLE_DEVICES=3; fi", ("3",)),
+        ("for i in 0 1; do nohup env CUDA_VISIBLE_DEVICES=$i python a.py & done", ("$i",)),
+        ("{ CUDA_VISIBLE_DEVICES=1 python a.py; }", ("1",)),
+        ("CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} python train.py", None),
+        ('CUDA_VISIBLE_DEVICES="$CUDA_VISIBLE_DEVICES" python a.py; CUDA_VISIBLE_DEVICES=2 python b.py', ("2",)),
+        ("# CUDA_VISIBLE_DEVICES=1", None),
+    ],
+)
+def test_cards_are_named_wherever_a_command_sets_the_variable(command: str, cards: tuple[str, ...] | None) -> None:
+    assert cards_named_by(command, {}) == cards
+
+
+def test_the_environment_names_cards_where_the_command_does_not() -> None:
+    env = {"CUDA_VISIBLE_DEVICES": "0,GPU-2f"}
+    assert cards_named_by("python train.py", env) == ("0", "GPU-2f")
+    assert cards_named_by("CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-3} python train.py", env) == ("0", "GPU-2f")
+    assert cards_named_by("CUDA_VISIBLE_DEVICES=1 python train.py", env) == ("1",)

@@ -27,7 +27,8 @@ from labwright.domain.run import GpuwrapConfig, Run, name_from
 from labwright.files import write_json
 
 _PICKS_CARDS = re.compile(
-    r"(?:^|[;&|(])\s*(?:export\s+|env\s+)?(?:[A-Za-z_]\w*=\S*\s+)*CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
+    r"(?:^|[;&|({])\s*(?:(?:do|then|else|time|exec|nohup|export|env)\s+)*(?:[A-Za-z_]\w*=\S*\s+)*"
+    r"CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
     re.MULTILINE,
 )
 _NO_CARDS = {"", "-1", "NoDevFiles", "none", "void"}
@@ -281,10 +282,12 @@ def _with_named_cards(cluster: Cluster, wanted: NewRun, named: tuple[str, ...]) 
 
 
 def cards_named_by(command: str, env: dict[str, str]) -> tuple[str, ...] | None:
-    """The cards that a run picks by itself; None if it leaves the choice to us."""
-    match = _PICKS_CARDS.search(command)
-    text = match.group(1) if match else env.get("CUDA_VISIBLE_DEVICES")
-    if text is None:
+    """The cards that a run picks by itself, in all places of its command; None if it leaves the choice to us."""
+    texts = [text.strip("\"'") for text in _PICKS_CARDS.findall(command)]  # an open quote is bash's to complain about
+    texts = [text for text in texts if "CUDA_VISIBLE_DEVICES" not in text]  # ${CUDA_VISIBLE_DEVICES:-0}: what we set
+    if not texts and "CUDA_VISIBLE_DEVICES" in env:
+        texts = [env["CUDA_VISIBLE_DEVICES"]]
+    if not texts:
         return None
-    names = text.strip("\"'") if match else text  # a quote that never ends is bash's to complain about
-    return tuple(name.strip() for name in names.split(",") if name.strip() not in _NO_CARDS)
+    names = [name.strip() for text in texts for name in text.split(",")]
+    return tuple(name for name in names if name not in _NO_CARDS)

@@ -165,7 +165,7 @@ class GpuGate:
 
     def _take_named(self) -> Granted:
         gpus, unknown = resolve_names(self._detection.gpus, self._request.named)
-        warnings = [f"The command names GPU {name}, which is not on this machine." for name in unknown]
+        warnings = [_unknown_words(name) for name in unknown]
         lease, taken = take_named(
             self._request.lease_dir,
             [gpu.uuid for gpu in gpus],
@@ -264,6 +264,12 @@ def _lease_obstacle(gpu: Gpu, answer: Contended) -> dict[str, Any]:
     waiter = answer.kept[gpu.uuid]
     words = kept_words(gpu, waiter, time.time())
     return {"kind": "queue", **where, "words": words, "run_id": waiter.run_id, "user": waiter.user}
+
+
+def _unknown_words(name: str) -> str:
+    if "$" in name or "`" in name:
+        return f"The command picks a GPU by {name}, which only its shell knows: no lease keeps others off that card."
+    return f"The command names GPU {name}, which is not on this machine."
 
 
 def _tries_words(tries: int) -> str:
