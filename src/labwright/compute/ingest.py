@@ -12,7 +12,7 @@ from typing import Any
 
 from labwright.compute.endings import apply_exit, read_facts, tell_end
 from labwright.compute.lab import Lab
-from labwright.compute.run_alerts import GPU_WAIT_RULE, SLURM_HELD_RULE, clear_alerts, raise_alert
+from labwright.compute.run_alerts import GPU_CONTENTION_RULE, GPU_WAIT_RULE, SLURM_HELD_RULE, clear_alerts, raise_alert
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339
@@ -21,7 +21,7 @@ from labwright.domain.interruption import may_be_slurms_doing
 from labwright.domain.run import Run, RunStatus
 from labwright.files import LONGEST_LINE, TooLong, all_lines
 from labwright.paths import RunPaths
-from labwright.store import runs
+from labwright.store import alerts, runs
 from labwright.store.database import Transaction
 
 _ACTOR = str(SYSTEM)
@@ -73,8 +73,9 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
 
 
 def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    words = f"Waiting for a GPU: {event['reason']}"
-    raise_alert(tx, run, GPU_WAIT_RULE, words, Severity.INFO, ("ignore", "stop"), at=event["time"])
+    if alerts.open_of_rule(tx.connection, run.id, GPU_CONTENTION_RULE) is None:  # it told why, with the same choices
+        words = f"Waiting for a GPU: {event['reason']}"
+        raise_alert(tx, run, GPU_WAIT_RULE, words, Severity.INFO, ("ignore", "stop"), at=event["time"])
     if run.status is RunStatus.WAITING:
         return runs.change(tx, run, run.evolve(status_reason=event["reason"]), _ACTOR)
     return _move(tx, run, RunStatus.WAITING, status_reason=event["reason"])

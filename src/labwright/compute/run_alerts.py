@@ -13,6 +13,7 @@ from labwright.store.database import Transaction
 _ACTOR = str(SYSTEM)
 EXIT_RULE = "exit"
 GPU_WAIT_RULE = "gpu_wait"
+GPU_CONTENTION_RULE = "gpu_contention"  # of the sidecar
 SLURM_HELD_RULE = "slurm_held"
 
 
