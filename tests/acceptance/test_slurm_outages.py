@@ -72,6 +72,25 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     assert not (server.project / "never").exists()
 
 
+def test_a_resumed_sweep_goes_on_also_after_a_controller_that_forgot_to_release_it(
+    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
+) -> None:
+    server = make_slurm_server(own_slurm).start()
+    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
+
+    def reasons_in_slurm() -> set[str]:
+        return set(own_slurm.client("squeue", "-h", "-r", "-o", "%r").split())
+
+    wait_until(lambda: reasons_in_slurm() == {"BeginTime"}, "the jobs to be sent")
+    server.post(f"/sweeps/{sweep}/pause")
+    wait_until(lambda: reasons_in_slurm() == {"JobHeldUser"}, "the jobs to be held", 60)
+    server.post(f"/sweeps/{sweep}/resume")
+    wait_until(lambda: reasons_in_slurm() == {"BeginTime"}, "the jobs to be released", 60)
+    own_slurm.client("scontrol", "uhold", *own_slurm.client("squeue", "-h", "-r", "-o", "%i").split())  # its old state
+    wait_until(lambda: reasons_in_slurm() == {"BeginTime"}, "the jobs to be released again", 90)
+    server.post(f"/sweeps/{sweep}/stop")
+
+
 def give_up(slurm: SimulatedSlurm, node: str) -> None:
     """What the controller does by itself once a node was silent for long enough."""
     slurm.client("scontrol", "update", f"nodename={node}", "state=down", "reason=silent")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import time
@@ -61,9 +60,6 @@ class Holding:
     def _release(self, jobs: dict[str, Run]) -> None:
         ours = {job_id: run for job_id, run in jobs.items() if os.path.exists(self._paths.run(run.id).held)}
         self._order(RELEASE, list(ours))
-        for run in ours.values():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._paths.run(run.id).held)
 
     def _order(self, verb: str, job_ids: list[str]) -> None:
         for first in range(0, len(job_ids), IDS_AT_ONCE):

@@ -47,7 +47,8 @@ _ENDED = frozenset(
 )
 
 
-_HELD = re.compile("held|hold", re.IGNORECASE)
+HELD = re.compile("held|hold", re.IGNORECASE)
+USER_HOLD = "JobHeldUser"
 _STUCK = re.compile(r"[^,]*requeued.held|JobHoldMaxRequeue", re.IGNORECASE)
 
 
@@ -78,7 +79,7 @@ class JobRow:
 
     @property
     def is_held(self) -> bool:
-        return self.phase is Phase.PENDING and _HELD.search(self.reason) is not None
+        return self.phase is Phase.PENDING and HELD.search(self.reason) is not None
 
     @property
     def is_stuck(self) -> bool:
