@@ -107,7 +107,7 @@ def grows_to(level: float, start: float, pace: int = 400) -> Curve:
 SMALL_TERMS: list[tuple[str, str, Curve]] = [
     ("an auxiliary loss leaves zero", "aux_loss", noisy(grows_to(0.01, 0.0), 0.1)),
     ("an auxiliary loss of millionths", "aux/loss", noisy(grows_to(1e-6, 1e-8), 0.1)),
-    ("a commitment loss", "vq/commit_loss", noisy(grows_to(0.2, 0.0, 100), 0.2)),
+    ("a loss of codes", "vq/loss", noisy(grows_to(0.2, 0.0, 100), 0.2)),
     ("a policy loss about zero", "policy_loss", lambda chance, _: chance.gauss(0, 0.3)),
     ("a policy loss of ones", "policy_loss", lambda chance, _: chance.gauss(0, 1.0)),
     (
@@ -218,6 +218,28 @@ def test_a_loss_that_grows_with_the_rewards_is_no_illness(key: str) -> None:
         assert alarms(noisy(lambda _c, s: 1 + 30 * min(1.0, s / 800), 0.4), seed, key) == [], f"seed {seed}"
 
 
+@pytest.mark.parametrize("key", ["train/value_loss", "critic_loss", "losses/qf1_loss"])
+@pytest.mark.parametrize(
+    "grown",
+    [
+        lambda _c, s: 0.05 + 50 * min(1.0, s / 1500) ** 1.5,
+        lambda _c, s: 1e-4 if s < 1000 else 0.9,
+    ],
+    ids=["from nearly nothing", "when the first reward is found"],
+)
+def test_nor_is_one_that_begins_where_there_are_no_rewards(key: str, grown: Curve) -> None:
+    for seed in range(5):
+        assert alarms(noisy(grown, 0.4), seed, key) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("zeros", [1, 4, 10, 1000])
+def test_zeros_before_a_loss_is_measured_or_switched_on_are_no_beginning(zeros: int) -> None:
+    for seed in range(5):
+        assert alarms(instead(zeros, lambda *_: 0.0, FALLING), seed) == [], f"seed {seed}"
+    sick = after(1000, FALLING, lambda _: 100.0)
+    assert len(alarms(instead(zeros, lambda *_: 0.0, sick), 0)) == 1
+
+
 @pytest.mark.parametrize("key", ["train/value_loss", "actor_loss"])
 def test_one_that_explodes_is_told_all_the_same(key: str) -> None:
     assert len(alarms(after(1000, FALLING, lambda step: 1.05**step), 0, key)) == 1
@@ -246,7 +268,7 @@ def test_there_are_thirty_healthy_and_fifteen_sick_curves() -> None:
     "key",
     [
         *("val/acc", "lr", "train/reward", "kl_loss", "regularization_loss", "loss/gradient_penalty"),
-        *("loss_scale", "loss/scale", "loss_weight", "epoch"),
+        *("loss_scale", "loss/scale", "loss_weight", "epoch", "vq/commit_loss", "commitment_loss", "consistency_loss"),
     ],
 )
 def test_only_what_should_fall_is_judged(key: str) -> None:

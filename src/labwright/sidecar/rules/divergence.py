@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from labwright.sidecar.rules.levels import Levels, median
-from labwright.sidecar.rules.names import is_gradient_norm, is_held_out, is_loss, rises_in_health
+from labwright.sidecar.rules.names import grows_with_rewards, is_gradient_norm, is_held_out, is_loss, is_of_adversaries
 from labwright.sidecar.rules.seen import Alarm, Point
 
 _WARM_UP = 8  # levels before anything is judged
@@ -19,6 +19,7 @@ _HEALED_AFTER = 20  # points back below the limit
 _YOUNG_POINTS = 3
 _LOST_FACTOR = 6.0  # times the best
 _SMALLEST_SCALE = 0.1  # a term that leaves zero for a hundredth is small, not sick
+_REWARD_SCALE = 1.0  # of what leaves zero when the first reward is found
 
 
 class Divergence:
@@ -42,9 +43,12 @@ class Divergence:
 
 class _Curve:
     def __init__(self, key: str) -> None:
-        norm, game = is_gradient_norm(key), rises_in_health(key)
+        norm, rewards = is_gradient_norm(key), grows_with_rewards(key)
+        game = rewards or is_of_adversaries(key)
         self._factor = 9.0 if norm else 4.0 if game else 2.0
-        self._creep = 30.0 if norm else 40.0 if game else 8.0  # times its first level, however slowly it got there
+        # times its first level, however slowly it got there
+        self._creep = 30.0 if norm else 300.0 if rewards else 40.0 if game else 8.0
+        self._smallest_scale = _REWARD_SCALE if rewards else _SMALLEST_SCALE
         self._above_start = 2.0 if is_held_out(key) else 1.25  # after all progress is lost; overfitting may do that
         self._falls_back = not norm and not game
         self._levels = Levels()
@@ -54,6 +58,8 @@ class _Curve:
 
     def add(self, value: float) -> str:
         """What is wrong, in words, or nothing."""
+        if value == 0.0 and not self._levels.first:
+            return ""  # a term that is switched on later, or a number that nobody has yet
         new_level = self._levels.add(value)
         if self._alarmed_above is not None:
             self._recover(value)
@@ -69,7 +75,7 @@ class _Curve:
     def _exploded_at_once(self) -> str:
         """Too few points for a history: only against the very first."""
         first = self._levels.first
-        now, limit = self._levels.now(_YOUNG_POINTS), self._creep * _scale(max(first))
+        now, limit = self._levels.now(_YOUNG_POINTS), self._creep * self._scale(max(first))
         if self._levels.count < len(first) + _YOUNG_POINTS or now <= limit:
             return ""
         self._alarmed_above = limit
@@ -89,7 +95,7 @@ class _Curve:
         levels, start = self._levels.all, self._levels.start
         newest = levels[-max(6, len(levels) // 10) :]
         now, best = min(median(newest), self._levels.now()), sorted(levels)[len(levels) // 10]
-        limit = self._creep * _scale(start)
+        limit = self._creep * self._scale(start)
         if self._falls_back and start > _SMALLEST_SCALE and 0 < best < start / 2:
             limit = min(limit, max(self._above_start * start, _LOST_FACTOR * best, self._crest()))
         if now <= limit:
@@ -125,7 +131,7 @@ class _Curve:
     def _run_away_limit(self) -> float:
         old = self._old()
         top = max(old)
-        return top + self._factor * _scale(max(top - min(old), abs(top)))
+        return top + self._factor * self._scale(max(top - min(old), abs(top)))
 
     def _fallen_from(self) -> float | None:
         """The level from which half of all progress was lost, and not regained since.
@@ -150,6 +156,5 @@ class _Curve:
             and median(after[half:]) > median(after[:half]) - 0.05 * progress  # and not on its way down again
         )
 
-
-def _scale(value: float) -> float:
-    return max(abs(value), _SMALLEST_SCALE)
+    def _scale(self, value: float) -> float:
+        return max(abs(value), self._smallest_scale)

@@ -10,13 +10,20 @@ _LOSSES = frozenset(
     {"nll", "perplexity", "ppl", "error", "err", "mse", "rmse", "mae", "bpb", "bpc", "wer", "cer", "cost", "objective"}
 )
 _RISE_IN_HEALTH = frozenset(
-    {"kl", "kld", "entropy", "penalty", "regularization", "regularisation", "regularizer", "regulariser"}
+    {
+        *("kl", "kld", "entropy", "penalty", "regularization", "regularisation", "regularizer", "regulariser"),
+        *(
+            "commit",
+            "commitment",
+            "consistency",
+        ),  # rise as a code book comes into use, or by a weight that is ramped up
+    }
 )
 _FACTORS = frozenset({"scale", "weight", "coef", "count"})  # of a loss, not a loss: `loss_scale`, `loss/weight`
 _HELD_OUT = frozenset({"val", "valid", "validation", "eval", "test", "dev"})
 _GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
 _ADVERSARIAL = frozenset({"g", "d", "gen", "disc", "adv", "gan", "critic", "generator", "discriminator", "adversarial"})
-_REINFORCED = frozenset({"actor", "policy", "vf", "qf", "td"})
+_REINFORCED = frozenset({"actor", "critic", "policy", "vf", "qf", "td"})
 _VALUE_LOSS = re.compile(r"value_?loss", re.IGNORECASE)  # and not `loss_value`, which is any
 
 
@@ -46,9 +53,14 @@ def is_gradient_norm(key: str) -> bool:
     return "gradnorm" in words or ("norm" in words and bool(words & {"grad", "gradient", "grads", "gradients"}))
 
 
-def rises_in_health(key: str) -> bool:
-    """Two networks against each other, or one that foresees rewards which grow: a rise alone is no illness."""
-    return bool(words_in(key) & (_ADVERSARIAL | _REINFORCED)) or _VALUE_LOSS.search(key) is not None
+def is_of_adversaries(key: str) -> bool:
+    """Two networks against each other: a rise alone is no illness."""
+    return bool(words_in(key) & _ADVERSARIAL)
+
+
+def grows_with_rewards(key: str) -> bool:
+    """An error in foreseeing rewards: where there are none at first, it begins near zero and grows by their square."""
+    return bool(words_in(key) & _REINFORCED) or _VALUE_LOSS.search(key) is not None
 
 
 def is_better_higher(key: str) -> bool:
