@@ -229,6 +229,8 @@ def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
         "see https://example.org/run?step=3&loss=0.5 and http://localhost:8080/",
         "GET /runs?limit=5&offset=10",
         "listening on localhost:8080",
+        "Using device: cuda:0",
+        "rank 0 on xpu:1",
         "connected to node01.cluster:29500",
         "worker@host:22",
         "train.py:42 in main",

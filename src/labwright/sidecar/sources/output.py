@@ -28,6 +28,7 @@ _ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
 _CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
 _OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
 _FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of one that is printed field by field
+_PLACES = frozenset({"localhost", "cuda", "gpu", "xpu", "npu", "hpu", "tpu"})  # a port or a device's number follows
 _NO_TEXT = re.compile(r"[\x00-\x06\x10-\x1a\x1c-\x1f]")  # what terminals know is text: bells, bars, colours
 
 
@@ -173,8 +174,8 @@ def _is_pair(key: str, parting: str, value: str) -> bool:
 
 
 def _is_place(key: str, parting: str, value: str) -> bool:
-    """`train.py:42`, `localhost:8080`."""
-    return parting == ":" and value.isdigit() and ("." in key or key.lower() == "localhost")
+    """`train.py:42`, `localhost:8080`, `cuda:0`."""
+    return parting == ":" and value.isdigit() and ("." in key or key.lower() in _PLACES)
 
 
 def _parse(text: str) -> int | float | str:
