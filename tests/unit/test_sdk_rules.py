@@ -7,6 +7,7 @@ import math
 import os
 import struct
 import zlib
+from collections import UserList
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from labwright.sdk import lines, metrics_file
 from labwright.sdk.held import as_dict
-from labwright.sdk.lines import Refused, number_text
+from labwright.sdk.lines import Refused, number_text, plain
 from labwright.sdk.media import Histogram, Image
 from labwright.sdk.metrics_file import MetricsFile
 from labwright.sdk.places import Place, offline, rank
@@ -209,6 +210,13 @@ def test_the_config_takes_what_scripts_pass(run: Run) -> None:
         told.update(line["config"])
     assert told["lr"] == 0.1 and told["path"] == "/data" and told["layers"] == [64, 64] and told["seed"] == hex(10**30)
     assert as_dict(None) == {} and as_dict(3) == {"config": 3}
+
+
+def test_a_list_of_another_library_is_a_list_and_what_would_be_endless_is_text() -> None:
+    assert plain({"dims": UserList([64, UserList([8])]), "steps": range(10**12)}) == {
+        "dims": [64, [8]],
+        "steps": "range(0, 1000000000000)",
+    }
 
 
 def test_alerts_have_three_levels_and_a_pause(run: Run) -> None:

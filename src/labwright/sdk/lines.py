@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _collections_abc import MutableSequence  # without the package around it, which takes long to import
+
 try:
     from _json import encode_basestring_ascii  # alone: the whole of `json` would be half of our import time
 except ImportError:
@@ -123,7 +125,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float(value) if value - value == 0.0 else str(float(value))  # JSON proper knows no NaN
     if depth < _DEPTH_LIMIT:
-        if isinstance(value, (list, tuple, set, frozenset)):
+        if isinstance(value, (tuple, set, frozenset, MutableSequence)):  # lists, also of OmegaConf
             return [plain(item, depth + 1) for item in value]
         if hasattr(value, "items"):
             return {clean(str(key)[:KEY_LIMIT]): plain(item, depth + 1) for key, item in value.items()}
