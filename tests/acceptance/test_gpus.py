@@ -209,12 +209,12 @@ def crowd_then_calm(server: LiveServer, cards: SimulatedGpus, somebody: int, run
 
 def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
-    command = f"echo x >> tries; [ -e calm ] && exit 0; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
+    command = f"echo $LABWRIGHT_TRY >> tries; [ -e calm ] && exit 0; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
     crowd_then_calm(server, cards, somebody, run["id"])
     finished = server.wait_for_end(run["id"])
     assert finished["status"] == "finished"
-    assert (server.project / "tries").read_text() == "x\nx\n"
+    assert (server.project / "tries").read_text() == "1\n2\n"
     assert [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")] == ["gpu_contention"]
 
 

@@ -453,15 +453,24 @@ labwright.finish()
 
 def test_without_a_step_a_process_goes_on_where_those_before_it_left_off(scripts: Scripts) -> None:
     scripts.run(WITHOUT_A_STEP + "labwright.log({'loss': 3.0})")
-    scripts.run(WITHOUT_A_STEP)
+    worker = [sys.executable, "-c", WITHOUT_A_STEP]
+    scripts.run(
+        f"import subprocess\nsubprocess.run({worker!r}, check=True, start_new_session=True)"
+    )  # as torchrun does
     assert sorted(point["s"] for point in scripts.points()) == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_processes_beside_each_other_and_a_second_try_begin_at_the_first_step(scripts: Scripts) -> None:
-    others = f"""
-import subprocess, sys
-for second_try in (False, True):
-    subprocess.run([sys.executable, "-c", {WITHOUT_A_STEP!r}], check=True, start_new_session=second_try)
-"""
-    scripts.run(WITHOUT_A_STEP + others)
+    worker = [sys.executable, "-c", WITHOUT_A_STEP]
+    scripts.run(f"{WITHOUT_A_STEP}\nimport subprocess\nsubprocess.run({worker!r}, check=True)", LABWRIGHT_TRY="1")
+    scripts.run(WITHOUT_A_STEP, LABWRIGHT_TRY="2")
     assert sorted(point["s"] for point in scripts.points()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_nor_does_a_process_go_on_after_one_of_another_host_which_may_still_log(scripts: Scripts) -> None:
+    scripts.run(WITHOUT_A_STEP)
+    (path,) = (scripts.run_dir / "metrics").glob("sdk-*.jsonl")
+    header, points = path.read_text().split("\n", 1)
+    path.write_text(json.dumps({**json.loads(header), "host": "node7"}) + "\n" + points)
+    scripts.run(WITHOUT_A_STEP)
+    assert sorted(point["s"] for point in scripts.points()) == [0, 0, 1, 1, 2, 2]

@@ -140,10 +140,11 @@ def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline:
     place = _find_place(about, config, offline)
     if place is None:
         return _begin_nowhere({})
-    file = MetricsFile(place.run_dir, _header(place, about, rank), place.run_id, place.wake)
+    header = _header(place, about, rank)
+    file = MetricsFile(place.run_dir, header, place.run_id, place.wake)
     if place.owned:
         _own(place)
-    first_step = left_off.next_step(place.run_dir, place.attempt)
+    first_step = left_off.next_step(place.run_dir, header)
     file.flush()  # its first line: whoever looks sees that the SDK is here
     _prepare_exit()
     run = Run(place, file, _end, first_step=first_step)
@@ -152,7 +153,8 @@ def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline:
 
 
 def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:
-    return {"attempt": place.attempt, "session": os.getsid(0), "rank": rank, "v": 1, **about}
+    of_try = {"attempt": place.attempt, "try": os.environ.get(places.TRY, ""), "host": os.uname().nodename}
+    return {**of_try, "rank": rank, "v": 1, **about}
 
 
 def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> Place | None:

@@ -11,25 +11,27 @@ if TYPE_CHECKING:
 
 _TAIL = 1 << 16
 _HEADER = 1 << 16
+_THE_SAME = ("attempt", "try", "host")
 _POINT = b'{"s":'  # as `lines.template` begins it
 
 
-def next_step(run_dir: str, attempt: int) -> int:
+def next_step(run_dir: str, header: dict[str, Any]) -> int:
     """0 for the first. Not after those that still log: ranks and workers beside each other all begin at 0.
 
-    Nor after those of another session: there the whole command is tried again, and its numbers count instead.
+    Nor after those of another try: there the whole command is run again, and its numbers count instead. Nor after those
+    on other hosts, of which nobody here knows whether they still log.
     """
     try:
         names = os.listdir(f"{run_dir}/metrics")
     except OSError:  # it has logged nothing yet
         return 0
-    return max((_step_after(f"{run_dir}/metrics/{name}", attempt) for name in names), default=0)
+    return max((_step_after(f"{run_dir}/metrics/{name}", header) for name in names), default=0)
 
 
-def _step_after(path: str, attempt: int) -> int:
+def _step_after(path: str, header: dict[str, Any]) -> int:
     try:
         name = os.path.basename(path)
-        return 0 if not name.startswith("sdk-") or _is_written(int(name.split("-")[1])) else _read(path, attempt)
+        return 0 if not name.startswith("sdk-") or _is_written(int(name.split("-")[1])) else _read(path, header)
     except (OSError, ValueError, AttributeError):  # cut short by a kill, or none of ours
         return 0
 
@@ -47,14 +49,11 @@ def _is_written(pid: int) -> bool:
     return True
 
 
-def _read(path: str, attempt: int) -> int:
+def _read(path: str, header: dict[str, Any]) -> int:
     with open(path, "rb") as file:
-        if not _is_of_this_try(json.loads(file.readline(_HEADER)), attempt):
+        theirs = json.loads(file.readline(_HEADER))
+        if any(theirs.get(name) != header[name] for name in _THE_SAME):
             return 0
         file.seek(max(file.tell(), os.fstat(file.fileno()).st_size - _TAIL))
         points = [line for line in file.read().split(b"\n")[:-1] if line.startswith(_POINT)]
     return max((int(line[len(_POINT) : line.index(b",")]) + 1 for line in points), default=0)
-
-
-def _is_of_this_try(header: Any, attempt: int) -> bool:
-    return bool(header.get("attempt") == attempt and header.get("session") == os.getsid(0))

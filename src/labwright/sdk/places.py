@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 RUN_ID, RUN_DIR, ATTEMPT = "LABWRIGHT_RUN_ID", "LABWRIGHT_RUN_DIR", "LABWRIGHT_ATTEMPT"
+TRY = "LABWRIGHT_TRY"
 OFFLINE_DIR = ".labwright-offline"
 _STATE_DIR = ".labwright"
 _TIMEOUT_SECONDS = 5.0  # once, and only where a server is up that does not answer

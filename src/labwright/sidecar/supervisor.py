@@ -84,7 +84,10 @@ class Supervisor:
         judge = ContentionJudge(self.record, self.options["gpu"])
         environment = {**job_environment(self._folder.place, self.spec, self._inherited), **self._variables}
         self._relay = None if self.run["tty"] else Relay(self.paths.output)
+        tries = 0
         while True:
+            tries += 1
+            environment["LABWRIGHT_TRY"] = str(tries)
             refusal = self._cards.acquire(self._rest_before_cards) or self._start(environment)
             if refusal:
                 return self._ended(time.time(), **refusal)
