@@ -36,12 +36,12 @@ def _frame(found: re.Match[str]) -> str:
 
 def shape(command: str) -> tuple[str, ...]:
     """What is run, without the values of its options. With which seed and in which environment is no part of it."""
-    return tuple(word for word, _ in _words(command) if word.lstrip("-") not in _NOT_PART)
+    return tuple(word for word, _ in words_and_values(command) if word.lstrip("-") not in _NOT_PART)
 
 
 def params_of(command: str, params: Params) -> dict[str, Any]:
     """The configuration: what was said of it, else what the command's options say. The seed is no part of it."""
-    found = dict(params) or {word.lstrip("-"): value for word, value in _words(command) if value is not None}
+    found = dict(params) or {word.lstrip("-"): value for word, value in words_and_values(command) if value is not None}
     return {name: _number(value) for name, value in found.items() if name not in _NOT_PART}
 
 
@@ -56,7 +56,8 @@ def may_fail_alike(kind: str, one: str, other: str) -> bool:
     return not kind.startswith(_OF_ENVIRONMENT) or activation_of(one).strip() == activation_of(other).strip()
 
 
-def _words(command: str) -> list[tuple[str, str | None]]:
+def words_and_values(command: str) -> list[tuple[str, str | None]]:
+    """`--lr 0.1`, `--lr=0.1` and `lr=0.1` with their values, as written; other words without."""
     command = command[len(activation_of(command)) :]
     try:
         words = shlex.split(command) if len(command) <= _LONGEST_READ else command.split()

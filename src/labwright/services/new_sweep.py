@@ -277,7 +277,7 @@ def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[Ru
             label = config_hash(run.params)
             yield {
                 "id": id_of(RUN, f"{sweep.id} {label} {run.seed}".encode()),  # the same if a crash makes us ask again
-                "name": _name(_values(run.params, run.seed)),
+                "name": name_of(run.params, run.seed),
                 "command": run.command,
                 "params": run.params,
                 "seed": run.seed,
@@ -301,8 +301,9 @@ def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:
     return RunStatus.READY, None
 
 
-def _name(values: Config) -> str:
-    text = " ".join(f"{name}={as_text(value)}" for name, value in values.items())
+def name_of(config: Config, seed: int | None) -> str:
+    """What a run is called that a sweep made."""
+    text = " ".join(f"{name}={as_text(value)}" for name, value in _values(config, seed).items())
     text = " ".join(text.split())
     return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"
 

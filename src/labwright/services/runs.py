@@ -14,11 +14,14 @@ from labwright.compute.lab import Lab
 from labwright.compute.run_folder import forget_secrets, snapshot_root
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
+from labwright.domain.configurations import SEED
 from labwright.domain.errors import Conflict, Invalid, NotFound
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.other_command import params_in
+from labwright.domain.run import Run, RunStatus, name_from
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.files import write_json
 from labwright.services.new_run import NewRun, plan_run
+from labwright.services.new_sweep import name_of
 from labwright.store import alerts, dependencies, metrics, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
@@ -165,13 +168,27 @@ def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: Ide
         slurm=old.slurm,
         auto_start=True,
     )
-    asked = replace(wanted, **changes)
+    asked = replace(wanted, **_with_command(old, changes.get("command") or old.command), **changes)
     if unknown := sorted(asked.secrets.keys() - set(asked.secrets_before)):
         raise Invalid(
             f"{old.id} had no secret variable called {', '.join(unknown)}.",
             hint="Send only names of its secret_env or missing_secrets; env takes others.",
         )
     return create(lab, asked, actor, key)
+
+
+def _with_command(old: Run, command: str) -> dict[str, Any]:
+    """What follows from another command: parameters, seed, and a name that was made from what is no longer so."""
+    if command == old.command:
+        return {}
+    values = {} if old.seed is None else {SEED: old.seed}
+    seed = params_in(command, values, old.command).get(SEED)
+    is_made_up = old.name in (name_from(old.command), name_of(old.params, old.seed))
+    return {
+        "params": params_in(command, old.params, old.command),
+        "seed": seed if isinstance(seed, int) else None,
+        "name": None if is_made_up else old.name,
+    }
 
 
 def _check_code_is_kept(lab: Lab, old: Run) -> None:
