@@ -62,6 +62,14 @@ ASKED = {
     "which run has the lowest loss?": "Best by loss (lower is better)",
     "which run has the highest loss": "Best by loss (higher is better)",
     "compare good and poor": "Best by loss (lower is better)",
+    "compare good vs. poor by loss": "Best by loss (lower is better)",
+    "whats running?": "`slow one`: running",
+    "is slow one still running?": "is running",
+    "what's the status of good?": "is finished",
+    "which lr did good use?": "Command: `true`",
+    "what is on the GPUs?": "0 GPUs",
+    "stop it": "Which run?",
+    "rerun good with lr 0.2": "I do not find an option `lr` in its command",
     "do we have a gpu?": "0 GPUs",
     "show me the code": "`train.py`",
     "show me train.py": "print('training')",
@@ -110,6 +118,51 @@ def test_a_command_is_started_as_it_was_written(lab: Lab) -> None:
     assert "is queued" in talk.last(PieceKind.MESSAGE)["text"]
     (call,) = talk.pieces(PieceKind.MESSAGE)[0].data["calls"]
     assert call["arguments"] == {"command": "python train.py --note 'for me please'"}
+
+
+TOLD_LATER = (
+    "and tell me when it's done",
+    "and tell me when it is done.",
+    ", and let me know once it has finished",
+    "and then tell me how it went",
+)
+
+
+@pytest.mark.parametrize("words", TOLD_LATER)
+def test_what_is_to_be_told_afterwards_is_no_part_of_the_command(lab: Lab, words: str) -> None:
+    talk = Talk(lab)
+    talk.say(f"run echo up {words}")
+    start, wait = (piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE))
+    assert start["arguments"] == {"command": "echo up"}
+    assert wait["name"] == "wait_for"
+
+
+@pytest.mark.parametrize("command", ["echo 'sit down and tell me a story'", 'echo "show me what\'s new"'])
+def test_words_in_an_argument_are_part_of_the_command(lab: Lab, command: str) -> None:
+    talk = Talk(lab)
+    talk.say(f"run {command}")
+    (call,) = talk.pieces(PieceKind.MESSAGE)[0].data["calls"]
+    assert call["arguments"] == {"command": command}
+
+
+def test_it_is_the_run_that_was_spoken_of(lab: Lab) -> None:
+    talk = Talk(lab)
+    talk.say("run echo 1")
+    talk.say("thanks")
+    talk.say("stop it")
+    assert "run-" in talk.last(PieceKind.MESSAGE)["text"] and "Which run?" not in talk.last(PieceKind.MESSAGE)["text"]
+    talk.say("compare good and poor by loss")
+    talk.say("delete it")
+    assert "Which run?" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
+    ended_run(lab, "with options", command="python train.py --lr 0.1 --batch-size=32 --lr-decay 0.1")
+    talk = Talk(lab)
+    talk.say("rerun with options with lr 0.01 and batch_size=64, and tell me when it's done")
+    calls = [piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE)]
+    assert [call["name"] for call in calls] == ["show_run", "rerun", "wait_for"]
+    assert calls[1]["arguments"]["command"] == "python train.py --lr 0.01 --batch-size=64 --lr-decay 0.1"
 
 
 def test_deleting_is_asked_for_first(lab: Lab) -> None:

@@ -6,17 +6,21 @@ It says what it is. What no rule recognises gets the list of what is, and never 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from labwright.agent.history import WOKEN
 from labwright.agent.offline_planning import NEEDS_INPUT, planned, still_missing
-from labwright.agent.offline_replies import ABOUT, Json, Reply, Results, woken
+from labwright.agent.offline_replies import ABOUT, Json, Reply, Results, why_failed, woken
 from labwright.agent.offline_rules import PLANNING_RULES, RULES, plain
 from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage
 from labwright.llm.offline import NAME
+
+_IT = ("it", "that", "this", "that one", "this one")
+_WHICH = "Which run? Say it with the run's id or name."
 
 
 class RulesChat:
@@ -26,7 +30,7 @@ class RulesChat:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
         said, since = _without_notes(request.messages[place].text), request.messages[place + 1 :]
         before = _results(_turn_before(request.messages[:place])) if _is_planning(request) else None
-        reply = _reply(said, _results(since), before)
+        reply = _reply(said, _results(since), before, _run_spoken_of(request.messages[:place]))
         if isinstance(reply, str):
             yield TextPiece(reply)
             yield EndPiece(Usage(), self.name, "end")
@@ -48,6 +52,21 @@ def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
     return messages[places[-1] :] if places else ()
 
 
+def _run_spoken_of(messages: Sequence[Message]) -> str:
+    """The one run that the newest turn with runs in it was about; nothing if there were several."""
+    while turn := _turn_before(messages):
+        if found := {run_id for result in _results(turn) for run_id in _runs_in(result)}:
+            return found.pop() if len(found) == 1 else ""
+        messages = messages[: -len(turn)]
+    return ""
+
+
+def _runs_in(result: Json) -> list[str]:
+    shown = [result, *result.get("runs", ())]
+    ids = [str(one.get("run_id") or one.get("id") or "") for one in shown]
+    return [run_id for run_id in ids if run_id.startswith("run-")]
+
+
 def _without_notes(text: str) -> str:
     """What the person said, without the lines that the server put below it."""
     if text.startswith(WOKEN):
@@ -55,7 +74,7 @@ def _without_notes(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith((OURS, "[@"))).strip()
 
 
-def _reply(said: str, results: Results, before: Results | None) -> Reply:
+def _reply(said: str, results: Results, before: Results | None, spoken_of: str) -> Reply:
     """`before`: what the turn before this one showed, while a plan is made; none otherwise."""
     if refused := next((result for result in results if "refused" in result), None):
         missing = still_missing(results) if before is not None else None
@@ -67,10 +86,21 @@ def _reply(said: str, results: Results, before: Results | None) -> Reply:
     sentence = plain(said.splitlines()[0]) if said.strip() else ""
     for pattern, rule in RULES if before is None else PLANNING_RULES:
         if match := pattern.fullmatch(sentence):
-            return rule(match, results)
+            match = _with_run(match, spoken_of) if _says_it(match) else match
+            return _WHICH if _says_it(match) and rule is not why_failed else rule(match, results)
     if before is None:
         return ABOUT
     return planned(said, next((found for found in before if found.get("status") == NEEDS_INPUT), None), results)
+
+
+def _says_it(match: re.Match[str]) -> bool:
+    return match.groupdict().get("run", "").lower() in _IT
+
+
+def _with_run(match: re.Match[str], spoken_of: str) -> re.Match[str]:
+    """`stop it`, with the run that was spoken of."""
+    named = f"{match.string[: match.start('run')]}{spoken_of}{match.string[match.end('run') :]}"
+    return (spoken_of and match.re.fullmatch(named)) or match
 
 
 def _results(since: Sequence[Message]) -> Results:

@@ -28,11 +28,12 @@ I am a set of rules, not a language model, so I understand plain requests only:
 - show RUN, METRIC of RUN, metrics of RUN, logs of RUN, why did RUN fail, how long did RUN take
 - compare RUN and RUN by METRIC
 - sweeps, best of SWEEP
-- run COMMAND (and tell me when it is done), stop RUN, rerun RUN, delete RUN
+- run COMMAND (and tell me when it is done), stop RUN, rerun RUN (with OPTION VALUE), delete RUN
 - tell me when RUN is done (or SWEEP)
 - show FILE, files, gpus, alerts, plans, remember NOTE
 
-RUN is an id, its beginning, a name, or `last`. For free conversation set LABWRIGHT_MODEL and start the server again."""
+RUN is an id, its beginning, a name, `last`, or `it` for the one just spoken of.
+For free conversation set LABWRIGHT_MODEL and start the server again."""
 WELCOME = "You are welcome."
 _GOAL = """\
 What to try is for a plan, and planning is a mode of its own, which works by rules too: `labwright chat --mode plan`, or
@@ -47,7 +48,6 @@ _HEAD = 40  # lines of a file
 _LISTED = 20
 _RANKED = 5
 _COMPARED = 3  # metrics, where none was named
-_BARE_SCRIPT = re.compile(r"[\w-]+\.py\b(?=\s|$)")  # `run train.py with lr 0.1` is no command
 _MACHINE = "system/"  # what the monitor samples
 _ENDS = {"fail": ("failed", "lost"), "crash": ("failed", "lost"), "finish": ("finished",), "stop": ("stopped",)}
 _WAYS = {"highest": "max", "largest": "max", "lowest": "min", "smallest": "min"}
@@ -58,7 +58,7 @@ def running(_match: re.Match[str], results: Results) -> Reply:
         return [Ask("list_runs", {"status": ["running", "launching", "waiting", "queued"], "limit": 20})]
     found, counts = results[0], results[0]["counts"]
     said = [f"{counts[status]} {status}" for status in ("running", "waiting", "queued", "failed", "finished")]
-    lines = [f"- {_named(run)}: {run['status']}{_because(run)}" for run in found["runs"]]
+    lines = [f"- {named(run)}: {run['status']}{_because(run)}" for run in found["runs"]]
     head = f"{', '.join(said)} [{counts['evidence']}]."
     return "\n".join([head, *lines]) if lines else f"Nothing is running: {head}"
 
@@ -73,14 +73,14 @@ def listed(match: re.Match[str], results: Results) -> Reply:
     head = (
         f"{', '.join(f'{counts[one]} {one}' for one in status)} [{counts['evidence']}]{':' if found['runs'] else '.'}"
     )
-    lines = [f"- {_named(run)}{_because(run)}" for run in found["runs"]]
+    lines = [f"- {named(run)}{_because(run)}" for run in found["runs"]]
     return "\n".join([head, *lines, *(["The newest; `labwright ps --all` has the others."] if found["more"] else [])])
 
 
 def recent(_match: re.Match[str], results: Results) -> Reply:
     if not results:
         return [Ask("list_runs", {"limit": _LISTED})]
-    lines = [f"- {_named(run)}: {run['status']}{_because(run)}" for run in results[0]["runs"]]
+    lines = [f"- {named(run)}: {run['status']}{_because(run)}" for run in results[0]["runs"]]
     return (
         "\n".join(["The newest first:", *lines]) if lines else "There are no runs yet. Say `run COMMAND` to start one."
     )
@@ -92,19 +92,21 @@ def _because(run: Json) -> str:
     return f" ({f'`{reason}`' if ' ' in reason else reason.replace('_', ' ')})" if reason else ""
 
 
-def _named(run: Json) -> str:
+def named(run: Json) -> str:
     return f"{run['id']} `{run['name']}`"
 
 
 def show(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_run", {"run": _run(match)})]
+        return [Ask("show_run", {"run": asked_run(match)})]
     run = results[0]
-    lines = [f"{_named(run)} is {run['status']}{_because(run)}.", f"Command: `{run['command']}`"]
+    lines = [f"{named(run)} is {run['status']}{_because(run)}.", f"Command: `{run['command']}`"]
     if run.get("exit_code") is not None:
         lines.append(f"Exit code {run['exit_code']} [{run['evidence']}].")
     if seconds := run.get("usage", {}).get("wall_seconds"):
         lines.append(f"It took {seconds:.4g} s [{run['evidence']}].")
+    if run.get("params"):
+        lines.append(f"Parameters: {', '.join(f'`{name}={value}`' for name, value in run['params'].items())}.")
     if run["metrics"]:
         lines.append(f"Metrics: {', '.join(f'`{key}`' for key in run['metrics'][:20])}.")
     return "\n".join(lines)
@@ -112,7 +114,7 @@ def show(match: re.Match[str], results: Results) -> Reply:
 
 def metrics(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_metrics", {"run": _run(match)})]
+        return [Ask("show_metrics", {"run": asked_run(match)})]
     found = results[0]
     lines = [
         f"- {key}: last {one['last']:.4g}, min {one['min']:.4g}, max {one['max']:.4g} [{one['evidence']}]"
@@ -124,7 +126,7 @@ def metrics(match: re.Match[str], results: Results) -> Reply:
 
 def one_metric(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_metrics", {"run": _run(match), "keys": [match["key"]]})]
+        return [Ask("show_metrics", {"run": asked_run(match), "keys": [match["key"]]})]
     found = results[0]
     if match["key"] not in found["metrics"]:
         known = ", ".join(f"`{key}`" for key in found["keys"]) or "none yet"
@@ -136,13 +138,13 @@ def duration(match: re.Match[str], results: Results) -> Reply:
     if not results or results[0].get("ended_at"):
         return show(match, results)
     run = results[0]
-    still = f"{_named(run)} is {run['status']}{_because(run)}. How long it still takes I cannot tell."
+    still = f"{named(run)} is {run['status']}{_because(run)}. How long it still takes I cannot tell."
     return f"{still} Say `tell me when {run['id']} is done`, and I will."
 
 
 def logs(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("log_digest", {"run": _run(match)})]
+        return [Ask("log_digest", {"run": asked_run(match)})]
     found = results[0]
     tail = "\n".join(found.get("last_lines", [])[-_TAIL:])
     head = f"{found['run_id']} is {found['status']}. The end of its output [{found['evidence']}]:"
@@ -150,7 +152,7 @@ def logs(match: re.Match[str], results: Results) -> Reply:
 
 
 def why_failed(match: re.Match[str], results: Results) -> Reply:
-    name = _run(match)
+    name = asked_run(match)
     if not results:
         if name in ("it", "that", "the last", "last"):
             return [Ask("list_runs", {"status": ["failed", "lost"], "limit": 1})]
@@ -175,7 +177,9 @@ def failure(found: Json) -> str:
 
 
 def compare(match: re.Match[str], results: Results) -> Reply:
-    names = [name for name in re.split(r"\s*(?:,|\band\b|\bwith\b|\bto\b|\s)\s*", match["runs"]) if name]
+    names = [
+        name for name in re.split(r"\s*(?:,|\b(?:and|with|to|against|vs|versus)\b\.?|\s)\s*", match["runs"]) if name
+    ]
     names = [name.lstrip("@") for name in names]
     if found := [one for one in results if "ranking" in one]:
         return "\n\n".join(compared_in_words(one) for one in found)
@@ -261,44 +265,6 @@ def best(match: re.Match[str], results: Results) -> Reply:
     return f"{head} [{first['evidence']}]; for example {first['run_ids'][0]}."
 
 
-def start(match: re.Match[str], results: Results) -> Reply:
-    command = match["command"].strip().strip("`")
-    if script := _BARE_SCRIPT.match(command):
-        typed = f"`run python {script[0]} --FLAG VALUE`"
-        return f"A shell finds no program `{script[0]}`. Say it as you would type it: {typed}."
-    if not results:
-        return [Ask("start_run", {"command": command})]
-    found = results[0]
-    if found["started"] and match["tell"]:
-        return [Ask("wait_for", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
-    if found["started"]:
-        return f"Started {_named(found)}; it is {found['status']}. Say `tell me when {found['id']} is done` to be told."
-    before = found["failed_before"]
-    return (
-        f"Not started: something like it failed before, in {before['run_id']} `{before['name']}`: "
-        f"`{before['signature']}`. To start it all the same: `labwright run -- …`, or rerun {before['run_id']}."
-    )
-
-
-def stop(match: re.Match[str], results: Results) -> Reply:
-    if not results:
-        return [Ask("stop_run", {"run": _run(match)})]
-    found = results[0]
-    return f"{found['id']}: {'stopping it' if found['stopped'] else found['why']} ({found['status']})."
-
-
-def rerun(match: re.Match[str], results: Results) -> Reply:
-    if not results:
-        return [Ask("rerun", {"run": _run(match)})]
-    if match["tell"]:
-        return [Ask("wait_for", {"run_ids": [results[0]["id"]], "note": "tell the user how it ended"})]
-    return f"Started {_named(results[0])} as a rerun of {results[0]['rerun_of']}."
-
-
-def delete(match: re.Match[str], results: Results) -> Reply:
-    return f"{results[0]['id']} is deleted." if results else [Ask("delete_run", {"run": _run(match)})]
-
-
 def file(match: re.Match[str], results: Results) -> Reply:
     if not results:
         return [Ask("read_file", {"path": match["path"]})]
@@ -328,7 +294,7 @@ def advice(_match: re.Match[str], _results: Results) -> Reply:
 
 
 def tell(match: re.Match[str], results: Results) -> Reply:
-    name = _run(match)
+    name = asked_run(match)
     if not results:
         what = {"sweep": name} if name.startswith("sweep-") else {"run_ids": [name]}
         return [Ask("wait_for", {**what, "note": "tell the user how it ended"})]
@@ -393,5 +359,5 @@ def remember(match: re.Match[str], results: Results) -> Reply:
     return f"Noted as {results[0]['id']}. Other conversations are told it once you accept it."
 
 
-def _run(match: re.Match[str]) -> str:
+def asked_run(match: re.Match[str]) -> str:
     return match["run"].strip().lstrip("@")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from labwright.agent import offline_deeds as deeds
 from labwright.agent import offline_replies as replies
 from labwright.agent.offline_replies import Rule
 
@@ -16,7 +17,7 @@ _AFTERTHOUGHT = re.compile(
     r"(?:,? (?:please|right now|now|for me|at the moment|so far|currently|exactly|again))+$", re.I
 )
 _SPELLINGS = (
-    (re.compile(r"\b(what|how|which|where|who)['’]s\b", re.I), r"\1 is"),
+    (re.compile(r"\b(what|how|which|where|who|it|that)['’]s\b|\b(what)s\b", re.I), r"\1\2 is"),
     (re.compile(r"\bshow me\b", re.I), "show"),
 )
 
@@ -25,7 +26,8 @@ _WORD = rf"{_ARTICLE}(?:run )?(?P<run>@?[\w.=-]+(?: [\w.=-]+)??)(?: run)?"
 _REF = rf"{_ARTICLE}(?:run )?(?P<run>@?\S+(?: \S+){{0,7}}?)(?: run)?"
 _KEY = r"(?P<key>[\w./-]+)"
 _DONE = "(?:done|finished|ended|over|ends|finishes)"
-_AND_TELL = rf",? and (?:then )?(?:tell me|let me know) when it (?:is |has )?{_DONE}\W*"
+# Whatever is to be told, it is known at the end. An apostrophe is none of a word's if it ends an argument.
+_AND_TELL = r",? and (?:then )?(?:tell me|let me know|notify me|wake me)\b(?:[^\"'`’]|(?<=\w)['’](?=\w))*"
 _HAVE = "(?: (?:do (?:we|i) have|are (?:there|free|busy|in use)))?"
 _STATUS = "(?P<status>failed|finished|stopped|lost|queued|waiting|running)"
 _ENDED = r"(?P<status>fail(?:ed)?|crash(?:ed)?|finish(?:ed)?|stopped|lost|queued|waiting|running)"
@@ -69,9 +71,13 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"wait for {_REF}", replies.tell),
         (rf"how long (?:did|does|has|will) {_REF} (?:take|took|taken|run|running|been running)", replies.duration),
         (rf"when (?:will|is|does|did) {_REF} (?:be )?(?:{_DONE}|finish|end|ready)", replies.duration),
-        (rf"(?:stop|kill|cancel) {_REF}", replies.stop),
-        (rf"(?:rerun|repeat|run again) {_REF}(?P<tell>{_AND_TELL})?", replies.rerun),
-        (rf"(?:delete|remove) {_REF}", replies.delete),
+        (rf"(?:stop|kill|cancel) {_REF}", deeds.stop),
+        (
+            rf"(?:rerun|repeat|run again) {_REF},? (?:but )?(?:with|at|using) (?P<changes>.+?)(?P<tell>{_AND_TELL})?",
+            deeds.rerun_with,
+        ),
+        (rf"(?:rerun|repeat|run again) {_REF}(?P<tell>{_AND_TELL})?", deeds.rerun),
+        (rf"(?:delete|remove) {_REF}", deeds.delete),
         (
             rf"(?:(?:list|show|which|what|how many)(?: the)? )?(?:gpus?|cores|cpus?|cluster|machine|hardware){_HAVE}",
             replies.machine,
@@ -80,20 +86,33 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
             r"(?:do (?:we|i) have|is there|are there|have (?:we|i) got) (?:a |an |any )?(?:free )?gpus?(?: free)?",
             replies.machine,
         ),
+        (
+            r"(?:(?:what is|what runs|who is|who runs) )?(?:running )?on (?:the |our |my )?gpus?"
+            r"|(?:how (?:busy|full) are |who (?:uses|has|holds) )(?:the |our |my )?gpus?"
+            r"|(?:what is |show )?(?:the )?gpu (?:usage|use|status|memory)",
+            replies.machine,
+        ),
         (r"(?:(?:list|show|any)(?: the)? )?alerts", replies.alerts),
         (r"(?:(?:list|show)(?: the)? )?plans", replies.plans),
         (r"remember (?:that )?(?P<note>.+)", replies.remember),
         (rf"(?:show|list|what are)? ?{_ARTICLE}(?:files|code|project)", replies.files),
         (rf"(?:show|read|open|cat|print|what is in)(?: the)?(?: file| code of)? {_FILE}", replies.file),
         (rf"(?:what does|explain|how does) (?:the )?{_FILE}(?: do| work)?", replies.explain),
-        (rf"run:? (?P<command>\S.*?)(?P<tell>{_AND_TELL})?", replies.start),
-        (rf"(?:start|launch|execute|submit):? (?P<command>{_PROGRAM}(?: .*?)?)(?P<tell>{_AND_TELL})?", replies.start),
+        (rf"run:? (?P<command>\S.*?)(?P<tell>{_AND_TELL})?", deeds.start),
+        (rf"(?:start|launch|execute|submit):? (?P<command>{_PROGRAM}(?: .*?)?)(?P<tell>{_AND_TELL})?", deeds.start),
         (
             r"(?:plan|try|sweep|tune|search|optimi[sz]e|improve|explore|train(?!\.)|experiment"
             r"|find (?:the best|a better|out))\b.*",
             replies.goal,
         ),
         (r"what (?:should|could|can|shall) (?:i|we) (?:try|do|run)(?: next)?", replies.advice),
+        (rf"(?:is|has) {_REF} (?:still |already )?(?:running|going|waiting|queued|{_DONE}|ready)", replies.show),
+        (
+            r"(?:what is |what are |show )?(?:the )?(?:status|state|config|configuration|param(?:eter)?s|command) "
+            rf"of {_REF}",
+            replies.show,
+        ),
+        (rf"(?:what|which) [\w.-]+ (?:did|does) {_REF} (?:use|have)", replies.show),
         (rf"(?:show|describe|what is|how is|how does) {_WORD}(?: (?:doing|going|look|do|go))?", replies.show),
         (
             rf"(?:what is |show |what was )?(?:the )?(?:final |last |current )?{_KEY} (?:of|for|in) {_REF}",
@@ -120,8 +139,8 @@ PLANNING_RULES = [(pattern, rule) for pattern, rule in RULES if rule in _LOOKS]
 def plain(sentence: str) -> str:
     """Without what is only said out of politeness. The words of a command stay as they are."""
     words = _POLITE.sub("", sentence.strip())
-    for spelling, usual in _SPELLINGS:
-        words = spelling.sub(usual, words)
     if re.match(r"(?:run|start|launch|execute|submit):? ", words, re.IGNORECASE):
         return words
+    for spelling, usual in _SPELLINGS:
+        words = spelling.sub(usual, words)
     return _AFTERTHOUGHT.sub("", words.rstrip("?!. "))
