@@ -269,6 +269,16 @@ def test_seeds_may_stand_in_the_table_of_a_saved_plan(
     assert found["seeds"] == ([] if "seed" in grid else [5, 6, 7])
 
 
+def test_values_of_a_saved_plan_may_be_written_otherwise_than_we_do(tmp_path: Path) -> None:
+    first = planned(tmp_path / "first", "bare-script", "lr 0.0001 and 0.5, 2 seeds, lowest test_mse")
+    first.run()
+    text = first.mode.handle.paths.text.read_text().replace("| 0.0001, 0.5 |", "| 1e-4, .50 |")
+    again = planned(tmp_path / "again", "bare-script", plan=text)
+    again.goal = ""
+    assert again.run()["validated"], report(again)
+    assert again.mode.handle.paths.text.read_text() == text and "1e-4, .50" in text
+
+
 def test_seeds_alone_make_a_plan_with_one_configuration(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", "run fit.py 3 times with different seeds, max_steps 20, lowest test_mse")
     state = plan.run()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from labwright.domain.plan_reader import read
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.plan_values import write_value
+from labwright.planning.plan_values import read_value, write_value
 from labwright.planning.scan.facts import Role
 from labwright.planning.scan.roles import role_of
 
@@ -21,8 +21,9 @@ def check_plan_document(subject: Subject) -> Iterator[Found]:
         yield Found(code="plan_format", place=place, message=fault.message, hint=fault.hint)
     grid, sections = subject.ir.workflow.grid, document.sections
     seeds = tuple(write_value(seed) for seed in grid.seeds)
+    kinds = {p.flag: type(p.values[0]).__name__ for p in grid.parameters}
     planned = {
-        row.name: row.values
+        row.name: _as_we_write(row.values, kinds.get(row.name, "str"))
         for row in sections.parameters
         if not (role_of(row.name) is Role.SEED and row.values == seeds)  # people count them among the parameters
     }
@@ -38,3 +39,8 @@ def check_plan_document(subject: Subject) -> Iterator[Found]:
     if runs is None or int(runs[0]) != grid.size:
         words = f"The plan counts {sections.estimated_effort.runs!r} runs, the grid makes {grid.size}."
         yield Found(code="plan_ir_mismatch", place="Estimated Effort", message=words, hint=_HINT)
+
+
+def _as_we_write(values: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """People write 1e-4 and true, which are the same values as 0.0001 and on."""
+    return tuple(write_value(read_value(value, kind)) for value in values)
