@@ -8,6 +8,7 @@ import os
 import queue
 from array import array
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from labwright.sidecar.rules.tail import points_in
 from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
-from tests.support.lab import lab_in, make_run
+from tests.support.lab import lab_in, make_run, running_run
 from tests.support.waiting import wait_until
 
 
@@ -90,6 +91,25 @@ def test_extremes_and_mean_of_an_ended_run_leave_out_what_was_logged_anew(tmp_pa
         assert [(loss["min"], loss["max"], loss["mean"]) for loss in shown] == [(0.0, 3.0, 1.5), (0.0, 5000.0, 2500.0)]
         (_, loss) = metrics.read(lab, little, None, 10, "step", None)["series"]
         assert (loss["count"], loss["min"], loss["last"], loss["last_step"]) == (7, 0.0, 3.0, 3)
+
+
+def shows_mean(lab: Lab, run_id: str, mean: float) -> bool:
+    return bool(runs.get(lab, run_id).summary.get("loss", {}).get("mean") == mean)
+
+
+def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "_WEIGH_SECONDS", 0.5)
+    with lab_in(tmp_path / "project") as lab:
+        run = running_run(lab)
+        reader = MetricIngest(lab)
+        reader.start()
+        for value in (-9.0, 1.0):
+            write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": value}} for step in range(3)])
+            reader.soon(run)
+            wait_until(partial(shows_mean, lab, run, value), "the summary to be of what is shown")
+        reader.close()
 
 
 def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: Path) -> None:

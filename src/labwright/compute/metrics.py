@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import queue
 import sqlite3
@@ -39,6 +40,9 @@ _SCRIPT = "sdk"
 _HALF_A_LINE = "(half a line)"
 _MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
+_WEIGH_SECONDS = 5.0
+_WEIGH_SHARE = 0.02  # of the time
+_LONGEST_WEIGHED = 100_000  # points of a series; a longer one is weighed when its run has ended
 _PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
 
 
@@ -53,6 +57,8 @@ class MetricIngest:
         self._woken: set[str] = set()
         self._finishing: set[str] = set()  # ended, and the thread takes what is left
         self._finished: set[str] = set()  # and has done so
+        self._grown: set[str] = set()  # since they were weighed
+        self._weigh_at: dict[str, float] = {}  # runs that go on, by when their series may be read whole again
         self._closing = threading.Event()
         self._hands = threading.Condition()
         self._in_hand: set[str] = set()
@@ -88,10 +94,11 @@ class MetricIngest:
                 time.sleep(_PAUSE_SECONDS)
 
     def _look_again(self) -> None:
-        """The last points of a burst come without a wake-up of their own."""
+        """The last points of a burst come without a wake-up of their own; what may not be weighed yet comes again."""
         woken, self._woken = self._woken, set()
         for run_id in woken:
             self._take_and_go_on(run_id)
+        self._woken |= {run_id for run_id in woken if run_id in self._grown}
 
     def _take_and_go_on(self, run_id: str) -> None:
         is_last = run_id in self._finishing  # asked before: what is read from here on is all there is
@@ -101,6 +108,9 @@ class MetricIngest:
                 return
             if is_last or self._has_ended(run_id):
                 self._weigh_anew(run_id)
+                self._weigh_at.pop(run_id, None)
+            elif run_id in self._grown and time.monotonic() >= self._weigh_at.get(run_id, 0.0):
+                self._weigh_meanwhile(run_id)
         except (LabwrightError, OSError, sqlite3.Error, ValueError, KeyError, TypeError, ArithmeticError) as error:
             log.error("metrics of %s could not be read and will be tried again: %r", run_id, error)
             if isinstance(error, StorageFailed):
@@ -154,10 +164,18 @@ class MetricIngest:
             pass
         self._weigh_anew(run_id)
 
-    def _weigh_anew(self, run_id: str) -> None:
-        """Once all is there, and not with each batch: a series has to be read whole to tell what was logged anew."""
+    def _weigh_meanwhile(self, run_id: str) -> None:
+        """Of a run that goes on: now and then, so that nobody's points wait for it."""
+        began = time.monotonic()
+        self._weigh_anew(run_id, _LONGEST_WEIGHED)
+        now = time.monotonic()
+        self._weigh_at[run_id] = now + max(_WEIGH_SECONDS, (now - began) / _WEIGH_SHARE)
+
+    def _weigh_anew(self, run_id: str, longest: float = math.inf) -> None:
+        """Not with each batch: a series has to be read whole to tell what was logged anew."""
         with self._alone_with(run_id):
-            found = metrics.weighed_anew(self._lab.db.reader(), run_id)
+            self._grown.discard(run_id)
+            found = metrics.weighed_anew(self._lab.db.reader(), run_id, longest)
             if found:
                 with self._lab.db.transaction() as tx:
                     metrics.save_statistics(tx, run_id, found)
@@ -167,6 +185,8 @@ class MetricIngest:
         with self._alone_with(run_id):
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
             self._lab.unread.forget(run_id, lambda: not self._files(run_id))
+            if more:
+                self._grown.add(run_id)
         if more:
             self._lab.publish_hint(Hint("metrics", run_id))
         return any(more)

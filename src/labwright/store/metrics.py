@@ -161,10 +161,11 @@ def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
     return [_series(row) for row in connection.execute(METRICS["series_of_run"], {"run_id": run_id})]
 
 
-def weighed_anew(connection: sqlite3.Connection, run_id: str) -> list[Series]:
+def weighed_anew(connection: sqlite3.Connection, run_id: str, longest: float = math.inf) -> list[Series]:
     """Those that this changes: extremes and mean of what is shown, the last to arrive of each step."""
     found = []
-    for series in [_series(row) for row in connection.execute(METRICS["unordered_series"], {"run_id": run_id})]:
+    unordered = [_series(row) for row in connection.execute(METRICS["unordered_series"], {"run_id": run_id})]
+    for series in [series for series in unordered if series.statistics.count <= longest]:
         newest: dict[int, float] = {}
         for row in connection.execute(METRICS["chunks"], {"series_id": series.id}):
             points = unpack(Chunk(*row))
