@@ -16,6 +16,7 @@ import labwright
 from labwright.agent import sessions
 from labwright.agent.instead_of_calls import NEEDED_BY_NOBODY, TOOL_FOR, tools_for_calls
 from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.offline_planning import planned
 from labwright.agent.planning_rules import questions_left, with_saved_line
 from labwright.agent.tools import TOOLS
 from labwright.compute.lab import Lab
@@ -75,9 +76,25 @@ def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(ta
     (plan,) = [one for one in plans.page(talked.lab, (), None, 99, None)[0] if one.session_id == talked.id]
     *_, last_words, message, _end = talked.pieces()
     assert told(talked)["plan_saved"] == plan.id
+    assert told(talked)["rehearsal"]["outcome"] == "off"
     assert message.data["text"].splitlines() == ["The plan is ready.", "", f"✅ Plan saved — ID: @{plan.id}"]
     assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # those who watch see it, too
     assert verbs.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
+
+
+REHEARSALS = {
+    "passed": "A rehearsal of it passed.",
+    "not_possible": "It was not tried out: `the machine is busy`",
+    "off": "It was not tried out.",
+}
+
+
+@pytest.mark.parametrize("outcome", REHEARSALS)
+def test_without_a_model_it_is_told_whether_a_plan_was_tried_out(outcome: str) -> None:
+    reason = "the machine is busy" if outcome == "not_possible" else ""
+    facts = {"id": "plan-1", "title": "Degrees", "status": "waiting_for_review", "questions": [], "validated": True}
+    saved = {"plan_saved": "plan-1", "evidence": "E1", "rehearsal": {"outcome": outcome, "reason": reason}}
+    assert REHEARSALS[outcome] in planned("degree 1 and 3", None, [{**facts, **saved}])
 
 
 def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> None:

@@ -33,7 +33,15 @@ def _told(plan: Json) -> Reply:
     if not plan["validated"]:
         why = plan["error"] or "see its review"
         return f"{name} did not pass the checks: {why}\nLook at it: `labwright plan review {plan['id']}`"
-    return f"{name} is compiled and has passed the checks.\nReview it: `labwright plan review {plan['id']}`"
+    done = f"{name} is compiled and has passed the checks.{_tried_out(plan)}"
+    return f"{done}\nReview it: `labwright plan review {plan['id']}`"
+
+
+def _tried_out(plan: Json) -> str:
+    rehearsal = plan["rehearsal"]
+    if rehearsal["outcome"] == "passed":
+        return " A rehearsal of it passed."
+    return f" It was not tried out: `{rehearsal['reason']}`" if rehearsal["reason"] else " It was not tried out."
 
 
 def still_missing(results: Results) -> str | None:

@@ -50,8 +50,13 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
         "manifest": handle.manifest(),
         "files": _entries(handle, _files(handle.paths.dir), digest.files),
         "validation": _yaml_of(handle, "validation/report.yaml"),
-        "rehearsal": _yaml_of(handle, "validation/rehearsal.yaml"),
+        "rehearsal": rehearsal_view(lab, plan_id),
     }
+
+
+def rehearsal_view(lab: Lab, plan_id: str) -> View | None:
+    """What came of trying it small; none before its checks."""
+    return _yaml_of(plans.folder_of(lab, plan_id), "validation/rehearsal.yaml")
 
 
 def _before(state: PlanState, digest: Digest) -> str:

@@ -109,12 +109,19 @@ def _standing(deed: Deed, plan_id: str, since: int) -> Json:
         "questions": [_in_words(question) for question in planning["questions"]],
         "validated": planning["validated"],
         "error": planning["error"],
+        "rehearsal": _tried_out(deed, plan_id),
     }
     if not found["raw_markdown"].strip():
         return told
     evidence = deed.cite("text", what=plan_id, shown=found["raw_markdown"][:_CITED])
     review = f"a person reviews it: labwright plan review {plan_id}"
     return {**told, "plan_saved": plan_id, "raw_markdown": found["raw_markdown"], "evidence": evidence, "next": review}
+
+
+def _tried_out(deed: Deed, plan_id: str) -> Json:
+    """Checks alone do not prove that a plan runs: whether it was tried small, and if not, why."""
+    found = verbs.rehearsal_view(deed.lab, plan_id) or {}
+    return {name: found.get(name, "") for name in ("outcome", "reason")}
 
 
 def _in_words(question: Json) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labwright.planning.verbs.executing import execute, stop
     from labwright.planning.verbs.reviewing import approve, reject
     from labwright.planning.verbs.standing import get
-    from labwright.planning.workspace_files import read_file, results_view, workspace_view, write_file
+    from labwright.planning.workspace_files import read_file, rehearsal_view, results_view, workspace_view, write_file
 
 _HOMES = {
     "Wanted": "verbs.compiling",
@@ -26,6 +26,7 @@ _HOMES = {
     "execute": "verbs.executing",
     "get": "verbs.standing",
     "read_file": "workspace_files",
+    "rehearsal_view": "workspace_files",
     "reject": "verbs.reviewing",
     "results_view": "workspace_files",
     "settle": "verbs.editing",
@@ -37,8 +38,8 @@ _HOMES = {
 }
 __all__ = [
     "Wanted", "approve", "changes_view", "compilations_view", "compile_plan", "create", "edit", "execute", "get",
-    "read_file", "reject", "results_view", "settle", "stop", "validate", "withdraw_approval", "workspace_view",
-    "write_file",
+    "read_file", "rehearsal_view", "reject", "results_view", "settle", "stop", "validate", "withdraw_approval",
+    "workspace_view", "write_file",
 ]  # fmt: skip
 
 
