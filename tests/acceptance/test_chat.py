@@ -302,6 +302,12 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
     assert (mark["text"], mark["fault"]) == ("0.75", "mismatch")
 
 
+def test_an_answer_that_reached_the_models_limit_is_told_to_be_cut(make_server: Callable[..., LiveServer]) -> None:
+    with model_server("openai", Turn(text=("It is",), stop="length")) as provider:
+        shown = labwright(with_model(make_server, provider), "chat", "How is it?").stdout
+    assert "The answer was cut off at the longest that the model may give." in shown
+
+
 def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("Once ", "upon"), hang_after=3), Turn(text=("All is well.",))) as provider:
         server = with_model(make_server, provider)

@@ -102,6 +102,8 @@ class ChatScreen:
             self._line(f"  {data['error']['hint']}", "dim")
         elif data["why"] in _WHY:
             self._line(_WHY[data["why"]], "dim")
+        elif data.get("cut"):
+            self._line("The answer was cut off at the longest that the model may give.", "amber")
         if self._in_line:
             self._screen.output("\n")
             self._in_line = False
