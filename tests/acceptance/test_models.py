@@ -72,6 +72,8 @@ def test_doctor_asks_each_configured_model_one_small_question(
         checks = json.loads(labwright(server, "doctor", "--json").stdout)["checks"]
     assert sorted(asked.body["model"] for asked in fake.asked) == ["able", "small"]
     assert all(asked.body["max_tokens"] <= 16 for asked in fake.asked)
+    (asks,) = [check["said"] for check in checks if check["name"] == "its models"]
+    assert asks == "anthropic:able, anthropic:small; what is said there goes to them"
     said = [check["said"] for check in checks if check["name"] == "model"]
     assert sorted(said) == ["anthropic:able answers, 120 tokens", "anthropic:small answers, 120 tokens"]
     spent = server.get("/models")["spent"]

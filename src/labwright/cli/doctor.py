@@ -188,6 +188,18 @@ def _server(project: Path) -> Iterator[Finding]:
         return
     yield _health(client.url, **health)
     yield _token(client)
+    yield from _models_of_server(client)
+
+
+def _models_of_server(client: LabClient) -> Iterator[Finding]:
+    """It was started with an environment of its own, and may ask others than this shell would."""
+    try:
+        asked = {tier["model"] for tier in client.models()["tiers"]}
+    except LabwrightError as error:
+        yield Finding(name="its models", status=WARN, said=error.message, fix=error.hint)
+        return
+    said = f"{', '.join(sorted(asked))}; what is said there goes to them" if asked else "none"
+    yield Finding(name="its models", status=OK, said=said)
 
 
 def _unreachable(paths: ProjectPaths, error: ServerUnreachable) -> Finding:

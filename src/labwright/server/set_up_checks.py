@@ -172,5 +172,5 @@ def _language_models(paths: ProjectPaths, settings: Settings) -> list[Finding]:
     except LabwrightError as error:
         return [Finding("model", "fail", error.message, error.hint)]
     if not models.configured:
-        return [Finding("model", "ok", "none: offline rules, and nothing leaves this machine")]
+        return [Finding("model", "ok", "none is chosen here: offline rules, and nothing leaves this machine")]
     return [Finding("model", "ok" if one.ok else "fail", one.said, one.hint) for one in models.check()]
