@@ -362,6 +362,8 @@ def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_right_name(la
         assert "time_limit_seconds" in wrong
         assert "perhaps status" in await said(client, "list_runs", wrong=True, state="failed")
         assert "run_id is missing" in await said(client, "show_run", wrong=True, id="last")
+        assert await said(client, "list_runs", wrong=True, limit=1000) == "limit must be 100 or less."
+        assert await said(client, "wait_for_run", wrong=True, run_ids="last") == "run_ids must be a list."
         assert "takes none" in await said(client, "show_cluster", wrong=True, verbose=True)
         assert all(tool.input_schema["additionalProperties"] is False for tool in (await client.list_tools()).tools)
 

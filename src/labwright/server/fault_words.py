@@ -9,34 +9,12 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from labwright.domain.errors import Invalid, Place
+from labwright.domain.wrong_values import fault_in_words
 from labwright.server.models.fields import NOT_BLANK
 from labwright.settings import nearest
 
 _SHOWN = 5
 _KNOWN_SHOWN = 20
-_MUST_BE = {
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "finite_number": "must be a number",
-    "bool": "must be true or false",
-    "string": "must be text",
-    "list": "must be a list",
-    "dict": "must have fields of its own",
-    "model_attributes": "must have fields of its own",
-    "model": "must have fields of its own",
-}
-_LIMITS = {
-    "greater_than_equal": ("ge", "must be {} or more"),
-    "greater_than": ("gt", "must be greater than {}"),
-    "less_than_equal": ("le", "must be {} or less"),
-    "less_than": ("lt", "must be less than {}"),
-    "string_too_long": ("max_length", "is too long: {} characters at most"),
-    "string_too_short": ("min_length", "is too short: {} or more characters"),
-    "too_long": ("max_length", "has too many entries: {} at most"),
-    "too_short": ("min_length", "has too few entries: {} at least"),
-}
-
-_LENGTHS = ("too_long", "too_short")  # of lists, and of text that is checked further
 
 
 def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
@@ -71,28 +49,9 @@ def _either(said: list[str]) -> str:
 
 
 def _words(fault: Any) -> str:
-    kind, context = fault["type"], fault.get("ctx") or {}
-    if kind == "missing":
-        return "is missing"
-    if kind == "extra_forbidden":
-        return "is not known"
-    if kind in ("literal_error", "enum"):
-        return f"must be {context['expected']}"
-    if kind == "string_pattern_mismatch" and context["pattern"] == NOT_BLANK:
+    if fault["type"] == "string_pattern_mismatch" and fault["ctx"]["pattern"] == NOT_BLANK:
         return "is empty"
-    if kind == "string_pattern_mismatch":
-        return f"does not have the form {context['pattern']}"
-    if kind in _LIMITS:
-        name, form = _LIMITS[f"string_{kind}" if isinstance(fault.get("input"), str) and kind in _LENGTHS else kind]
-        return form.format(_plain(context[name]))
-    if kind == "value_error":
-        return str(context["error"])
-    family = next((family for family in _MUST_BE if kind.startswith(f"{family}_") or kind == family), None)
-    return _MUST_BE[family] if family else f"is refused: {fault['msg']}"
-
-
-def _plain(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+    return fault_in_words(fault)
 
 
 def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
