@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from labwright.agent.history import WOKEN
 from labwright.agent.offline import RulesChat
 from labwright.compute.lab import Lab
 from labwright.domain.run import REHEARSAL, RunStatus
 from labwright.domain.session import PieceKind, SessionStatus
+from labwright.llm.chat import ChatRequest, Message, whole
 from tests.support.chatting import Talk, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 
@@ -154,6 +157,16 @@ def test_it_is_the_run_that_was_spoken_of(lab: Lab) -> None:
     talk.say("compare good and poor by loss")
     talk.say("delete it")
     assert "Which run?" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_it_is_no_run_that_was_only_waited_for() -> None:
+    said = (
+        *(Message(role="user", text="show good"), Message(role="tool", text='{"id": "run-good", "status": "running"}')),
+        *(Message(role="user", text=f"{WOKEN}[]"), Message(role="tool", text='{"run_id": "run-other"}')),
+        Message(role="user", text="stop it"),
+    )
+    answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said)))
+    assert [call.arguments for call in answer.calls] == [{"run": "run-good"}]
 
 
 def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:

@@ -53,9 +53,13 @@ def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _run_spoken_of(messages: Sequence[Message]) -> str:
-    """The one run that the newest turn with runs in it was about; nothing if there were several."""
+    """The one run that the newest turn with runs in it was about; nothing if there were several.
+
+    Not of a turn that began by itself: the person may not have seen it yet.
+    """
     while turn := _turn_before(messages):
-        if found := {run_id for result in _results(turn) for run_id in _runs_in(result)}:
+        told = () if turn[0].text.startswith(WOKEN) else _results(turn)
+        if found := {run_id for result in told for run_id in _runs_in(result)}:
             return found.pop() if len(found) == 1 else ""
         messages = messages[: -len(turn)]
     return ""
