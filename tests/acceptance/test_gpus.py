@@ -129,6 +129,16 @@ def test_a_run_that_names_more_cards_than_there_are_runs_on_those_it_has(gpu_ser
     ]
 
 
+def test_a_run_that_names_a_card_which_somebody_is_on_is_told_so(gpu_server: MakeGpuServer, somebody: int) -> None:
+    server, cards = gpu_server(1)
+    cards.set_card(0, memory_used_mb=30_000, processes=[(somebody, 30_000)])
+    run = server.wait_for_end(server.submit("CUDA_VISIBLE_DEVICES=0 true")["id"])
+    (warning,) = run["warnings"]
+    assert warning.startswith("GPU 0 is in use by ")
+    assert f"pid {somebody}" in warning
+    assert run["gpu_uuids"] == uuids(server)
+
+
 def test_a_run_that_names_a_card_here_and_another_there_has_both(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(3)
     waiting = f"bash -c '{until_file('go')}'"

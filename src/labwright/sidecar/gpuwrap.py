@@ -172,11 +172,12 @@ class GpuGate:
             run_id=self._request.run_id,
             user=self._request.user,
         )
-        warnings += [
-            f"{lease_words(gpu, taken[gpu.uuid])}; the command uses it all the same."
+        crowded = [
+            lease_words(gpu, taken[gpu.uuid]) if gpu.uuid in taken else why_busy(gpu, self._limits)
             for gpu in gpus
-            if gpu.uuid in taken
+            if gpu.uuid in taken or foreign_on(gpu)
         ]
+        warnings += [f"{words}; the command uses it all the same." for words in crowded]
         lease.make_inheritable()
         return Granted(lease=lease, warnings=tuple(warnings))
 
