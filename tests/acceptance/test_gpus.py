@@ -348,6 +348,16 @@ def test_only_the_cards_of_the_servers_own_choice_are_used(gpu_server: MakeGpuSe
     assert run["gpu_uuids"] == uuids(server)
 
 
+def test_a_card_that_a_run_names_is_leased_also_where_it_is_not_the_servers_to_give(gpu_server: MakeGpuServer) -> None:
+    server, _ = gpu_server(2, CUDA_VISIBLE_DEVICES="1")
+    elsewhere = server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"]
+    server.wait_for_status(elsewhere, "running")
+    assert [holder.run_id for holder in holders(server.environment["LABWRIGHT_LEASE_DIR"]).values()] == [elsewhere]
+    assert server.wait_for_end(server.submit("true")["id"])["gpu_uuids"] == uuids(server)
+    (server.project / "go").touch()
+    assert server.wait_for_end(elsewhere)["warnings"] == []
+
+
 def test_a_queued_gpu_run_tells_which_runs_have_the_cards(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     holder = server.submit(until_file("go"), gpus=2)

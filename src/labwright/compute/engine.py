@@ -232,7 +232,7 @@ class Engine:
         reader, settings = self._lab.db.reader(), self._lab.settings
         cluster = self._lab.cluster.current
         capacity = capacity_of(cluster, settings.max_parallel)
-        active = self._with_over_marked(load_holders(reader, cluster.type), capacity.gpus)
+        active = self._with_over_marked(load_holders(reader, cluster), capacity.gpus)
         room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _AT_ONCE)
         self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
         if self._is_full:

@@ -74,7 +74,7 @@ def _look(lab: Lab) -> Look:
     reader, settings = lab.db.reader(), lab.settings
     cluster = lab.cluster.current
     capacity = capacity_of(cluster, settings.max_parallel)
-    look = Look(holders=load_holders(reader, cluster.type), capacity=capacity)
+    look = Look(holders=load_holders(reader, cluster), capacity=capacity)
     if not look.free_gpus:
         return look
     heads = [head for queue in load_queues(reader, set(), 1).values() for head in queue[:1]]

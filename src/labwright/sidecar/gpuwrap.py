@@ -43,7 +43,7 @@ class GpuRequest:
     count: int
     lease_dir: str
     check_foreign: bool  # also ask the driver about processes that take no lease
-    allowed: tuple[str, ...] = ()  # the only cards this server may use; all of them if empty
+    allowed: tuple[str, ...] = ()  # the only cards this server may give; all of them if empty
     named: tuple[str, ...] = ()  # cards the command names itself: leased if free, never waited for
     retries: int = -1
     retry_delay_seconds: float = 10.0
@@ -149,7 +149,7 @@ class GpuGate:
     def _look(self) -> None:
         samples = _SAMPLES if self._request.check_foreign else 1
         seen = run_detector(_DETECTOR_SECONDS, samples, pynvml_dir=self._request.pynvml_dir)
-        allowed = self._request.allowed
+        allowed = () if self._request.named else self._request.allowed
         self._detection = replace(seen, gpus=tuple(gpu for gpu in seen.gpus if not allowed or gpu.uuid in allowed))
         self._detected_at = time.monotonic()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from labwright.domain.clock import epoch_seconds
-from labwright.domain.cluster import ClusterType
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.store.statements import RUNS
 
 _LOOK_AHEAD = 4  # a few more than fit, since some may be passed over
@@ -43,7 +43,7 @@ class Holder:
     group: str
     gpus: int  # that it asked for
     named: tuple[str, ...] = ()  # cards that it picked itself
-    unleased: int = 0  # how many of those it has no lease of
+    unleased: int = 0  # how many of those it keeps from nobody: not leased, or not this server's to give
     is_waiting: bool = False  # its turn has come, but somebody else is on the card
     is_elsewhere: bool = False  # on Slurm while runs go to this machine, or the other way round
     is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
@@ -88,9 +88,11 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
     ]
 
 
-def load_holders(connection: sqlite3.Connection, kind: ClusterType) -> list[Holder]:
-    """All active runs; where they are, by what there is to run on now."""
-    on_slurm = kind is ClusterType.SLURM
+def load_holders(connection: sqlite3.Connection, cluster: Cluster) -> list[Holder]:
+    """All active runs; where they are, by what there is to run on now. Of cards that they name, only those which are
+    this server's to give are taken from others."""
+    on_slurm = cluster.type is ClusterType.SLURM
+    cards = json.dumps([gpu.uuid for gpu in cluster.gpus])
     return [
         Holder(
             group=row[0],
@@ -101,7 +103,7 @@ def load_holders(connection: sqlite3.Connection, kind: ClusterType) -> list[Hold
             named=tuple(json.loads(row[5])),
             unleased=row[6],
         )
-        for row in connection.execute(RUNS["active_load"])
+        for row in connection.execute(RUNS["active_load"], {"cards": cards})
     ]
 
 

@@ -94,7 +94,10 @@ SELECT
     coalesce(sweep_id, ''), CAST(record ->> 'gpus' AS INTEGER), id, status = 'waiting', record ->> 'launcher' IS 'slurm',
     coalesce(record ->> 'named_gpus', '[]'),
     CASE WHEN status = 'running' AND record ->> 'named_gpus' != '[]'
-        THEN max(0, (record ->> 'gpus') - json_array_length(record, '$.gpu_uuids')) ELSE 0 END
+        THEN max(0, (record ->> 'gpus') - (
+            SELECT count(*) FROM json_each(record, '$.gpu_uuids')
+            WHERE :cards = '[]' OR value IN (SELECT value FROM json_each(:cards))
+        )) ELSE 0 END
 FROM runs
 WHERE status IN ('launching', 'waiting', 'running') AND record ->> 'launcher' IS NOT 'external';
 
