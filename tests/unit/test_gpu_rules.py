@@ -141,6 +141,13 @@ def test_cards_are_named_wherever_a_command_sets_the_variable(command: str, card
     assert cards_named_by(command, {}) == cards
 
 
+@pytest.mark.parametrize("line", ["\n", "A=1\n", "env\n", "A=1 ", "; "])
+def test_cards_are_found_at_the_end_of_a_long_command_within_a_moment(line: str) -> None:
+    """A million characters: where each line was read on from to the end, it took hours."""
+    command = line * (1_000_000 // len(line))
+    assert cards_named_by(f"{command}\nCUDA_VISIBLE_DEVICES=1 python train.py", {}) == ("1",)
+
+
 def test_the_environment_names_cards_where_the_command_does_not() -> None:
     env = {"CUDA_VISIBLE_DEVICES": "0,GPU-2f"}
     assert cards_named_by("python train.py", env) == ("0", "GPU-2f")

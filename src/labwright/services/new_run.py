@@ -26,8 +26,9 @@ from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run, name_from
 from labwright.files import write_json
 
+# Of one line each: across lines, a long script would be read to its end from each of them.
 _PICKS_CARDS = re.compile(
-    r"(?:^|[;&|({])\s*(?:(?:do|then|else|time|exec|nohup|export|env)\s+)*(?:[A-Za-z_]\w*=\S*\s+)*"
+    r"(?:^|[;&|({])[ \t]*(?:(?:do|then|else|time|exec|nohup|export|env)[ \t]+)*(?:[A-Za-z_]\w*=\S*[ \t]+)*"
     r"CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
     re.MULTILINE,
 )
