@@ -14,7 +14,7 @@ from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
 from labwright.compute.capacity import Capacity
 from labwright.compute.scheduler import choose
-from labwright.domain.cluster import ClusterType
+from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.configurations import config_hash
 from labwright.domain.ids import RUN, SWEEP, new_id
 from labwright.domain.metric import Points
@@ -93,7 +93,7 @@ def _choice() -> Figure:
 def _choose_milliseconds(database: Database, sweep_id: str) -> float:
     began = time.perf_counter()
     reader = database.reader()
-    active = load_holders(reader, ClusterType.LOCAL_GPU)
+    active = load_holders(reader, Cluster(type=ClusterType.LOCAL_GPU))
     queues = load_queues(reader, set(), 4)
     chosen = choose(queues, active, Capacity(gpus=4, cpu_runs=4), {sweep_id: 3}, time.time(), 30.0)
     spent = (time.perf_counter() - began) * 1e3

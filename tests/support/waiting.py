@@ -9,7 +9,7 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-def wait_until(condition: Callable[[], Result], what: str = "the condition", timeout: float = 60.0) -> Result:
+def wait_until(condition: Callable[[], Result | None], what: str = "the condition", timeout: float = 60.0) -> Result:
     """The first true answer; fails loudly with what was waited for."""
     deadline = time.monotonic() + timeout
     while True:

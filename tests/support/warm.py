@@ -47,7 +47,11 @@ class WarmProcess:
     ) -> None:
         self.returncode: int | None = None
         self.stderr: IO[bytes] | None = None
-        request = {"arguments": list(arguments), "environment": dict(environment), "folder": str(folder)}
+        request: dict[str, object] = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder),
+        }
         end, told = os.pipe()
         self._end = os.fdopen(end, "rb", buffering=0)
         with open(os.devnull, "rb") as nothing:
