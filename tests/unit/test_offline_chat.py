@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from labwright.agent.history import WOKEN
-from labwright.agent.offline import RulesChat
+from labwright.agent.offline.chat import RulesChat
 from labwright.compute.lab import Lab
 from labwright.domain.run import REHEARSAL, RunStatus
 from labwright.domain.session import PieceKind, SessionStatus

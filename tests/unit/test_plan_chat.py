@@ -16,7 +16,7 @@ import labwright
 from labwright.agent import sessions
 from labwright.agent.instead_of_calls import NEEDED_BY_NOBODY, TOOL_FOR, tools_for_calls
 from labwright.agent.modes.chat import CHAT_MODES
-from labwright.agent.offline_planning import planned
+from labwright.agent.offline.planning import planned
 from labwright.agent.planning_rules import questions_left, with_saved_line
 from labwright.agent.tools import TOOLS
 from labwright.compute.lab import Lab

@@ -31,7 +31,7 @@ class ProjectChats:
         return self._models.proposer or RULES
 
     def chat(self, session_id: str) -> ChatModel:
-        from labwright.agent.offline import RulesChat  # here, as it brings all the tools along
+        from labwright.agent.offline.chat import RulesChat  # here, as it brings all the tools along
 
         return self._models.chat(session_id, otherwise=RulesChat())
 

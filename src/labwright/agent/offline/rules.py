@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import re
 
-from labwright.agent import offline_deeds as deeds
-from labwright.agent import offline_replies as replies
-from labwright.agent.offline_replies import Rule
+from labwright.agent.offline import comparing, deeds, project, runs
+from labwright.agent.offline.reply import Rule
 
+ABOUT = """\
+I am a set of rules, not a language model, so I understand plain requests only:
+
+- what is running, which runs failed, which run is the best by METRIC
+- show RUN, METRIC of RUN, metrics of RUN, logs of RUN, why did RUN fail, how long did RUN take
+- compare RUN and RUN by METRIC
+- sweeps, best of SWEEP
+- run COMMAND (and tell me when it is done), stop RUN, rerun RUN (with OPTION VALUE), delete RUN
+- tell me when RUN is done (or SWEEP)
+- show FILE, files, gpus, alerts, plans, remember NOTE
+
+RUN is an id, its beginning, a name, `last`, or `it` for the one just spoken of.
+For free conversation set LABWRIGHT_MODEL and start the server again."""
+_WELCOME = "You are welcome."
 _POLITE = re.compile(
     r"^(?:(?:hi|hey|hello|ok|okay|so|and|then|now|please|well|labwright)\b[,:!]?\s+"
     r"|(?:can|could|would|will) you (?:please )?|i (?:want|would like) (?:you )?to |i'd like (?:you )?to )+",
@@ -36,41 +49,47 @@ _FILE = r"(?P<path>[\w./-]*\w\.(?:py|sh|toml|ya?ml|json|md|txt|cfg|ini|csv|ipynb
 RULES: list[tuple[re.Pattern[str], Rule]] = [
     (re.compile(pattern, re.IGNORECASE), rule)
     for pattern, rule in (
-        (r"(?:thanks?|thank you|thx|cheers|bye|goodbye)(?: .{0,30})?", lambda _match, _results: replies.WELCOME),
-        (r"(?:what (?:is )?(?:still )?(?:running|going on|happening)|status|ps|what runs)", replies.running),
-        (r"(?:is|are) (?:anything|something|any runs?|there any runs?|runs) (?:still )?running", replies.running),
+        (r"(?:thanks?|thank you|thx|cheers|bye|goodbye)(?: .{0,30})?", lambda _match, _results: _WELCOME),
+        (r"(?:what (?:is )?(?:still )?(?:running|going on|happening)|status|ps|what runs)", runs.running),
+        (r"(?:is|are) (?:anything|something|any runs?|there any runs?|runs) (?:still )?running", runs.running),
         (
             r"how (?:is it|are things|is everything) going|how many runs(?: are there| do (?:we|i) have)?",
-            replies.running,
+            runs.running,
         ),
-        (rf"(?:list |show |what are |which are )?{_ARTICLE}(?:recent |latest |last )?runs", replies.recent),
+        (rf"(?:list |show |what are |which are )?{_ARTICLE}(?:recent |latest |last )?runs", runs.recent),
         (
             rf"(?:which|what|how many)(?: of)? {_ARTICLE}runs? (?:(?:have|has|had|are|were|did) )?{_ENDED}",
-            replies.listed,
+            runs.listed,
         ),
-        (rf"(?:(?:list|show|what are|any|are there(?: any)?) )?{_ARTICLE}{_STATUS} runs", replies.listed),
-        (rf"(?:what|did anything|has anything|did any runs?|have any runs?)(?: has| have)? {_ENDED}", replies.listed),
-        (rf"why (?:did|has|is|does) {_REF} (?:fail|failed|failing|die|crash|crashed|stop)", replies.why_failed),
-        (rf"what (?:happened to|went wrong with|is wrong with) {_REF}", replies.why_failed),
-        (rf"compare (?P<runs>.+?)(?: (?:by|on|in|for) {_KEY})?", replies.compare),
+        (rf"(?:(?:list|show|what are|any|are there(?: any)?) )?{_ARTICLE}{_STATUS} runs", runs.listed),
+        (rf"(?:what|did anything|has anything|did any runs?|have any runs?)(?: has| have)? {_ENDED}", runs.listed),
+        (rf"why (?:did|has|is|does) {_REF} (?:fail|failed|failing|die|crash|crashed|stop)", runs.why_failed),
+        (rf"what (?:happened to|went wrong with|is wrong with) {_REF}", runs.why_failed),
+        (rf"compare (?P<runs>.+?)(?: (?:by|on|in|for) {_KEY})?", comparing.compare),
         (
             rf"(?:(?:what|which) is |show )?{_ARTICLE}(?P<way>best|top) run(?: (?:by|in|on|for|with) (?:the )?{_KEY})?",
-            replies.best_run,
+            comparing.best_run,
         ),
         (
             rf"which run (?:is|was|did|does|performs|performed) (?:the )?(?P<way>best)(?: (?:by|in|on|for) {_KEY})?",
-            replies.best_run,
+            comparing.best_run,
         ),
-        (rf"which run (?:has|had|got|gets) the (?P<way>best|highest|largest|lowest|smallest) {_KEY}", replies.best_run),
-        (r"(?:what is |show )?(?:the )?best (?:\w+ )?(?:of|in) (?:the )?(?:sweep )?(?P<sweep>@?[\w-]+)", replies.best),
-        (rf"(?:list |show )?{_ARTICLE}sweeps", replies.sweeps),
-        (rf"(?:show |what are )?(?:the )?metrics (?:of|for) {_REF}", replies.metrics),
-        (rf"how (?:good|well) (?:is|was|did) {_REF}(?: do| go| perform)?", replies.metrics),
-        (rf"(?:show )?(?:the )?(?:logs?|output) (?:(?:of|for|from) )?{_REF}", replies.logs),
-        (rf"(?:tell me|let me know|notify me|wake me) when {_REF} (?:is |has )?{_DONE}", replies.tell),
-        (rf"wait for {_REF}", replies.tell),
-        (rf"how long (?:did|does|has|will) {_REF} (?:take|took|taken|run|running|been running)", replies.duration),
-        (rf"when (?:will|is|does|did) {_REF} (?:be )?(?:{_DONE}|finish|end|ready)", replies.duration),
+        (
+            rf"which run (?:has|had|got|gets) the (?P<way>best|highest|largest|lowest|smallest) {_KEY}",
+            comparing.best_run,
+        ),
+        (
+            r"(?:what is |show )?(?:the )?best (?:\w+ )?(?:of|in) (?:the )?(?:sweep )?(?P<sweep>@?[\w-]+)",
+            comparing.best,
+        ),
+        (rf"(?:list |show )?{_ARTICLE}sweeps", project.sweeps),
+        (rf"(?:show |what are )?(?:the )?metrics (?:of|for) {_REF}", runs.metrics),
+        (rf"how (?:good|well) (?:is|was|did) {_REF}(?: do| go| perform)?", runs.metrics),
+        (rf"(?:show )?(?:the )?(?:logs?|output) (?:(?:of|for|from) )?{_REF}", runs.logs),
+        (rf"(?:tell me|let me know|notify me|wake me) when {_REF} (?:is |has )?{_DONE}", runs.tell),
+        (rf"wait for {_REF}", runs.tell),
+        (rf"how long (?:did|does|has|will) {_REF} (?:take|took|taken|run|running|been running)", runs.duration),
+        (rf"when (?:will|is|does|did) {_REF} (?:be )?(?:{_DONE}|finish|end|ready)", runs.duration),
         (rf"(?:stop|kill|cancel) {_REF}", deeds.stop),
         (
             rf"(?:rerun|repeat|run again) {_REF},? (?:but )?(?:with|at|using) (?P<changes>.+?)(?P<tell>{_AND_TELL})?",
@@ -80,58 +99,58 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"(?:delete|remove) {_REF}", deeds.delete),
         (
             rf"(?:(?:list|show|which|what|how many)(?: the)? )?(?:gpus?|cores|cpus?|cluster|machine|hardware){_HAVE}",
-            replies.machine,
+            project.machine,
         ),
         (
             r"(?:do (?:we|i) have|is there|are there|have (?:we|i) got) (?:a |an |any )?(?:free )?gpus?(?: free)?",
-            replies.machine,
+            project.machine,
         ),
         (
             r"(?:(?:what is|what runs|who is|who runs) )?(?:running )?on (?:the |our |my )?gpus?"
             r"|(?:how (?:busy|full) are |who (?:uses|has|holds) )(?:the |our |my )?gpus?"
             r"|(?:what is |show )?(?:the )?gpu (?:usage|use|status|memory)",
-            replies.machine,
+            project.machine,
         ),
-        (r"(?:(?:list|show|any)(?: the)? )?alerts", replies.alerts),
-        (r"(?:(?:list|show)(?: the)? )?plans", replies.plans),
-        (r"remember (?:that )?(?P<note>.+)", replies.remember),
-        (rf"(?:show|list|what are)? ?{_ARTICLE}(?:files|code|project)", replies.files),
-        (rf"(?:show|read|open|cat|print|what is in)(?: the)?(?: file| code of)? {_FILE}", replies.file),
-        (rf"(?:what does|explain|how does) (?:the )?{_FILE}(?: do| work)?", replies.explain),
+        (r"(?:(?:list|show|any)(?: the)? )?alerts", project.alerts),
+        (r"(?:(?:list|show)(?: the)? )?plans", project.plans),
+        (r"remember (?:that )?(?P<note>.+)", project.remember),
+        (rf"(?:show|list|what are)? ?{_ARTICLE}(?:files|code|project)", project.files),
+        (rf"(?:show|read|open|cat|print|what is in)(?: the)?(?: file| code of)? {_FILE}", project.file),
+        (rf"(?:what does|explain|how does) (?:the )?{_FILE}(?: do| work)?", project.explain),
         (rf"run:? (?P<command>\S.*?)(?P<tell>{_AND_TELL})?", deeds.start),
         (rf"(?:start|launch|execute|submit):? (?P<command>{_PROGRAM}(?: .*?)?)(?P<tell>{_AND_TELL})?", deeds.start),
         (
             r"(?:plan|try|sweep|tune|search|optimi[sz]e|improve|explore|train(?!\.)|experiment"
             r"|find (?:the best|a better|out))\b.*",
-            replies.goal,
+            project.goal,
         ),
-        (r"what (?:should|could|can|shall) (?:i|we) (?:try|do|run)(?: next)?", replies.advice),
-        (rf"(?:is|has) {_REF} (?:still |already )?(?:running|going|waiting|queued|{_DONE}|ready)", replies.show),
+        (r"what (?:should|could|can|shall) (?:i|we) (?:try|do|run)(?: next)?", project.advice),
+        (rf"(?:is|has) {_REF} (?:still |already )?(?:running|going|waiting|queued|{_DONE}|ready)", runs.show),
         (
             r"(?:what is |what are |show )?(?:the )?(?:status|state|config|configuration|param(?:eter)?s|command) "
             rf"of {_REF}",
-            replies.show,
+            runs.show,
         ),
-        (rf"(?:what|which) [\w.-]+ (?:did|does) {_REF} (?:use|have)", replies.show),
-        (rf"(?:show|describe|what is|how is|how does) {_WORD}(?: (?:doing|going|look|do|go))?", replies.show),
+        (rf"(?:what|which) [\w.-]+ (?:did|does) {_REF} (?:use|have)", runs.show),
+        (rf"(?:show|describe|what is|how is|how does) {_WORD}(?: (?:doing|going|look|do|go))?", runs.show),
         (
             rf"(?:what is |show |what was )?(?:the )?(?:final |last |current )?{_KEY} (?:of|for|in) {_REF}",
-            replies.one_metric,
+            runs.one_metric,
         ),
     )
 ]
 
 # What is only looked at, and cannot be taken for a goal.
 _LOOKS = (
-    replies.running,
-    replies.listed,
-    replies.why_failed,
-    replies.sweeps,
-    replies.metrics,
-    replies.logs,
-    replies.machine,
-    replies.alerts,
-    replies.plans,
+    runs.running,
+    runs.listed,
+    runs.why_failed,
+    project.sweeps,
+    runs.metrics,
+    runs.logs,
+    project.machine,
+    project.alerts,
+    project.plans,
 )
 PLANNING_RULES = [(pattern, rule) for pattern, rule in RULES if rule in _LOOKS]
 

@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from labwright.agent.history import WOKEN
-from labwright.agent.offline_planning import NEEDS_INPUT, planned, still_missing
-from labwright.agent.offline_replies import ABOUT, Json, Reply, Results, why_failed, woken
-from labwright.agent.offline_rules import PLANNING_RULES, RULES, plain
+from labwright.agent.offline.planning import NEEDS_INPUT, planned, still_missing
+from labwright.agent.offline.reply import Json, Reply, Results
+from labwright.agent.offline.rules import ABOUT, PLANNING_RULES, RULES, plain
+from labwright.agent.offline.runs import why_failed, woken
 from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labwright.agent.offline_replies import Ask, Json, Reply, Results
+from labwright.agent.offline.reply import Ask, Json, Reply, Results
 
 NEEDS_INPUT = "needs_input"
 

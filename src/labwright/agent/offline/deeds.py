@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from labwright.agent.offline_replies import Ask, Json, Reply, Results, asked_run, named
+from labwright.agent.offline.reply import Ask, Json, Reply, Results, asked_run, named
 
 _BARE_SCRIPT = re.compile(r"[\w-]+\.py\b(?=\s|$)")  # `run train.py with lr 0.1` is no command
 _CHANGE = re.compile(r"-{0,2}(?P<name>[A-Za-z_][\w.-]*?)(?:\s*=\s*|\s+(?:(?:of|to)\s+)?)(?P<value>[\w.+-]+)")

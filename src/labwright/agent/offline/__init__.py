@@ -1,0 +1,1 @@
+"""Conversation without a language model, by rules."""
