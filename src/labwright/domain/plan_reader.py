@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -31,6 +30,7 @@ from labwright.domain.plan_document import (
     Step,
     SweptParameter,
 )
+from labwright.domain.plan_entries import BULLET, LABEL, Entries, Entry
 from labwright.domain.plan_words import (
     count_sentences,
     hidden_characters,
@@ -43,9 +43,6 @@ from labwright.domain.plan_words import (
 )
 
 LONGEST = 200_000
-_BULLET = re.compile(r"([-*+•])[ \t]+(.*)")
-_NUMBERED = re.compile(r"(\d{1,6})[.)][ \t]+(.*)")
-_LABEL = re.compile(r"(?:\*\*)?([A-Za-z][A-Za-z ]{0,40}?)(?:\*\*)?[ \t]*:(?:\*\*)?(.*)", re.DOTALL)
 _STEP = re.compile(r"\*\*(.+?)\*\*[ \t]*(—|–|-|:)?(.*)", re.DOTALL)
 _BOX = re.compile(r"\[([ xX]?)\](.*)", re.DOTALL)
 _MITIGATION = re.compile(r"(→|->|=>)\s*\*\*Mitigation\*\*\s*:")
@@ -72,21 +69,15 @@ def _check_hidden(text: str, faults: Faults) -> None:
         faults.add(line, f"A character that a reader cannot see (U+{ord(character[0]):04X}).", "Take it out.")
 
 
-@dataclass(slots=True)
-class _Item:
-    line: int
-    marker: str
-    text: str
-
-
 class _Reader:
     def __init__(self, found: Outline, faults: Faults) -> None:
         self._found = found
         self._faults = faults
+        self._entries = Entries(faults)
 
     def sections(self) -> PlanSections:
         return PlanSections(
-            title=self._filled(self._found.title_line, "title", self._found.title),
+            title=self._entries.filled(self._found.title_line, "title", self._found.title),
             objective=self._read(Header.OBJECTIVE, self._objective, ""),
             compute_setup=self._read(Header.COMPUTE_SETUP, self._compute_setup, ComputeSetup()),
             approach=self._read(Header.APPROACH, self._approach, ()),
@@ -102,68 +93,6 @@ class _Reader:
         section = self._found.sections.get(header)
         return reader(section) if section else missing
 
-    def _filled(self, line: int, what: str, text: str) -> str:
-        if is_placeholder(text):
-            self._faults.add(line, f"The {what} is still the template's {text[:60]}.", "Write what is meant.")
-        return text
-
-    # -- lists
-
-    def _items(self, section: Section, marker: re.Pattern[str], form: str) -> list[_Item]:
-        """Each with its further lines, which are indented; what belongs to no item is a fault."""
-        found: list[tuple[Line, re.Match[str], list[str]]] = []
-        strays = 0
-        for line in section.lines:
-            match = None if line.is_code else marker.fullmatch(line.text)
-            if match:
-                found.append((line, match, [match[2]]))
-            elif found and (line.is_blank or line.text[0] in " \t" or (line.is_code and strays == 0)):
-                found[-1][2].append(_dedented(line.text, 3 if marker is _NUMBERED else 2))
-            elif not line.is_blank and not strays:
-                strays += 1
-                self._faults.add(line.number, "This line is not a part of the list.", f"Write `{form}`, or indent it.")
-        if not found:
-            self._faults.add(section.line, f"`{section.header}` has no entry.", f"Write at least one: `{form}`.")
-        return [_Item(line.number, match[1], "\n".join(more).rstrip()) for line, match, more in found]
-
-    def _bullets(self, section: Section, form: str) -> list[_Item]:
-        items = self._items(section, _BULLET, form)
-        for item in items:
-            if item.marker != "-":
-                self._faults.add(item.line, f"The entry begins with `{item.marker}`.", f"Write `{form}`.")
-        return items
-
-    def _fields(self, section: Section, labels: tuple[str, ...], *, bold: bool) -> dict[str, tuple[int, str]]:
-        """`- Label: value`, each label once and in order."""
-        written = {label: f"**{label}**: " if bold else f"{label}: " for label in labels}
-        found: dict[str, tuple[int, str]] = {}
-        for item in self._bullets(section, f"- {written[labels[0]]}…"):
-            match = _LABEL.fullmatch(item.text)
-            label = next((known for known in labels if match and known.lower() == match[1].lower()), None)
-            if not match or label is None:
-                self._faults.add(item.line, "This entry is none of the section's.", f"There are: {', '.join(labels)}.")
-                continue
-            if label in found:
-                self._faults.add(item.line, f"{label} stands here again.", "Say it once.")
-                continue
-            if not item.text.startswith(written[label].rstrip(" ")):
-                self._faults.add(item.line, f"{label} has not the exact form.", f"Write `- {written[label]}…`.")
-            found[label] = (item.line, self._filled(item.line, label, match[2].strip()))
-            if not found[label][1]:
-                self._faults.add(item.line, f"{label} says nothing.", f"Write `- {written[label]}…`.")
-        self._check_labels(section, labels, found)
-        return found
-
-    def _check_labels(self, section: Section, labels: tuple[str, ...], found: dict[str, tuple[int, str]]) -> None:
-        for label in labels:
-            if label not in found:
-                self._faults.add(section.line, f"{label} is missing.", f"The section needs: {', '.join(labels)}.")
-        if list(found) != [label for label in labels if label in found]:
-            line = next(iter(found.values()))[0]
-            self._faults.add(line, "The entries are out of order.", f"The order is: {', '.join(labels)}.")
-
-    # -- sections
-
     def _objective(self, section: Section) -> str:
         text = "\n".join(line.text for line in section.lines).strip()
         count = count_sentences(text)
@@ -174,15 +103,15 @@ class _Reader:
         elif count > 2:
             self._faults.add(section.line, f"The objective has {count} sentences.", "Say it in one or two.")
         for line in section.lines:
-            if line.is_code or _BULLET.fullmatch(line.text) or line.text.startswith("|"):
+            if line.is_code or BULLET.fullmatch(line.text) or line.text.startswith("|"):
                 self._faults.add(
                     line.number, "The objective is not plain text.", "Write sentences: no list, table or code."
                 )
                 break
-        return self._filled(section.line + 1, "objective", text)
+        return self._entries.filled(section.line + 1, "objective", text)
 
     def _compute_setup(self, section: Section) -> ComputeSetup:
-        given = self._fields(section, ("Cluster type", "GPU count", "gpuwrap", "Environment"), bold=False)
+        given = self._entries.fields(section, ("Cluster type", "GPU count", "gpuwrap", "Environment"), bold=False)
         setup = ComputeSetup(
             cluster_type=self._word(given, "Cluster type", ClusterType),
             gpu_count=self._count(given, "GPU count"),
@@ -219,14 +148,15 @@ class _Reader:
     def _approach(self, section: Section) -> tuple[Step, ...]:
         form = "1. **Step title** — what to do"
         steps = []
-        for number, item in enumerate(self._items(section, _NUMBERED, form), 1):
+        for number, item in enumerate(self._entries.numbered(section, form), 1):
             if item.marker != str(number):
                 self._faults.add(item.line, f"Step {number} has the number {item.marker}.", "Count the steps from 1.")
             match = _STEP.fullmatch(item.text)
             if not match or match[2] != "—" or not match[3].strip():
                 self._faults.add(item.line, "The step has not the exact form.", f"Write `{form}`.")
             title, description = (match[1], match[3]) if match else (item.text.split("\n")[0], "")
-            steps.append(Step(title=self._filled(item.line, "step", title.strip()), description=description.strip()))
+            title = self._entries.filled(item.line, "step", title.strip())
+            steps.append(Step(title=title, description=description.strip()))
         return tuple(steps)
 
     def _parameters(self, section: Section) -> tuple[SweptParameter, ...]:
@@ -257,7 +187,7 @@ class _Reader:
         for what, cell in zip(TABLE_COLUMNS, cells, strict=True):
             if not cell:
                 self._faults.add(line.number, f"The row has no {what}.", "Fill it in.")
-            self._filled(line.number, what, cell)
+            self._entries.filled(line.number, what, cell)
         return SweptParameter(name=without_code(name), values=self._values(line, values), rationale=rationale)
 
     def _values(self, line: Line, cell: str) -> tuple[str, ...]:
@@ -280,7 +210,7 @@ class _Reader:
     def _metrics(self, section: Section) -> Metrics:
         primary: PlannedMetric | None = None
         secondary: list[PlannedMetric] = []
-        for item in self._bullets(section, "- **Primary**: metric — why"):
+        for item in self._entries.bullets(section, "- **Primary**: metric — why"):
             kind, metric = self._metric(item)
             if kind == "primary" and primary is None:
                 primary = metric
@@ -294,8 +224,8 @@ class _Reader:
             self._faults.add(section.line, "There is no primary metric.", "Write `- **Primary**: metric — why`.")
         return Metrics(primary=primary, secondary=tuple(secondary))
 
-    def _metric(self, item: _Item) -> tuple[str, PlannedMetric]:
-        match = _LABEL.fullmatch(item.text)
+    def _metric(self, item: Entry) -> tuple[str, PlannedMetric]:
+        match = LABEL.fullmatch(item.text)
         kind = match[1].lower() if match else ""
         name, dash, why = (match[2] if match else item.text).partition("—")
         if kind not in ("primary", "secondary"):
@@ -306,50 +236,44 @@ class _Reader:
         elif not item.text.startswith(f"**{kind.capitalize()}**:") or not dash or not name.strip() or not why.strip():
             form = f"- **{kind.capitalize()}**: metric — why"
             self._faults.add(item.line, "The metric has not the exact form.", f"Write `{form}`.")
-        name = self._filled(item.line, "metric", name.strip())
+        name = self._entries.filled(item.line, "metric", name.strip())
         return kind, PlannedMetric(name=without_code(name), why=why.strip())
 
     def _criteria(self, section: Section) -> tuple[Criterion, ...]:
         form = "- [ ] criterion"
         criteria = []
-        for item in self._bullets(section, form):
+        for item in self._entries.bullets(section, form):
             match = _BOX.fullmatch(item.text)
             text = (match[2] if match else item.text).strip()
             if not match or not match[1] or not text or not match[2].startswith(" "):
                 self._faults.add(item.line, "The criterion has no box, or no words.", f"Write `{form}`.")
             met = bool(match and match[1] in "xX" and match[1])
-            criteria.append(Criterion(text=self._filled(item.line, "criterion", text), met=met))
+            criteria.append(Criterion(text=self._entries.filled(item.line, "criterion", text), met=met))
         return tuple(criteria)
 
     def _risks(self, section: Section) -> tuple[Risk, ...]:
         form = "- **Risk**: what may go wrong → **Mitigation**: what to do then"
         risks = []
-        for item in self._bullets(section, form):
+        for item in self._entries.bullets(section, form):
             arrow = _MITIGATION.search(item.text)
             risk, mitigation = (item.text[: arrow.start()], item.text[arrow.end() :]) if arrow else (item.text, "")
             risk, mitigation = risk.removeprefix("**Risk**:").strip(), mitigation.strip()
             begins = item.text.startswith("**Risk**:")
             if not begins or not arrow or arrow[1] != "→" or not risk or not mitigation:
                 self._faults.add(item.line, "The risk has not the exact form.", f"Write `{form}`.")
-            risks.append(Risk(risk=self._filled(item.line, "risk", risk), mitigation=mitigation))
+            risks.append(Risk(risk=self._entries.filled(item.line, "risk", risk), mitigation=mitigation))
         return tuple(risks)
 
     def _effort(self, section: Section) -> Effort:
-        given = self._fields(section, ("Runs", "Time", "Resources"), bold=True)
+        given = self._entries.fields(section, ("Runs", "Time", "Resources"), bold=True)
         line, runs = given.get("Runs", (0, ""))
         if runs and not any(character in "0123456789" for character in runs) and not is_placeholder(runs):
             self._faults.add(line, "Runs names no number.", "Say how many: `- **Runs**: 12 (4 values × 3 seeds)`.")
         return Effort(**{label.lower(): text for label, (_, text) in given.items()})
 
     def _improvements(self, section: Section) -> tuple[str, ...]:
-        items = self._bullets(section, "- a script, template or pattern to use again")
-        return tuple(self._filled(item.line, "improvement", item.text) for item in items)
-
-
-def _dedented(text: str, by: int) -> str:
-    if text.startswith("\t"):
-        return text[1:]
-    return text[min(by, len(text) - len(text.lstrip(" "))) :]
+        items = self._entries.bullets(section, "- a script, template or pattern to use again")
+        return tuple(self._entries.filled(item.line, "improvement", item.text) for item in items)
 
 
 def _cells(row: str) -> list[str]:

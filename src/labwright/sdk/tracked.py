@@ -102,8 +102,6 @@ class Run:
         """Where the next `log` without a step goes."""
         return self._next_step
 
-    # -- numbers
-
     def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None, sync: Any = None) -> None:  # noqa: ARG002
         """Keep these numbers. As with W&B, a call without a step ends its step; with a step or `commit=False` not."""
         file = self._file
@@ -202,8 +200,6 @@ class Run:
 
     def _log_summary(self, key: str, value: Any) -> None:
         self.log({key: value}, self._next_step, commit=False)
-
-    # -- everything else
 
     def _log_media(self, key: str, value: Any, step: int) -> bool:
         things = as_media(value)

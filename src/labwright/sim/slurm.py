@@ -85,8 +85,6 @@ class SimulatedSlurm:
             raise SlurmDidNotStart(f"{argv[0]} failed: {done.stderr.strip()}")
         return done.stdout
 
-    # -- parts, to be ended and started again by those who rehearse failures
-
     def start_controller(self) -> None:
         self._daemon("slurmctld")
 
@@ -122,8 +120,6 @@ class SimulatedSlurm:
             _end(self.layout.pid_file(name), signal.SIGTERM)
         for pid in self._job_processes():  # started while we looked
             send_signal(pid, signal.SIGKILL)
-
-    # -- how it is made
 
     def _prepare(self, size: SlurmSize, timers: Timers) -> None:
         self.layout.make_folders()

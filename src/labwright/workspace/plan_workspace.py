@@ -46,8 +46,6 @@ class PlanWorkspaceHandle:
         handle.paths.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return handle
 
-    # -- the plan and its versions
-
     def stage(self, plan: Plan, saved: PlanVersion) -> Staged:
         """All that needs room is written here, under names that nobody reads until `publish`.
 
@@ -104,8 +102,6 @@ class PlanWorkspaceHandle:
             created_by=plan.created_by,
         )
 
-    # -- files
-
     def manifest(self) -> Manifest:
         return read_manifest(self.paths.manifest)
 
@@ -123,8 +119,6 @@ class PlanWorkspaceHandle:
 
     def read(self, relative: str) -> bytes:
         return inside(self.paths.dir, relative).read_bytes()
-
-    # -- what was approved
 
     def digest(self, facts: Mapping[str, str] | None = None) -> Digest:
         return digest_of(self.paths.dir, facts)

@@ -66,8 +66,6 @@ class SlurmLauncher:
         """For /health; gone once the order was carried out or its run has ended."""
         return self._faults.first
 
-    # -- what the engine and the services ask for
-
     def launch(self, launches: Sequence[Launch]) -> None:
         runs = [launch.run for launch in launches]
         with self._orders:
@@ -138,8 +136,6 @@ class SlurmLauncher:
             self._closing = True
             self._orders.notify()
         self._watch.close()
-
-    # -- the thread
 
     def _start_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():

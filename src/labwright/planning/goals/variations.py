@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labwright.planning.goals.denials import Denial, denial_before, denied_choice
+from labwright.planning.goals.choices import read_beside_own, read_choices
+from labwright.planning.goals.denials import Denial, denial_before
 from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.filler import FILLER
-from labwright.planning.goals.free_words import list_with, takes_any_word, words_after
+from labwright.planning.goals.free_words import takes_any_word, words_after
 from labwright.planning.goals.mentions import Mention, divides, read_mentions
 from labwright.planning.goals.opposites import opposites_of, turn_round
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
-from labwright.planning.goals.synonyms import choices_of, family_of, known_elsewhere
+from labwright.planning.goals.synonyms import known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
 from labwright.planning.goals.varied import Given, Varied, as_type, fit, keep, take_out_denied, typed_values
-from labwright.planning.goals.words import AND_SO_ON, Words
+from labwright.planning.goals.words import AND_SO_ON, VARYING, Words
 from labwright.planning.scan import EntryPoint, Flag
 
-_VARYING = {
-    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal",
-    "optimum", "compare", "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact",
-    "ablate", "ablation", "which", "what", "how", "optimize", "optimise", "scan", "study", "various", "several",
-    "grid", "right", "good", "does", "over", "all", "every", "each", "between", "comparing", "matters", "ideal",
-    "tuned",
-}  # fmt: skip
 _SWITCHED = [
     ("with", "and", "without"), ("without", "and", "with"), ("with", "or", "without"), ("with", "/", "without"),
     ("with", "vs", "without"), ("with", "versus", "without"), ("w", "/", "and", "w", "/", "o"),
@@ -62,8 +55,8 @@ def read_variations(words: Words, entry: EntryPoint) -> Varied:
     settled = {variation.flag for variation in found.variations} | set(found.fixed)
     found.open = [(flag, count) for flag, count in found.open if flag.name not in settled]
     _read_apart(words, found)
-    _read_choices(words, entry, found)
-    _read_beside_own(words, entry, found)
+    read_choices(words, entry, found)
+    read_beside_own(words, entry, found)
     found.absent = _absent(words)
     return found
 
@@ -291,7 +284,7 @@ def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied)
     if _multiplied(words, mention, found) or _held(words, mention, found):
         return
     near = {words.at(index) for index in range(max(0, mention.start - 7), mention.start)}
-    if count is None and not near & _VARYING:
+    if count is None and not near & VARYING:
         found.named_only.append(mention.flag)
         return
     if mention.flag.choices and mention.flag.is_settable:
@@ -329,78 +322,6 @@ def _held(words: Words, mention: Mention, found: Varied) -> bool:
     words.take(place, mention.end)
     keep(flag, (not off if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
     return True
-
-
-def _read_choices(words: Words, entry: EntryPoint, found: Varied) -> None:
-    """`try adam and sgd`, `compare all optimizers`: names of choices anywhere in the goal."""
-    settled = {variation.flag for variation in found.variations} | set(found.fixed)
-    for flag in entry.flags:
-        if not flag.is_settable or flag.name in settled | found.left:
-            continue
-        denied = _denied_choices(words, flag, found)
-        named = list(_named_choices(words, flag))
-        distinct = tuple(dict.fromkeys(value for _index, value in named))
-        if len(distinct) > 1:
-            found.given[flag.name] = [Given(index, (value,)) for index, value in named]
-            found.chosen.append(flag.name)
-            for index, _value in named:
-                words.take(index, index + 1)
-            found.variations.append(Variation(flag=flag.name, values=distinct, words="named"))
-        elif distinct and (denied or any(_is_meant(words, index) for index, _value in named)):
-            for index, _value in named:
-                words.take(index, index + 1)
-            found.fixed[flag.name] = distinct[0]
-        elif not named and len(flag.choices) > 1 and flag.name not in found.owners and _wants_all(words, flag):
-            values = tuple(choice for choice in flag.choices if choice not in denied)
-            note = "all that it takes" if not denied else "all that it takes but those that the goal excludes"
-            found.variations.append(Variation(flag=flag.name, values=values, scale="all", note=note))
-
-
-def _is_meant(words: Words, index: int) -> bool:
-    """`on resnet50`, `the adam optimizer`. A choice that is called `mean` or `test` may be any word of the goal."""
-    return words.at(index) not in FILLER or words.at(index - 1) in ("with", "using", "use", "only", "under")
-
-
-def _read_beside_own(words: Words, entry: EntryPoint, found: Varied) -> None:
-    """`compare resnet18 and resnet50`, where the script has resnet18 and takes any name."""
-    settled = {variation.flag for variation in found.variations} | set(found.fixed) | found.left
-    for flag in entry.flags:
-        if flag.name in settled or not takes_any_word(flag) or not isinstance(flag.default, str):
-            continue
-        if (listed := list_with(words, flag.default)) is not None:
-            start, after = listed
-            words.take(start, after.end)
-            found.named_only = [named for named in found.named_only if named.name != flag.name]
-            found.open = [(named, count) for named, count in found.open if named.name != flag.name]
-            keep(flag, after.values, after.scale, words.shown(start, after.end), found)
-
-
-def _denied_choices(words: Words, flag: Flag, found: Varied) -> list[Any]:
-    denied = []
-    for index, value in list(_named_choices(words, flag)):
-        if (start := denied_choice(words, index)) is not None:
-            words.take(start, index + 1)
-            denied.append(value)
-    if denied:
-        found.denied[flag.name] = denied
-    return denied
-
-
-def _named_choices(words: Words, flag: Flag) -> Iterator[tuple[int, Any]]:
-    known = {choice.lower(): choice for choice in choices_of(flag)}
-    for index, token in enumerate(words.tokens):
-        if token.is_word and token.text in known and words.is_free(index):
-            yield index, known[token.text]
-
-
-def _wants_all(words: Words, flag: Flag) -> bool:
-    """`which optimizer is best`, `compare schedules`."""
-    own = {words_ for words_ in (flag.name.lower(), family_of(flag.name)) for words_ in (words_, f"{words_}s")}
-    for index, token in enumerate(words.tokens):
-        near = {words.at(place) for place in range(max(0, index - 5), index)}
-        if token.text in own and near & _VARYING:
-            return True
-    return False
 
 
 def _absent(words: Words) -> list[str]:

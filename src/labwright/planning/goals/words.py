@@ -24,6 +24,13 @@ _NUMBER_WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
     "twelve": 12, "twenty": 20,
 }  # fmt: skip
+VARYING = {
+    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "search", "explore", "find", "best", "optimal",
+    "optimum", "compare", "try", "trying", "test", "testing", "different", "effect", "effects", "influence", "impact",
+    "ablate", "ablation", "which", "what", "how", "optimize", "optimise", "scan", "study", "various", "several",
+    "grid", "right", "good", "does", "over", "all", "every", "each", "between", "comparing", "matters", "ideal",
+    "tuned",
+}  # fmt: skip
 _BEHIND_VALUES = {"for", "with", "on", "at", "and", "or", "vs", "versus"}
 _STOPS = {".", ";", "!", "?", "\n"}
 

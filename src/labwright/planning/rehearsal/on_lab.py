@@ -129,8 +129,6 @@ class _Stage:
         reason = f"{self._entry.path} with {values} {failed.status}:\n{failed.said}"
         return Rehearsal(outcome="failed", reason=reason, runs=tuple(tried), notes=notes)
 
-    # -- how long it will all take
-
     def _predict(self, configs: list[Config], tried: list[RehearsedRun]) -> Prediction:
         grid = self._ir.workflow.grid
         memory = max((run.memory_mb for run in tried if run.memory_mb), default=None)

@@ -81,8 +81,6 @@ class WorkdirFiles:
     def files(self) -> list[MetricFile]:
         return [self._notes, *(followed.file for followed in self._followed.values())]
 
-    # -- whose is it
-
     def _search(self, tree: set[int]) -> None:
         for opened in open_for_writing(tree, self._is_candidate):
             self._follow(opened.path, opened.truncated)
@@ -175,8 +173,6 @@ class WorkdirFiles:
         others = {os.path.dirname(f.path) for f in self._followed.values() if f.file.header["source"] == source}
         alone = not others or others == {os.path.dirname(path)}
         return "" if source == "trainer_state" or (alone and folder.lower() not in _SPLITS) else f"{folder}/"
-
-    # -- what cannot be told
 
     def _report(self, last: bool) -> None:
         """Seen twice before it is said: another run's monitor may need a moment to claim its own."""
