@@ -25,9 +25,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     server.stop()
 
 
-# -- sweeps
-
-
 def test_a_sweep_shows_how_far_it_is(lab: LiveServer) -> None:
     made = lab.post("/sweeps/wild", {"name": "lr", "goal": "which lr?", "chat_session_id": "c-1", "parallel": 2})
     assert (made["method"], made["status"], made["goal"]) == ("wild", "running", "which lr?")
@@ -48,9 +45,6 @@ def test_sweeps_are_listed_newest_first_in_pages(lab: LiveServer) -> None:
         cursor = f"&cursor={answer.headers['x-next-cursor']}" if "x-next-cursor" in answer.headers else ""
         lab.post("/sweeps/wild", {"name": "meanwhile"})
     assert seen[:5] == made[::-1]
-
-
-# -- alerts
 
 
 def test_an_alert_is_stored_listed_and_answered_once(lab: LiveServer) -> None:
@@ -117,9 +111,6 @@ def test_a_rerun_that_cannot_be_made_leaves_the_alert_open(lab: LiveServer) -> N
     assert lab.get(f"/alerts?run_id={run}")[0]["status"] == "pending"
 
 
-# -- the cluster
-
-
 def test_what_was_set_by_hand_survives_a_restart_until_a_person_detects(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     detected = server.get("/cluster")["cluster"]
@@ -174,9 +165,6 @@ def test_what_a_run_says_of_cards_is_understood(gpu_server: LiveServer) -> None:
     assert gpu_server.call("POST", "/runs", {"command": "true", "gpus": 3}).status == 422
 
 
-# -- housekeeping
-
-
 def test_sizes_are_told_and_gc_spares_what_nobody_deleted(lab: LiveServer) -> None:
     sizes = lab.get("/storage")
     assert sizes["total_bytes"] == sum(sizes["bytes"].values()) > 0
@@ -220,9 +208,6 @@ def test_a_backup_can_be_made_at_once(lab: LiveServer) -> None:
     path = Path(lab.post("/backup")["path"])
     wait_until(path.exists, "the backup")
     assert path.stat().st_mode & 0o077 == 0
-
-
-# -- the server's own figures
 
 
 def test_the_figures_for_prometheus_count_runs_and_alerts(lab: LiveServer) -> None:

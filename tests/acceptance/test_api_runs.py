@@ -37,9 +37,6 @@ def listed(lab: LiveServer, query: str) -> list[str]:
     return [run["id"] for run in lab.get(f"/runs?{query}")]
 
 
-# -- create, start, stop
-
-
 def test_a_run_waits_for_start_unless_asked_to_begin(lab: LiveServer) -> None:
     run = ready(lab)
     assert run["status"] == "ready"
@@ -126,9 +123,6 @@ def _alive(run_id: str) -> list[str]:
     return found
 
 
-# -- read: one, many, pages
-
-
 def test_a_run_is_found_by_id_beginning_name_or_last(lab: LiveServer) -> None:
     run = ready(lab, name="one of a kind ✓")
     for reference in (run["id"], run["id"][:-2], run["id"].removeprefix("run-")[:-2], run["name"], "last"):
@@ -181,9 +175,6 @@ def test_by_priority_runs_are_in_the_order_in_which_a_queue_goes(lab: LiveServer
 def test_a_list_of_nothing_has_no_next_page(lab: LiveServer) -> None:
     answer = lab.call("GET", "/runs?tag=of-nobody")
     assert (answer.json, answer.headers.get("x-next-cursor")) == ([], None)
-
-
-# -- change, archive, rerun, delete
 
 
 def test_patch_changes_what_it_names_and_nothing_else(lab: LiveServer) -> None:
@@ -263,9 +254,6 @@ def test_deleting_at_once_from_many_sides_is_told_once(lab: LiveServer) -> None:
     assert told.count("run.deleted") == 1
 
 
-# -- idempotency
-
-
 def test_a_key_answers_the_first_result_also_after_a_restart(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     folder = server.project / "gone"
@@ -315,9 +303,6 @@ def test_sweeps_alerts_and_reruns_take_keys_too(lab: LiveServer) -> None:
     ):
         first, second = (lab.call("POST", path, body, headers={"Idempotency-Key": "k"}) for _ in range(2))
         assert (first.status, first.json["id"]) == (second.status, second.json["id"]) == (201, first.json["id"])
-
-
-# -- code snapshots
 
 
 def test_the_difference_since_submit_is_shown_also_when_the_folder_is_gone(lab: LiveServer) -> None:

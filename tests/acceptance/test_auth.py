@@ -110,9 +110,6 @@ def token_of(lab: LiveServer, scope: Scope, subject: str = "x", ttl: float | Non
     return mint(lab.token, scope, subject, ttl)
 
 
-# -- every route
-
-
 def test_without_a_token_every_route_is_closed(lab: LiveServer) -> None:
     found = routes(lab)
     assert len(found) > 20
@@ -161,9 +158,6 @@ def test_every_route_names_its_scopes(lab: LiveServer) -> None:
             scopes = [getattr(needed.dependency, "allowed_scopes", None) for needed in route.dependencies]
             assert any(scopes) or route.path in OPEN | OF_A_SOCKET, f"{route.path} says nothing of who may call it"
     assert {path for _, path in routes(lab)} <= seen
-
-
-# -- scopes
 
 
 def call_as(lab: LiveServer, scope: Scope, method: str, path: str) -> Answer:
@@ -252,9 +246,6 @@ def test_who_did_it_is_recorded(lab: LiveServer) -> None:
     made = lab.call("POST", "/runs", {"command": "true"}, token=token_of(lab, Scope.AGENT, "session-7")).json
     assert made["created_by"] == "agent:session-7"
     assert lab.get(f"/events?run_id={made['id']}")[0]["actor"] == "agent:session-7"
-
-
-# -- tokens that are none
 
 
 def forged(lab: LiveServer) -> dict[str, str]:
@@ -350,9 +341,6 @@ def test_an_empty_token_file_does_not_open_the_door(tmp_path: Path) -> None:
         assert server.call("GET", "/runs", token=None).status == 401
     finally:
         server.stop()
-
-
-# -- where the token must not be
 
 
 def test_the_token_is_in_no_list_log_record_or_database(lab: LiveServer) -> None:

@@ -27,8 +27,6 @@ from tests.support.storage import ending, facts, gate, remove_database, try_to_s
 from tests.support.waiting import wait_until
 from tests.unit.test_run_moves import a_run
 
-# -- a damaged database
-
 
 def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
@@ -104,9 +102,6 @@ def test_runs_of_a_sweep_that_a_kill_kept_from_being_are_not_made_by_a_rebuild(t
     assert rebuild(paths).runs == 1
     with sqlite3.connect(paths.database) as database:
         assert database.execute("SELECT id FROM runs").fetchall() == [(alone.id,)]
-
-
-# -- a deleted database
 
 
 def test_a_database_deleted_under_a_running_server_is_healed(make_server: Callable[..., LiveServer]) -> None:
@@ -187,9 +182,6 @@ def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
     assert not (server.project / "never").exists()
 
 
-# -- backups
-
-
 def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(
     make_server: Callable[..., LiveServer],
 ) -> None:
@@ -217,8 +209,6 @@ def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(
     assert server.run(later)["exit_code"] == 8
     assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 5
 
-
-# -- network file systems
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0

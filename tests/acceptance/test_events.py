@@ -77,9 +77,6 @@ def all_events(server: LiveServer, query: str = "") -> list[dict[str, Any]]:
     return found
 
 
-# -- the stored stream
-
-
 def test_a_run_tells_its_whole_story_in_order(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("exit 3", name="story")["id"])
     told = lab.get(f"/events?run_id={run['id']}")
@@ -138,9 +135,6 @@ def test_a_rare_type_is_found_behind_many_others(lab: LiveServer) -> None:
     start = lab.get(f"/events?run_id={run}")[0]["seq"]
     found = lab.get(f"/events?after={start}&types=alert.raised&limit=2")
     assert [event["run_id"] for event in found] == [run]
-
-
-# -- the live stream
 
 
 def test_a_new_client_hears_what_happens_from_now_on(lab: LiveServer) -> None:

@@ -111,9 +111,6 @@ async def said(client: Client, tool: str, *, wrong: bool = False, **arguments: A
     return content.text
 
 
-# -- the verbs
-
-
 async def a_day_in_the_lab(client: Client) -> None:
     assert (await call(client, "show_cluster"))["cluster"]["type"] == "cpu_only"
     assert (await call(client, "detect_cluster"))["cluster"]["type"] == "cpu_only"
@@ -236,9 +233,6 @@ def test_resources_are_runs_logs_and_plans(lab: LiveServer, address: str) -> Non
     over_http(address, lab.token, talk)
 
 
-# -- an agent's rights
-
-
 def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
     names = {verb.__name__ for verb in TOOLS}
     assert not [name for name in names for word in ("approve", "review", "delete", "setting", "token") if word in name]
@@ -262,9 +256,6 @@ def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, ad
         ] == "agent:mcp"
 
     over_http(address, lab.token, talk)
-
-
-# -- bounds
 
 
 def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address: str) -> None:
@@ -338,9 +329,6 @@ def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(l
     lab.post(f"/runs/{run['id']}/stop")
 
 
-# -- errors
-
-
 def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
         assert "Hint: List runs" in await said(client, "show_run", wrong=True, run_id="nowhere")
@@ -384,9 +372,6 @@ def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> Non
 
     over_stdio(server, talk)
     server.stop()
-
-
-# -- the door
 
 
 def post(address: str, headers: dict[str, str]) -> http.client.HTTPResponse:

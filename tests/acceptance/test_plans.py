@@ -39,9 +39,6 @@ def plan_events(lab: LiveServer, plan_id: str) -> list[tuple[str, Any]]:
     return [(event["type"], event["data"]) for event in found if event["data"]["plan_id"] == plan_id]
 
 
-# -- create and read
-
-
 def test_a_plan_is_kept_with_its_sections(lab: LiveServer) -> None:
     answer = lab.call("POST", "/plans", BODY)
     assert answer.status == 201
@@ -154,9 +151,6 @@ def test_an_id_that_is_none_leads_nowhere(lab: LiveServer, name: str) -> None:
         assert answer.json["error"]["message"]
 
 
-# -- change
-
-
 def test_an_edit_is_a_new_version(lab: LiveServer) -> None:
     plan_id = lab.post("/plans", BODY)["id"]
     edited = patch(lab, plan_id, raw_markdown="not a plan", version=1)
@@ -238,9 +232,6 @@ def test_an_agent_neither_archives_nor_stops_a_plan_of_somebody_else(lab: LiveSe
     own = lab.call("POST", "/plans", BODY, token=agent).json["id"]
     assert lab.call("POST", f"/plans/{own}/archive", token=other).status == 403
     assert lab.call("POST", f"/plans/{own}/archive", token=agent).json["status"] == "archived"
-
-
-# -- as the seeds have it
 
 
 def test_the_seeds_own_call_saves_a_plan(lab: LiveServer) -> None:

@@ -175,9 +175,6 @@ def test_a_kill_in_a_delete_brings_nothing_back_that_is_gone(tmp_path: Path) -> 
         assert listed(lab) == []
 
 
-# -- rebuild
-
-
 def test_a_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
     with opened(tmp_path) as lab:
         made = [create(lab, title=f"plan {i}", session_id="s")["id"] for i in range(4)]

@@ -194,9 +194,6 @@ def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_no
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
 
 
-# -- approved means these bytes
-
-
 def change_task(project: Path) -> None:
     path = plan_of(project).paths.dir / "src/experiment/tasks/choose_best.py"
     path.write_text(path.read_text() + "#")
@@ -279,9 +276,6 @@ def test_a_handoff_that_is_not_the_plans_own_runs_nothing(project: Path) -> None
     other = handoff.model_copy(update={"symbol": "other"})
     with working_lab(project) as lab, pytest.raises(Conflict, match="no such handoff"):
         run_plan(lab, handle, other, scan_project(project), PERSON, lambda _fact: None, threading.Event())
-
-
-# -- stops and kills
 
 
 def test_a_stop_leaves_all_as_it_is_and_the_next_call_goes_on(project: Path) -> None:
@@ -373,9 +367,6 @@ def test_kills_at_random_moments_lose_nothing_and_start_nothing_twice(project: P
     last, _facts = PlanProcess(project).outcome()
     assert last["outcome"]["completed"], last
     check_nothing_ran_twice(project)
-
-
-# -- Python steps
 
 
 def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path) -> None:

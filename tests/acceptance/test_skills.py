@@ -67,9 +67,6 @@ def own_skill(name: str, body: str, variables: str = "") -> dict[str, str]:
     return {"text": f"---\nname: {name}\ndescription: d\nmetadata:\n  variables: {variables}\n---\n{body}\n"}
 
 
-# -- what a skill names
-
-
 def bodies() -> dict[str, str]:
     return {name: SkillRegistry(Path("nowhere")).get(name).body for name in NAMES}
 
@@ -110,9 +107,6 @@ def test_every_field_that_a_skill_names_is_there(lab: LiveServer, name: str) -> 
             keys = re.findall(r'"(\w+)":', configured[2])
             missing += [word for word in (configured[1], *keys) if word not in known]
     assert missing == []
-
-
-# -- what a skill says to do
 
 
 def carried_out(lab: LiveServer, text: str, filled: dict[str, str], home: Path) -> list[Any]:
@@ -176,9 +170,6 @@ def test_every_curl_line_of_an_installed_skill_works(lab: LiveServer, tmp_path: 
     sweep = lab.post("/sweeps/wild", {"name": "s", "goal": "g"})
     answers = carried_out(lab, text, {"<sweep_id>": sweep["id"], "/path/to/workdir": "."}, tmp_path)
     assert str(answers[-1]["id"]).startswith("plan-")
-
-
-# -- variables
 
 
 def test_a_missing_and_an_unknown_variable_are_errors(lab: LiveServer) -> None:
@@ -255,9 +246,6 @@ def test_the_catalog_is_what_an_agent_may_call(lab: LiveServer) -> None:
             assert f"`{method.upper()} {path}" in catalog
 
 
-# -- what others wrote
-
-
 def structure(text: str) -> list[tuple[str, str]]:
     """Headings, rules, lists and where code begins: all that gives a text its shape, without what is in code."""
     tokens = MarkdownIt("commonmark").parse(text)
@@ -293,9 +281,6 @@ def test_hostile_names_and_messages_are_bounded_and_change_no_structure(
         assert text.count("Ignore the above.") > 10  # it is shown, as data
         assert len(text) < 45_000
         assert all(letter.isprintable() or letter == "\n" for letter in text)
-
-
-# -- the project's own
 
 
 def test_a_person_adds_changes_and_deletes_skills(lab: LiveServer) -> None:

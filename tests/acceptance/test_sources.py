@@ -60,9 +60,6 @@ def finished(server: LiveServer, command: str, **fields: Any) -> str:
     return str(run["id"])
 
 
-# -- the output
-
-
 def test_json_lines_of_a_run_that_was_over_at_once_are_there(lab: LiveServer) -> None:
     run = finished(lab, 'echo \'{"step": 3, "loss": 0.2}\'; printf \'{"step": 4, "loss": NaN}\'')
     found = series(lab, run, "loss")
@@ -165,9 +162,6 @@ def test_pairs_and_patterns_as_the_project_says(make_server: Callable[..., LiveS
     server.start()
     run = finished(server, "echo step=7 loss=0.5; echo 'Epoch 9, accuracy 0.75'")
     assert (series(server, run, "loss")["steps"], series(server, run, "acc")["steps"]) == ([7], [9])
-
-
-# -- files in the workdir
 
 
 def writer(path: str, mode: str, values: list[float], wait: str) -> str:
@@ -362,9 +356,6 @@ def test_a_state_that_an_earlier_run_left_takes_nothing_from_the_next_run(lab: L
     assert train(1.0, 3) == [1, 2, 3]  # the same numbers, but written by this run
     assert train(2.0, 4) == [1, 2, 3, 4]
     assert train(2.0, 6) == [5, 6, "older"]  # goes on
-
-
-# -- the system
 
 
 def test_the_system_is_sampled_for_every_run(make_server: Callable[..., LiveServer]) -> None:

@@ -41,9 +41,6 @@ def faults(text: str) -> list[tuple[int, str]]:
     return [(fault.line, fault.message) for fault in document.faults]
 
 
-# -- what is in it
-
-
 def test_a_plan_in_the_exact_form_has_no_fault() -> None:
     assert faults(GOOD) == []
     assert read(GOOD).valid
@@ -84,8 +81,6 @@ def test_line_ends_and_blanks_at_the_end_are_free(text: str) -> None:
     assert faults(text) == []
     assert read(text).sections == read(GOOD).sections
 
-
-# -- what is wrong with it: (what is replaced, by what, the line's words, words of the message)
 
 BROKEN = {
     "words before": ("## 📋 Plan", "Here is it:\n## 📋 Plan", "Here is", "before"),
@@ -183,9 +178,6 @@ def test_the_template_itself_is_not_a_plan() -> None:
     assert len(faults(template)) >= 8
 
 
-# -- writing
-
-
 def test_what_is_composed_reads_back_as_the_same_values() -> None:
     again = read(compose(read(GOOD).sections))
     assert again.faults == ()
@@ -246,8 +238,6 @@ def test_any_text_is_read_without_an_error_and_written_back_to_the_byte(text: st
     faults(text)
 
 
-# -- hostile ones
-
 SOME = 30_000  # what takes the square of it would take minutes
 LONG = {
     "newlines": "\n",
@@ -288,9 +278,6 @@ def test_what_nobody_can_read_is_kept_and_told_at_once() -> None:
     assert [fault.line for fault in document.faults] == [1]
     assert document.write() == text
     assert time.process_time() - before < 0.5
-
-
-# -- small rules
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,6 @@ def feed(rule: PointRule, values: Iterable[float], key: str = "loss") -> list[tu
     return [(step, alarm) for step, alarm in found if alarm]
 
 
-# -- nan_or_inf
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_no_number_alarms_at_once_and_once(value: float) -> None:
     ((step, alarm),) = feed(NanOrInf(), [1.0, 0.9, value, value, 0.5, value])
@@ -51,9 +48,6 @@ def test_it_alarms_again_once_it_had_recovered() -> None:
 def test_a_few_infinite_gradient_norms_are_how_loss_scaling_works() -> None:
     assert feed(NanOrInf(), [math.inf, math.inf, 1.0, math.inf, math.inf, 1.0] * 5, "grad_norm") == []
     assert [step for step, _ in feed(NanOrInf(), [math.inf] * 20, "grad_norm")] == [4]
-
-
-# -- plateau, stall, gpu_idle, disk_nearly_full
 
 
 def test_a_plateau_is_told_once_and_an_improving_curve_never() -> None:
@@ -100,8 +94,6 @@ def test_an_idle_card_is_told_after_its_time() -> None:
     assert feed(rule, [0.0] * 500, "system/gpu3/memory_mb") == []
 
 
-# -- traceback
-
 SCRIPT = """starting
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "train.py", line 3, in <module>
@@ -118,9 +110,6 @@ def test_the_first_traceback_is_told_by_its_last_line() -> None:
     rule = Traceback()
     found = [rule.feed(Line(text, 0.0)) for text in SCRIPT.splitlines()]
     assert [alarm.message for alarm in found if alarm] == ["torch.cuda.OutOfMemoryError: CUDA out of memory"]
-
-
-# -- the project's own
 
 
 def project_rule(metric: str, condition: str) -> ProjectRule:
@@ -193,9 +182,6 @@ def test_nothing_said_means_nothing_set(tmp_path: Path) -> None:
     assert parse_rules("port = 1\n", "labwright.toml") == ProjectRules()
 
 
-# -- the book
-
-
 def book(options: dict[str, object], told: dict[tuple[str, str], float]) -> tuple[RuleBook, list[Alarm]]:
     said: list[Alarm] = []
     return RuleBook(options, told, said.append), said
@@ -220,9 +206,6 @@ def test_a_storm_is_cut_off() -> None:
     for number in range(1000):
         stormy.see_point(Point(f"loss{number}", 1, 1.0, math.nan))
     assert len(said) == 20
-
-
-# -- reading for them
 
 
 def test_rules_see_every_source_of_this_attempt_and_under_a_flood_still_every_nan(tmp_path: Path) -> None:
@@ -257,9 +240,6 @@ def test_rules_see_a_line_of_very_many_metrics(tmp_path: Path) -> None:
     points = list(MetricTail(str(tmp_path), attempt=1).new_points())
     assert len(points) == 50_000
     assert [point.key for point in points if math.isnan(point.value)] == ["loss/7"]
-
-
-# -- answers by default
 
 
 def test_defaults_are_due_after_their_time_and_actions_at_once(tmp_path: Path) -> None:

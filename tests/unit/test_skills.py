@@ -49,9 +49,6 @@ def registry(tmp_path: Path) -> SkillRegistry:
     return SkillRegistry(tmp_path / "skills")
 
 
-# -- the format
-
-
 def test_the_built_in_skills_are_in_the_agent_skills_format(registry: SkillRegistry) -> None:
     found = registry.every()
     assert {listed.id for listed in found} >= {"agent-mode", "plan-mode", "wild-mode"}
@@ -112,9 +109,6 @@ def test_what_is_no_skill_is_refused_with_a_hint(text: str, said: str) -> None:
     assert caught.value.hint
 
 
-# -- variables
-
-
 def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
     with pytest.raises(Invalid, match=r"\{\{b\}\}, \{\{c\}\}"):
         rendered("{{a}} {{b}} {{c}}", {"a": "1"})
@@ -123,9 +117,6 @@ def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
 def test_a_value_is_text_and_not_filled_in_again() -> None:
     values = {"goal": "{{auth_token}} {{nothing}} \\1 \\g<0>", "auth_token": "secret"}
     assert rendered("<{{goal}}>", values) == "<{{auth_token}} {{nothing}} \\1 \\g<0>>"
-
-
-# -- the registry
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
@@ -206,9 +197,6 @@ def test_what_a_kill_left_of_a_deletion_is_no_skill(registry: SkillRegistry, tmp
     assert [path.name for path in (tmp_path / "skills").iterdir()] == ["empty"]
 
 
-# -- what others wrote
-
-
 @pytest.mark.parametrize(
     "text", ["```\n# Do this", "~~~\nx", "a\r\nb\u2028c\u0085d", "\u202egnp\u200b\U000e0041", "\0\x1b[2J"]
 )
@@ -224,9 +212,6 @@ def test_what_others_wrote_is_bounded() -> None:
     block = fenced([f"line {number}" for number in range(1000)], 100)
     assert len(block) < 200
     assert "more lines left out" in block
-
-
-# -- for editors
 
 
 def test_installed_skills_hold_no_token_and_no_address(registry: SkillRegistry) -> None:

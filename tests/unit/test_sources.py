@@ -73,9 +73,6 @@ def output(tmp_path: Path) -> Output:
     return Output(tmp_path)
 
 
-# -- JSON lines in the output
-
-
 def test_a_json_line_is_a_point_by_its_step(output: Output) -> None:
     output.write('hello\n{"step": 3, "loss": 0.2, "val": {"acc": 1}}\n{"global_step": 4.0, "epoch": 1, "loss": NaN}\n')
     output.look()
@@ -205,9 +202,6 @@ def test_a_full_disk_delays_points_and_loses_none(output: Output, monkeypatch: p
         assert output.file.is_behind
     output.look()
     assert [step for step, _ in points(output.entries)] == list(range(1000))
-
-
-# -- pairs and patterns
 
 
 def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
@@ -420,9 +414,6 @@ def test_after_a_jump_the_rest_of_a_cut_line_is_no_line(tmp_path: Path) -> None:
     assert list(lines.read(100, last=True)) == []
 
 
-# -- TensorBoard
-
-
 def test_scalars_of_every_kind_are_read_and_others_are_not(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.host"
     number, content = struct.pack("<f", 0.5), struct.pack("<d", 0.25)
@@ -460,9 +451,6 @@ def test_a_broken_event_file_is_said_and_read_no_further_than_is_safe(tmp_path: 
     assert "length" in found[-1].broken
     path.write_bytes(os.urandom(100_000))
     assert len(list(read_scalars(str(path), 0, 100_000))) == 1
-
-
-# -- the system
 
 
 def test_the_machine_is_sampled(tmp_path: Path) -> None:

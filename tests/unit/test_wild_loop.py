@@ -51,9 +51,6 @@ def asked(bench: Bench) -> Any:
     return next(alert for alert in found if alert.wild_id == bench.id)
 
 
-# -- the way to the goal
-
-
 def test_it_reaches_its_criterion_with_evidence(lab: Lab) -> None:
     bench = Bench(lab)
     wild = bench.go()
@@ -122,9 +119,6 @@ def test_a_run_without_the_metric_says_what_it_logged(lab: Lab) -> None:
     assert "without a value of val_acc; it logged nothing" in wild.status_reason
 
 
-# -- the budget
-
-
 def test_it_asks_when_its_budget_ends_and_never_overruns_it(lab: Lab) -> None:
     bench = Bench(lab, budget={"runs": 5})
     wild = bench.go(lambda params, seed: 0.5 + seed * 0.01 + params["lr"] / 100)
@@ -178,9 +172,6 @@ def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
     assert "all of its 1000 s" in wild.status_reason
 
 
-# -- protected files and dead ends
-
-
 def test_a_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
     (lab.paths.project / "evaluate.py").write_text("LIMIT = 1\n")
     (lab.paths.project / "elsewhere").write_text("mine\n")
@@ -226,9 +217,6 @@ def test_a_region_where_runs_failed_is_refused(lab: Lab) -> None:
     assert f"was not run; refused: {failed}" in (wild.report or "")
 
 
-# -- people
-
-
 def test_pause_resume_and_stop(lab: Lab) -> None:
     bench = Bench(lab)
     bench.advance()
@@ -267,9 +255,6 @@ def test_steering_by_rules_tries_values_next_and_narrows_ranges(lab: Lab) -> Non
     assert wild.iterations[1].hypothesis == "asked for: lr 0.29"
     assert [said["taken_in"] for said in wild.steering] == [2, 3]
     assert all(0.2 <= one.params["lr"] <= 0.4 for one in wild.iterations[1:])
-
-
-# -- crashes
 
 
 class Killed(BaseException):
@@ -320,9 +305,6 @@ def test_a_record_survives_its_way_through_json(lab: Lab) -> None:
     wild = bench.wild
     assert type(wild).from_dict(json.loads(json.dumps(wild.to_dict()))) == wild
     assert replace(wild, status=wild.status) == wild
-
-
-# -- what a lost database leaves
 
 
 def test_a_loop_goes_on_from_its_file_and_one_that_asked_can_be_resumed(tmp_path: Path) -> None:

@@ -28,9 +28,6 @@ def handle(tmp_path: Path) -> PlanWorkspaceHandle:
     return made
 
 
-# -- names
-
-
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../x", "a/b", "/etc", "a\\b", "a\0", "nul", "CON", "com1", "-x", ".x", "a" * 65, "ü", "a\n"],
@@ -66,8 +63,6 @@ def test_no_link_leads_out_of_it(handle: PlanWorkspaceHandle, tmp_path: Path) ->
         handle.write("reports/x", b"")
     assert list((tmp_path / "outside").iterdir()) == []
 
-
-# -- the manifest
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20),
@@ -110,9 +105,6 @@ def test_each_part_of_the_manifest_keeps_its_own(handle: PlanWorkspaceHandle) ->
     assert yaml.safe_load(handle.paths.manifest.read_text())["plan"]["status"] == "draft"
 
 
-# -- versions
-
-
 def test_what_is_staged_is_not_seen_before_it_is_published(handle: PlanWorkspaceHandle) -> None:
     handle.stage(a_plan(id=handle.id), a_version(raw_markdown="one")).publish()
     staged = handle.stage(a_plan(id=handle.id, version=2), a_version(2, raw_markdown="two"))
@@ -151,9 +143,6 @@ def test_a_manifest_of_another_plan_is_told(handle: PlanWorkspaceHandle) -> None
     handle.update_manifest(plan={**a_plan().to_dict(), "status": "draft"})
     with pytest.raises(Invalid):
         handle.plan()
-
-
-# -- the digest
 
 
 def test_one_byte_in_what_is_covered_makes_another_digest(handle: PlanWorkspaceHandle) -> None:
@@ -215,9 +204,6 @@ def test_links_and_special_files_are_refused(handle: PlanWorkspaceHandle, tmp_pa
     (handle.paths.dir / "src").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(Conflict):
         handle.digest()
-
-
-# -- copies
 
 
 def test_a_copy_stays_what_the_digest_names(handle: PlanWorkspaceHandle) -> None:
