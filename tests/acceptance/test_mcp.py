@@ -296,7 +296,7 @@ def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, addr
         assert waited["timed_out"]
         assert [left["id"] for left in waited["not_ended"]] == [run["id"]]
         assert "Call again" in waited["hint"]
-        assert "less than or equal to 600" in await said(
+        assert "max_seconds must be 600 or less" in await said(
             client, "wait_for_run", wrong=True, run_ids=[run["id"]], max_seconds=6000
         )
 
