@@ -151,19 +151,32 @@ def test_a_failed_configuration_is_counted_and_does_not_end_the_plan(project: Pa
 
 
 def test_branches_fail_independently_and_the_report_says_what_to_do(project: Path) -> None:
-    (project / "fail.txt").write_text("0.1 0.2")
+    (project / "fail.txt").write_text("0.1")  # the baseline
     with working_lab(project) as lab:
         outcome = execute(lab, plan_of(project))
-    assert not outcome.completed and outcome.reason.startswith("choose_best: ")
+    assert not outcome.completed and outcome.reason.startswith("compare_with_baseline: ")
     steps = {name: step["status"] for name, step in numbers_of(project)["steps"].items()}
-    assert (steps["choose_best"], steps["compare_with_baseline"], steps["write_table"]) == (
+    assert (steps["compare_with_baseline"], steps["choose_best"], steps["write_table"]) == (
         "failed",
-        "skipped",
+        "finished",
         "finished",
     )
     text = report_of(project)
     assert "What failed, and what to do" in text and "labwright logs run-" in text
-    assert "No run finished with a value" in text
+
+
+def test_where_every_run_fails_their_words_are_the_reason_and_the_next_execution_makes_them_again(
+    project: Path,
+) -> None:
+    (project / "fail.txt").write_text("0.1 0.2")
+    with working_lab(project) as lab:
+        outcome = execute(lab, plan_of(project))
+        text = report_of(project)
+        (project / "fail.txt").unlink()  # nothing that was approved: what was missing is there now
+        again = execute(lab, plan_of(project))
+    assert re.match(r"train: .*no run finished with val_acc\. run-\w+ failed: lr 0\.\d <b>explodes</b>", outcome.reason)
+    assert "No run finished with a value" in text and "`labwright plan execute plan-" in text
+    assert again.completed and starts(project) == ONCE + ONCE
 
 
 def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_not_finished(

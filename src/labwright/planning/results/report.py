@@ -84,7 +84,10 @@ class Report:
     def _advice(self, name: str, carrier: str) -> str:
         step = next(step for step in self.result.workflow.steps if step.id == name)
         if isinstance(step.work, Experiment):
-            return f"See `labwright sweep show {carrier}` for its runs." if carrier else "Nothing of it was started."
+            if not carrier:
+                return "Nothing of it was started."
+            again = f"`labwright plan execute {self.plan_id}` makes again what did not finish."
+            return f"See `labwright sweep show {carrier}` for its runs. {again}"
         logs = f"`labwright logs {carrier}` has all it said. " if carrier else ""
         return f"{logs}Mend the task and approve the plan again: what finished is not repeated."
 

@@ -15,6 +15,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.planning.carriers import note_carrier
 from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
+from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.new_run import NewRun
@@ -35,7 +36,7 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     listed = _not_done(execution.lab, earlier, listed_runs(experiment, values))
     if not listed:
         note_carrier(execution.handle, step.id, earlier[-1], beside=earlier[:-1])
-        return result_of(execution.lab, earlier, experiment)
+        return _some_result(execution.lab, earlier, experiment)
     wanted = _wanted(execution, step, execution.id_for(SWEEP, step.id, inputs), listed)
     made = sweep_verbs.create(execution.lab, wanted, execution.actor)
     note_carrier(execution.handle, step.id, made.id, beside=earlier)
@@ -44,7 +45,23 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     if ended.status is SweepStatus.STOPPED:
         raise StepFailed(f"{ended.id} was stopped before all of its runs had ended")
     _check_all_began(execution.lab, [*earlier, made.id])
-    return result_of(execution.lab, [*earlier, made.id], experiment)
+    return _some_result(execution.lab, [*earlier, made.id], experiment)
+
+
+def _some_result(lab: Lab, sweep_ids: Sequence[str], experiment: Experiment) -> ExperimentResult:
+    """Where no run has a value the fault lies in the runs: said here, and not by the steps that would use them."""
+    result = result_of(lab, sweep_ids, experiment)
+    metric = result["metric"]
+    if any(run["status"] == RunStatus.FINISHED and metric in run["metrics"] for run in result["runs"]):
+        return result
+    raise StepFailed(f"no run finished with {metric}{_first_words(lab, sweep_ids)}")
+
+
+def _first_words(lab: Lab, sweep_ids: Sequence[str]) -> str:
+    """Of one run, for all: what keeps every one from its end is most often the same."""
+    for run in counted_runs(lab, sweep_ids):
+        return f". {run.id} {run.status}: {last_words(lab, run) or run.error or run.status_reason}"
+    return ""
 
 
 def _check_all_began(lab: Lab, sweep_ids: Sequence[str]) -> None:
