@@ -127,6 +127,51 @@ def test_memory_and_processor_time_end() -> None:
     assert found.exit_code != 0 and not found.timed_out
 
 
+MEMORY_BY_OTHER_WAYS = {
+    "in many processes": """
+        import os, time
+        for _ in range(6):
+            if os.fork() == 0:
+                kept = bytearray(b"x") * (200 << 20)
+                time.sleep(600)
+        time.sleep(600)
+        """,
+    "shared": """
+        import mmap, time
+        kept = mmap.mmap(-1, 1200 << 20)
+        for _ in range(1200):
+            kept.write(b"x" * (1 << 20))
+        time.sleep(600)
+        """,
+}
+
+
+@pytest.mark.parametrize("way", MEMORY_BY_OTHER_WAYS)
+def test_memory_is_counted_over_all_its_processes_and_with_what_they_share(way: str) -> None:
+    found = run(MEMORY_BY_OTHER_WAYS[way], memory_mb=512, wall_seconds=120.0)
+    assert (found.exit_code, found.timed_out) == (137, False)
+
+
+def test_memory_that_processes_share_counts_once() -> None:
+    found = run(
+        """
+        import mmap, os, time
+        kept = mmap.mmap(-1, 100 << 20)
+        children = []
+        for _ in range(8):
+            if (pid := os.fork()) == 0:
+                for _ in range(100):
+                    kept.write(b"x" * (1 << 20))
+                time.sleep(1)  # several looks of whoever counts
+                os._exit(0)
+            children.append(pid)
+        print([os.waitpid(pid, 0)[1] for pid in children])
+        """,
+        memory_mb=512,
+    )
+    assert (found.exit_code, found.output) == (0, b"[0, 0, 0, 0, 0, 0, 0, 0]\n"), found
+
+
 def test_time_is_up_also_for_one_that_closed_its_output_and_hides_from_signals() -> None:
     found = run(
         """

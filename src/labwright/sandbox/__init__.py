@@ -13,6 +13,7 @@ from functools import cache
 from labwright.sandbox.child import TIME, Kept, run_child
 from labwright.sandbox.fences import SCRATCH, Fence, Limits, bubblewrap_command, limits_command
 from labwright.sandbox.trial import fault_of
+from labwright.sandbox.watch import over_memory
 
 __all__ = ["SCRATCH", "Containment", "Fence", "Limits", "Outcome", "containment", "run_contained"]
 _LIMITED = ("processor time", "memory", "number of processes", "size of files", "time")
@@ -68,6 +69,7 @@ def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: b
         limits.wall_seconds,
         kept,
         given,
+        enough=lambda pid: over_memory(pid, limits),
     )
     return Outcome(
         exit_code=ended.exit_code,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from labwright.processes import descendants_of
 from labwright.sandbox.fences import Limits
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def over_limit(pid: int, limits: Limits) -> str:
@@ -18,7 +18,18 @@ def over_limit(pid: int, limits: Limits) -> str:
         return "processes"
     if sum(map(_cpu_seconds, tree)) > limits.cpu_seconds:
         return "processor time"
-    return "memory" if sum(map(_own_bytes, tree)) > limits.memory_mb << 20 else ""
+    return _over_memory(tree, limits)
+
+
+def over_memory(pid: int, limits: Limits) -> str:
+    """The same for memory alone, where the kernel bounds the rest."""
+    return _over_memory({pid, *descendants_of(pid)}, limits)
+
+
+def _over_memory(tree: Collection[int], limits: Limits) -> str:
+    """First by a sum in which what several share counts for each; exactly, which costs the kernel more, only then."""
+    most = limits.memory_mb << 20
+    return "memory" if sum(map(_mapped_bytes, tree)) > most and sum(map(_share_of_bytes, tree)) > most else ""
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -31,11 +42,23 @@ def _cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS
 
 
-def _own_bytes(pid: int) -> int:
-    """In memory and not shared, so that a page counts once."""
+def _mapped_bytes(pid: int) -> int:
+    """In memory, its own and shared with others; not the files of libraries, which the kernel can drop."""
+    return sum(_bytes_of(f"/proc/{pid}/status", "RssAnon:", "RssShmem:"))
+
+
+def _share_of_bytes(pid: int) -> int:
+    """The same with each page divided among those who have it. Old kernels do not tell."""
     try:
-        with open(f"/proc/{pid}/statm") as file:
-            _, resident, shared, *_ = file.read().split()
+        found = _bytes_of(f"/proc/{pid}/smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
+    except PermissionError:
+        found = []
+    return sum(found) if found else _mapped_bytes(pid)
+
+
+def _bytes_of(path: str, *names: str) -> list[int]:
+    try:
+        with open(path) as file:
+            return [int(line.split()[1]) << 10 for line in file if line.startswith(names)]
     except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return (int(resident) - int(shared)) * _PAGE
+        return []

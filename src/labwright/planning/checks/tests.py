@@ -19,7 +19,7 @@ def check_tests(subject: Subject) -> Iterator[Found]:
     ran = subject.child.run_tests(made_up)
     if ran is None:
         words = "The tests did not come to their end."
-        hint = "Does one of them end its process?"
+        hint = "Does one of them end its process, or take gigabytes of memory?"
         yield Found(code="tests_no_answer", place="tests", message=words, hint=hint)
         return
     failed = False
