@@ -14,9 +14,9 @@ from labwright.planning.scan import ProjectScan
 
 def check_goal(goal: str, report: str, scan: ProjectScan) -> None:
     check_request(goal, report, "")
-    missing = read_script(split(goal), scan).missing
-    if missing:
-        raise Invalid(f"There is no {missing} here that can be started.", hint=_meant(missing, scan), field=("goal",))
+    script = read_script(split(goal), scan)
+    if script.missing:
+        raise Invalid(script.why_missing, hint=_meant(script.missing, scan), field=("goal",))
 
 
 def _meant(missing: str, scan: ProjectScan) -> str:

@@ -20,7 +20,7 @@ _SHARES = {"momentum", "gamma", "dropout"}
 
 def about_script(script: Script) -> list[Question]:
     if script.missing:
-        text = f"There is no {script.missing} that can be started here. Which script is meant?"
+        text = f"{script.why_missing} Which script is meant?"
         return [Question(about="script", text=text, suggestions=script.candidates)]
     if not script.candidates:
         return [Question(about="script", text="No script that can be started was found here. Which file trains?")]

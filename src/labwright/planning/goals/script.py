@@ -11,14 +11,21 @@ from labwright.planning.scan import EntryPoint, Kind, ProjectScan
 from labwright.planning.scan.ranking import TRAINS
 
 _NAMED = re.compile(r"[\w./-]*\w\.py\b")
+_NOTEBOOK = re.compile(r"[\w./-]*\w\.ipynb\b")
 _CLEAR_LEAD = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     entry: EntryPoint | None = None
-    missing: str = ""  # named, and not there
+    missing: str = ""  # named, and not there or a notebook
     candidates: tuple[str, ...] = ()  # where none is clear
+
+    @property
+    def why_missing(self) -> str:
+        if _NOTEBOOK.fullmatch(self.missing):
+            return f"{self.missing} is a notebook: make a script with flags of it (jupyter nbconvert --to script)."
+        return f"There is no {self.missing} here that can be started."
 
 
 def read_script(words: Words, scan: ProjectScan) -> Script:
@@ -56,7 +63,7 @@ def _named_command(words: Words, entry: EntryPoint) -> str:
 def _read_file(words: Words, scan: ProjectScan) -> Script:
     trains = [entry for entry in scan.entry_points if entry.kind is not Kind.OTHER] or list(scan.entry_points)
     paths = tuple(entry.path for entry in trains[:4])
-    for match in _NAMED.finditer(words.text):
+    for match in (*_NAMED.finditer(words.text), *_NOTEBOOK.finditer(words.text)):
         _take_span(words, match.start(), match.end())
         entry = _by_path(match.group(), scan)
         return Script(entry) if entry else Script(missing=match.group(), candidates=paths)
