@@ -14,7 +14,7 @@ from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import FailedRun, Findings
 from labwright.planning.results.scales import of_numbers, of_parameter
-from labwright.planning.results.svg import Chart, Line, Point
+from labwright.planning.results.svg import HEIGHT, Chart, Line, Point
 from labwright.planning.results.words import block, code, plain, spread, table
 from labwright.workflow import Metric
 
@@ -152,6 +152,19 @@ def test_foreign_text_stays_text_in_a_picture() -> None:
 def test_a_picture_of_one_value_or_of_equal_ones_can_be_drawn() -> None:
     for values in ([5.0], [5.0, 5.0], [0.0, 0.0], [1e-30, 1e30]):
         ElementTree.fromstring(chart(y=of_numbers(values)).svg())
+
+
+@pytest.mark.parametrize("lines", [1, 4, 8])
+def test_the_legend_lies_above_the_plot_however_many_lines_it_names(lines: int) -> None:
+    points = [Point(x=1, y=4), Point(x=2, y=4, best=True)]
+    names = [f"model_width {index}, optim_lr 0.001" for index in range(lines)]
+    root = ElementTree.fromstring(chart(lines=[Line(name=name, points=points) for name in names]).svg())
+    legend = [float(text.get("y", 0)) for text in root.findall("{*}text")]
+    (plot,) = (group for group in root.findall("{*}g") if group.find("{*}polyline") is not None)
+    down = float(plot.get("transform", "").split()[1].rstrip(")"))
+    highest = min(float(circle.get("cy", 0)) for circle in plot.findall("{*}circle"))
+    assert max(legend) < down + highest
+    assert float(root.get("height", 0)) == HEIGHT + down
 
 
 def test_numbers_that_differ_by_ratio_are_on_a_logarithmic_axis_and_words_one_by_one() -> None:

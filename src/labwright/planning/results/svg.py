@@ -15,6 +15,7 @@ _INK, _SOFT, _GRID = "#1f2328", "#59636e", "#e3e7eb"
 _LEVEL = f'stroke="{_SOFT}" stroke-width="1.5" stroke-dasharray="6 4"'
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LETTER = 6.6  # px, about, of the legend's letters
+_ROW, _ROWS = 17, 2  # px of a row of the legend, and how many there is room for as it is
 _TITLE_LENGTH, _NAME_LENGTH = 68, 64
 
 
@@ -46,16 +47,20 @@ class Chart:
     level: tuple[str, float] | None = None  # a value to compare with, across the whole picture
 
     def svg(self) -> str:
+        rows = self._legend_rows()
+        more = max(0, len(rows) - _ROWS) * _ROW
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-            f'height="{HEIGHT}" role="img" font-family="{_FONT}" font-size="12" fill="{_INK}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + more}" width="{WIDTH}" '
+            f'height="{HEIGHT + more}" role="img" font-family="{_FONT}" font-size="12" fill="{_INK}">',
             f"<title>{_text(self.title, 300)}</title>",
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+            f'<rect width="{WIDTH}" height="{HEIGHT + more}" fill="#ffffff"/>',
             _words(_LEFT, 26, self.title, _TITLE_LENGTH, size=15, weight=600),
+            *(part for index, row in enumerate(rows) for part in _legend_row(row, 46 + index * _ROW)),
+            f'<g transform="translate(0 {more})">',
             *self._axes(),
             *self._level(),
             *(part for index, line in enumerate(self.lines) for part in self._line(line, _colour(index))),
-            *self._legend(),
+            "</g>",
             "</svg>",
         ]
         return "\n".join(parts) + "\n"
@@ -122,16 +127,14 @@ class Chart:
         below = [f"{self._px(p.x)},{self._py(p.y - p.spread)}" for p in reversed(points)]
         return f'<polygon points="{" ".join(above + below)}" fill="{colour}" fill-opacity="0.15"/>'
 
-    def _legend(self) -> Iterator[str]:
-        """In a row below the title, and in a second one where they do not fit into it."""
-        x, y = float(_LEFT), 46
-        for name, mark in self._entries():
-            width = 26 + len(name) * _LETTER + 16
-            if x + width > WIDTH - _RIGHT and x > _LEFT:
-                x, y = float(_LEFT), y + 17
-            yield f'<g transform="translate({x:g} {y - 4})">{mark}</g>'
-            yield _words(x + 24, y, name, _NAME_LENGTH)
-            x += width
+    def _legend_rows(self) -> list[list[tuple[str, str]]]:
+        """Below the title, as many as it takes; what does not fit into one begins the next."""
+        rows: list[list[tuple[str, str]]] = [[]]
+        for entry in self._entries():
+            if rows[-1] and sum(map(_entry_width, [*rows[-1], entry])) > WIDTH - _LEFT - _RIGHT:
+                rows.append([])
+            rows[-1].append(entry)
+        return rows
 
     def _entries(self) -> Iterator[tuple[str, str]]:
         """Names, each with its mark, drawn from 0 to 18 on a line at 0."""
@@ -144,6 +147,18 @@ class Chart:
             yield _cut(self.level[0], _NAME_LENGTH), f'<path d="M0 0h18" {_LEVEL}/>'
         if any(point.best for line in self.lines for point in line.points):
             yield "the best", f'<circle cx="9" r="6" fill="none" stroke="{_SOFT}" stroke-width="1.5"/>'
+
+
+def _legend_row(row: Sequence[tuple[str, str]], y: float) -> Iterator[str]:
+    x = float(_LEFT)
+    for name, mark in row:
+        yield f'<g transform="translate({x:g} {y - 4})">{mark}</g>'
+        yield _words(x + 24, y, name, _NAME_LENGTH)
+        x += _entry_width((name, mark))
+
+
+def _entry_width(entry: tuple[str, str]) -> float:
+    return 26 + len(entry[0]) * _LETTER + 16
 
 
 def _colour(index: int) -> str:
