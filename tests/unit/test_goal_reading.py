@@ -317,6 +317,29 @@ def test_a_switch_that_turns_something_off_is_found_by_what_it_turns_off(
     assert (varied(found).get("no_bias"), found.fixed, found.questions) == (values, fixed, ())
 
 
+@pytest.mark.parametrize(
+    "argument",
+    ['"--no-bias", dest="bias", action="store_false"', '"--bias", action=argparse.BooleanOptionalAction, default=True'],
+)
+@pytest.mark.parametrize(
+    ("words", "values", "on"),
+    [
+        ("lr 0.1/0.2 with --no-bias", None, False),
+        ("lr 0.1/0.2 using --no-bias", None, False),
+        ("lr 0.1/0.2 without bias", None, False),
+        ("lr 0.1/0.2 without --no-bias", None, True),
+        ("lr 0.1/0.2 with bias", None, True),
+        ("with and without --no-bias", [True, False], None),
+    ],
+)
+def test_the_option_that_turns_a_switch_off_means_off(
+    tmp_path: Path, argument: str, words: str, values: list[bool] | None, on: bool | None
+) -> None:
+    text = TRAIN.replace('"--amp", action="store_true"', argument)
+    found = read_goal(f"{words}, val_acc", scan_project(write(tmp_path, {"train.py": text}), environ={"PATH": ""}))
+    assert (varied(found).get("bias"), found.fixed.get("bias"), found.questions, found.unread) == (values, on, (), ())
+
+
 def test_a_switch_is_found_without_the_verb_of_its_name(tmp_path: Path) -> None:
     text = TRAIN.replace('"--amp"', '"--use-adapter"')
     found = read_goal("with and without adapter, val_acc", scan_project(write(tmp_path, {"train.py": text})))

@@ -23,6 +23,13 @@ def opposites_of(entry: EntryPoint) -> dict[str, Flag]:
     return found
 
 
+def off_options(flag: Flag) -> set[str]:
+    """How a switch is typed to turn it off: `--no-amp` of a flag that the program knows as `amp`."""
+    named_off = plain_name(flag.name).startswith(_OFF)
+    typed = {flag.negative, flag.option} if flag.type == "bool" and not named_off else set()
+    return {option.lower() for option in typed if plain_name(option).startswith(_OFF)}
+
+
 def as_opposite(name: str, flag: Flag) -> Flag:
     return replace(flag, name=name, option=name, aliases=(), default=not flag.default)
 

@@ -95,7 +95,7 @@ def phrases_of(entry: EntryPoint) -> list[Phrase]:
 def _own_names(flag: Flag) -> list[str]:
     plain = plain_name(flag.name)
     bare = [plain.removeprefix(prefix) for prefix in _ON if flag.type == "bool" and plain.startswith(prefix)]
-    names = [flag.name, flag.option.rstrip("="), plain, *flag.aliases, *bare]
+    names = [flag.name, flag.option.rstrip("="), plain, flag.negative, *flag.aliases, *bare]
     long = [name for name in names if len(name.lstrip("-")) > 1]
     return [*long, *(name.replace("_", " ").replace(".", " ") for name in long), plain.replace("_", "")]
 

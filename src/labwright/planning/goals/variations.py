@@ -11,7 +11,7 @@ from labwright.planning.goals.facts import Variation
 from labwright.planning.goals.filler import FILLER
 from labwright.planning.goals.free_words import takes_any_word, words_after
 from labwright.planning.goals.mentions import Mention, divides, read_mentions
-from labwright.planning.goals.opposites import opposites_of, turn_round
+from labwright.planning.goals.opposites import off_options, opposites_of, turn_round
 from labwright.planning.goals.spacing import MOST_VALUES, Wish
 from labwright.planning.goals.synonyms import known_elsewhere
 from labwright.planning.goals.values import Found, values_after, values_before
@@ -313,14 +313,18 @@ def _multiplied(words: Words, mention: Mention, found: Varied) -> bool:
 
 
 def _held(words: Words, mention: Mention, found: Varied) -> bool:
-    """`with augmentation`: a switch that stays on. `without dropout`: one that stays off, or a number that is 0."""
+    """`with augmentation`: a switch that stays on. `without dropout`: one that stays off, or a number that is 0.
+
+    `with --no-dropout`: off, too.
+    """
     place = mention.start - 1 - (words.at(mention.start - 1) in ("the", "a", "any"))
     word, flag = words.at(place), mention.flag
     off = word in _WITHOUT and flag.type in ("bool", "int", "float")
     if not off and not (word in _WITH and flag.type == "bool"):
         return False
     words.take(place, mention.end)
-    keep(flag, (not off if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
+    on = off if words.at(mention.start) in off_options(flag) else not off
+    keep(flag, (on if flag.type == "bool" else 0,), "listed", words.shown(place, mention.end), found)
     return True
 
 
