@@ -431,10 +431,15 @@ def test_what_to_write_is_told_where_nothing_can_be_set_from_outside(tmp_path: P
     assert "What else" not in asked.text and not asked.suggestions
 
 
-def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rows", ["32 32 vs 64 64", "[32, 64] vs [128, 128]", "(32, 64) or (128, 128)", "32,64 vs 128,128"]
+)
+def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(
+    tmp_path: Path, rows: str
+) -> None:
     script = TRAIN.replace("args = p", 'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\nargs = p')
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
-    asked = read_goal("widths 32 32 vs 64 64, val_acc", scan)
+    asked = read_goal(f"widths {rows}, val_acc", scan)
     assert not asked.variations and "takes several values at once" in asked.questions[0].text
     assert varied(read_goal("widths 32 vs 64, val_acc", scan)) == {"widths": [32, 64]}
 

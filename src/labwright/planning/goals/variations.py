@@ -39,6 +39,7 @@ _COUNTING = (
 )
 _BEFORE_NAMES = {"different", "values", "of", "for", "the", "random", "as", "log-spaced", "log", "spaced"}
 _ADDING = {"add", "adding", "also", "plus", "include", "including", "additionally"}
+_OPENING = ("[", "(", "{")
 _FACTORS = {"double": 2, "doubling": 2, "twice": 2, "triple": 3, "halve": 0.5, "half": 0.5, "halving": 0.5}
 
 
@@ -247,7 +248,7 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         words.take(mention.start, mention.end)
         return
     words.take(mention.start, after.end)
-    if flag.type.startswith("list") and _has_rows(words, mention.end, after.end):
+    if flag.type.startswith("list") and _has_rows(words, mention.end, after.end, stop):
         text = f"{flag.name} takes several values at once, and rules can give it only one: which are to be tried?"
         found.unclear.append((flag, text))
         return
@@ -266,9 +267,14 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
     keep(flag, after.values, after.scale, text, found, note=after.note, beside=True)
 
 
-def _has_rows(words: Words, start: int, end: int) -> bool:
-    """`layers 32 32 vs 64 64`: numbers side by side are one value of a flag that takes a list."""
-    return any(None not in (words.number(place), words.number(place + 1)) for place in range(start, end - 1))
+def _has_rows(words: Words, start: int, end: int, stop: int) -> bool:
+    """`layers 32 32 vs 64 64`, `32,32 vs 64,64`, `[32, 32] vs [64, 64]`: a row is one value where a list is taken."""
+    signs = {words.at(place) for place in range(start, end)}
+    rows = [
+        place for place in range(start, stop) if words.at(place) in _OPENING and words.number(place + 1) is not None
+    ]
+    side_by_side = any(None not in (words.number(place), words.number(place + 1)) for place in range(start, end - 1))
+    return side_by_side or len(rows) > 1 or ("," in signs and not signs.isdisjoint(("vs", "versus")))
 
 
 def _adding_word(words: Words, mention: Mention) -> int | None:
