@@ -163,6 +163,7 @@ def test_branches_fail_independently_and_the_report_says_what_to_do(project: Pat
     )
     text = report_of(project)
     assert "What failed, and what to do" in text and "labwright logs run-" in text
+    assert "It may lack what the failed runs below would have given" in text
 
 
 def test_where_every_run_fails_their_words_are_the_reason_and_the_next_execution_makes_them_again(

@@ -89,7 +89,9 @@ class Report:
             again = f"`labwright plan execute {self.plan_id}` makes again what did not finish."
             return f"See `labwright sweep show {carrier}` for its runs. {again}"
         logs = f"`labwright logs {carrier}` has all it said. " if carrier else ""
-        return f"{logs}Mend the task and approve the plan again: what finished is not repeated."
+        lacks_runs = any(part.findings.failed for part in self.parts)
+        runs = "It may lack what the failed runs below would have given; if not: " if lacks_runs else ""
+        return f"{logs}{runs}Mend the task and approve the plan again: what finished is not repeated."
 
     def _criteria(self) -> Iterator[str]:
         yield from ("## Success criteria", "")
