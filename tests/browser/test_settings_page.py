@@ -45,6 +45,8 @@ def test_a_model_limits_a_key_and_a_channel_are_set(
     page.get_by_label("Key of anthropic").fill(KEY)
     page.get_by_label("Key of anthropic").press("Enter")
     expect(row).to_contain_text("from /")
+    expect(page.locator(".toasts")).to_contain_text("The key of anthropic is kept.")
+    expect(page.get_by_label("Key of anthropic")).to_have_value("")
     kept = tmp_path / "config" / "labwright" / "keys" / "anthropic"
     assert kept.read_text().strip() == KEY
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600

@@ -64,7 +64,10 @@ export const send = async (path, body, key) => (await call("POST", path, { body,
 // The same key twice is done once. crypto.randomUUID would do, but plain http to another machine has none.
 export const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 export const patch = async (path, body) => (await call("PATCH", path, { body })).json();
-export const put = async (path, body) => (await call("PUT", path, { body })).json();
+export const put = async (path, body) => {
+  const response = await call("PUT", path, { body });
+  return response.status === 204 ? null : response.json(); // a secret that was taken is answered with nothing
+};
 export const remove = (path) => call("DELETE", path);
 export const getBlob = async (path, query, abort) => (await call("GET", path, { query, abort })).blob();
 export const getBeginning = async (path, firstBytes, abort) => (await call("GET", path, { firstBytes, abort })).blob();
