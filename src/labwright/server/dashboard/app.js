@@ -1,6 +1,7 @@
 // Where it starts: sign-in or the page that the address names.
 
 import { ApiError } from "./api.js";
+import { startFocusKeeper } from "./focus_keeper.js";
 import { startKeyboard } from "./keyboard.js";
 import { startNotices } from "./notices.js";
 import { SignInPage } from "./pages/signin.js";
@@ -94,6 +95,7 @@ function App() {
 }
 
 takeTokenFromAddress();
+startFocusKeeper(); // before the router: it is to know of another page before that is drawn
 startRouter();
 startKeyboard({
   ...Object.fromEntries(PLACES.map(({ key, href }) => [`g ${key}`, () => go(href)])),

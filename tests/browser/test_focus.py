@@ -1,0 +1,51 @@
+"""By keyboard alone: a verb whose button goes away leaves the focus where it was, not at the top of the page."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Visitor
+from tests.support.live_server import LiveServer
+
+
+def press(button: Locator) -> None:
+    button.focus()
+    button.press("Enter")
+
+
+def test_after_a_verb_the_focus_is_on_what_was_around_its_button(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("sleep 600", name="to be stopped")
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    verbs = page.get_by_role("group", name="What to do with this run")
+    press(page.get_by_role("button", name="Stop run"))
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Stop run")).to_be_focused()
+    page.keyboard.press("Enter")
+    press(page.get_by_role("dialog").get_by_role("button", name="Stop run"))
+    expect(verbs.get_by_role("button", name="Archive")).to_be_visible()
+    expect(verbs).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(verbs.get_by_role("button", name="Rerun")).to_be_focused()
+    press(verbs.get_by_role("button", name="Archive"))
+    expect(verbs.get_by_role("button", name="Unarchive")).to_be_visible()
+    expect(verbs).to_be_focused()
+
+
+def test_after_the_answer_to_an_alert_the_focus_is_on_the_list(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("true", name="told of")
+    lab.post(f"/runs/{run['id']}/alerts", {"message": "Is this one right?", "choices": ["ignore"]})
+    page = visitor.sign_in("#/alerts")
+    waiting = page.get_by_role("article").filter(has_text="Is this one right?").get_by_role("button", name="Ignore")
+    press(waiting)
+    expect(waiting).to_have_count(0)
+    expect(page.get_by_role("region", name="Open")).to_be_focused()
+
+
+def test_a_field_that_was_left_with_escape_stays_left(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/runs")
+    field = page.locator(".filter input")
+    field.focus()
+    field.press("Escape")
+    run = lab.submit("true", name="a change of the page")
+    expect(page.get_by_role("link", name=run["name"])).to_be_visible()
+    expect(page.locator("body")).to_be_focused()
