@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -36,6 +37,25 @@ def hostile_run(lab: LiveServer) -> dict[str, Any]:
     alert = {"message": f"{SCRIPT}{OUTSIDE}", "choices": [IMAGE, SCRIPT[:90]], "severity": "critical"}
     lab.post(f"/runs/{run['id']}/alerts", alert)
     return lab.wait_for_end(run["id"])
+
+
+def test_no_character_turns_the_words_after_it_round(visitor: Visitor, lab: LiveServer) -> None:
+    """A name that would read as another: its last letters backwards, so that a program seems to be a picture."""
+    turned = "photo\u202egnp.exe"
+    run = lab.submit(f"printf '{turned}'", name=turned, params={"file": f"\u2066{turned}"})
+    lab.wait_for_end(run["id"])
+    page = visitor.sign_in()
+    expect(page.get_by_role("link", name="photo\ufffdgnp.exe").first).to_be_visible()
+    visitor.open(f"#/runs/{run['id']}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("photo\ufffdgnp.exe")
+    expect(page.get_by_role("log")).to_contain_text("photo\ufffdgnp.exe")
+    expect(page).to_have_title(re.compile("photo\ufffdgnp.exe"))
+    page.get_by_role("tab", name="Details").click()
+    expect(page.locator("main")).to_contain_text("\ufffdphoto\ufffdgnp.exe")
+    assert "\u202e" not in page.content()
+    page.get_by_role("button", name="More").last.click()
+    page.get_by_role("button", name="Rename…").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value(turned)  # what is typed stays as it is
 
 
 def test_hostile_text_is_shown_as_text(visitor: Visitor, hostile_run: dict[str, Any]) -> None:

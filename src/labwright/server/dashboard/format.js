@@ -67,4 +67,7 @@ export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1
 
 export const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
+// What would turn the words after it round, so that a name reads as another, stands as a sign that nothing else has.
+export const unturned = (words) => words.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+
 export const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));

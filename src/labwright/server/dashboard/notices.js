@@ -1,6 +1,7 @@
 // Notices of the browser itself, for whoever asked for them: what broke, and what waits for an answer, while this window
 // is not looked at. Of several tabs the one that reads the stream speaks.
 
+import { unturned } from "./format.js";
 import { chatAddress, runAddress } from "./router.js";
 import { leads } from "./shared_stream.js";
 import { forgetCopy, keyOf, recall, remember } from "./storage.js";
@@ -70,7 +71,7 @@ async function nameOf(runId) {
 }
 
 function show(title, text, { run_id: runId, seq, data }) {
-  const notice = new Notification(title, { body: text, tag: String(seq), icon: "assets/favicon.svg" });
+  const notice = new Notification(unturned(title), { body: unturned(text), tag: String(seq), icon: "assets/favicon.svg" });
   notice.onclick = () => {
     window.focus();
     location.hash = data.session_id ? chatAddress(data.session_id) : runId ? runAddress(runId) : "#/alerts";

@@ -1,6 +1,7 @@
 // The tab's title and icon tell, from afar, whether something runs and whether something broke while nobody looked.
 
 import { get } from "./api.js";
+import { unturned } from "./format.js";
 import { project, token } from "./session.js";
 import { onEvent, reloads } from "./store.js";
 import { throttle } from "./throttle.js";
@@ -38,7 +39,7 @@ export function startTitle() {
   effect(() => {
     const { running = 0 } = (token.value && counts.value) || {};
     const news = [unseen.value && `${unseen.value} failed`, running && `${running} running`].filter(Boolean);
-    document.title = [...news, page.value, project.value, "Labwright"].filter(Boolean).join(" · ");
+    document.title = unturned([...news, page.value, project.value, "Labwright"].filter(Boolean).join(" · "));
     setIcon(unseen.value ? "favicon-failed" : running ? "favicon-running" : "favicon");
   });
 }
