@@ -74,6 +74,16 @@ def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor,
     expect(page.locator(".row-group").filter(has_text="--lr 0.01 ")).to_have_count(1)
 
 
+def test_what_tells_configurations_apart_comes_first(visitor: Visitor, lab: LiveServer) -> None:
+    """The end of a long one is cut off."""
+    for rate in (0.1, 0.2):
+        lab.submit(f"true --lr {rate}", tags=["alike"], params={"dataset": "a-rather-long-name", "lr": rate})
+    page = visitor.sign_in("#/runs?tag=alike&group=config")
+    expect(page.locator(".row-group .group-toggle")).to_have_text(
+        [re.compile("^lr=0.2 dataset="), re.compile("^lr=0.1 dataset=")]
+    )
+
+
 def test_the_mean_of_a_group_leaves_rehearsals_out(visitor: Visitor, lab: LiveServer) -> None:
     for value, tags in ((1.0, []), (3.0, []), (100.0, ["rehearsal"])):
         run = lab.submit("true --rehearsed", name=f"scored {value}", tags=["scored", *tags])

@@ -61,11 +61,18 @@ export function groupLabel(run, by, sweepNames) {
   return run.status;
 }
 
+// Names of what all of them were given alike.
+export function sharedParams(runs) {
+  const [first = {}, ...others] = runs.map(({ params }) => params);
+  return new Set(Object.keys(first).filter((name) => others.every((params) => JSON.stringify(params[name]) === JSON.stringify(first[name]))));
+}
+
 // A command's own seed is none of its configuration.
 export const withoutSeed = (command) => command.replace(/seed[=\s]+\d+/gi, "seed");
 
-export const configText = (run) =>
-  Object.entries(run.params).filter(([name]) => name !== "seed")
+// `last` are names that come last.
+export const configText = (run, last = new Set()) =>
+  Object.entries(run.params).filter(([name]) => name !== "seed").sort(([one], [other]) => last.has(one) - last.has(other))
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
 
 // Mean and deviation over the finite last values; those of a rehearsal are never results. Rounding must not put equal ones

@@ -1,7 +1,7 @@
 // The rows of the runs page: which runs, in which order. Rows stay where they are until somebody asks for a new order.
 
 import { getPage, isAborted } from "./api.js";
-import { GROUPS, groupLabel, groupOf, metricsOf, SERVER_SORTS, sorted } from "./run_columns.js";
+import { configText, GROUPS, groupLabel, groupOf, metricsOf, SERVER_SORTS, sharedParams, sorted } from "./run_columns.js";
 import { knownRun, onNewRuns, putRun } from "./store.js";
 import { batch, signal, untracked } from "./ui.js";
 
@@ -157,10 +157,17 @@ export function itemsOf(ids, by, sweepNames, closed) {
     const run = untracked(() => knownRun(id)?.value);
     if (!run) continue;
     const key = groupOf(run, by);
-    if (!groups.has(key)) groups.set(key, { key, label: groupLabel(run, by, sweepNames), ids: [] });
+    if (!groups.has(key)) groups.set(key, { key, label: groupLabel(run, by, sweepNames), first: run, ids: [] });
     groups.get(key).ids.push(id);
   }
+  if (by === "config") tellApart([...groups.values()]);
   return [...groups.values()].flatMap((group) => [{ group }, ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id, under: group.label })))]);
+}
+
+// Where a head is cut off at the end of its cell, two of them must not look alike.
+function tellApart(groups) {
+  const shared = sharedParams(groups.map(({ first }) => first));
+  for (const group of groups) group.head = configText(group.first, shared);
 }
 
 export function toggleGroup(key) {

@@ -51,7 +51,7 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
     <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select the group ${group.label}" checked=${all} onChange=${() => tick(group.ids, !all)} /></span>
     <span role="cell" class="cell-status"><${StatusBar} progress=${progress} /></span>
     <span role="cell" class="cell-name"><button class="bare group-toggle" aria-expanded=${String(!isClosed)} onClick=${() => list.toggleGroup(group.key)}>
-      <${Icon} name=${isClosed ? "chevron-right" : "chevron-down"} size="14" /><span title=${group.label}>${group.label}</span></button>
+      <${Icon} name=${isClosed ? "chevron-right" : "chevron-down"} size="14" /><span title=${group.label}>${group.head || group.label}</span></button>
       <span class="muted num">${group.ids.length}</span></span>
     <span role="cell" class="cell-trend"></span>
     ${columns.map((column) => html`<${Spread} key=${column} runs=${runs} column=${column} />`)}
