@@ -57,6 +57,7 @@ def test_a_scatter_begins_with_a_parameter_that_differs(visitor: Visitor, lab: L
         log_points(lab, run, "loss", [2, 1])
     page = visitor.sign_in(f"#/compare?runs={','.join(runs)}&tab=scatter")
     expect(page.get_by_label("Across", exact=True)).to_have_value("p:lr")
+    expect(page.locator(".axis-name")).to_have_text(["lr", "loss"])
 
 
 def test_two_commands_with_the_same_parameters_are_two_curves(visitor: Visitor, lab: LiveServer) -> None:

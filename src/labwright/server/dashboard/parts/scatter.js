@@ -8,7 +8,7 @@ import { html, useLayoutEffect, useRef, useState } from "../ui.js";
 
 const WIDEST = 960;
 const HEIGHT = 420;
-const EDGE = { left: 64, right: 16, top: 12, bottom: 36 };
+const EDGE = { left: 64, right: 16, top: 28, bottom: 36 };
 
 export function Scatter({ runs, columns, colors }) {
   const numeric = columns.filter((column) => runs.some((run) => Number.isFinite(valueAt(run, column))));
@@ -35,6 +35,7 @@ export function Scatter({ runs, columns, colors }) {
       ${ticksX.map((tick) => html`<g><line class="grid-line" x1=${placeX(tick)} x2=${placeX(tick)} y1=${EDGE.top} y2=${HEIGHT - EDGE.bottom} /><text class="tick" x=${placeX(tick)} y=${HEIGHT - 20} text-anchor="middle">${number(tick)}</text></g>`)}
       ${ticksY.map((tick) => html`<g><line class="grid-line" y1=${placeY(tick)} y2=${placeY(tick)} x1=${EDGE.left} x2=${width - EDGE.right} /><text class="tick" x=${EDGE.left - 8} y=${placeY(tick) + 4} text-anchor="end">${number(tick)}</text></g>`)}
       <text class="axis-name" x=${width - EDGE.right} y=${HEIGHT - 4} text-anchor="end">${nameOf(x)}</text>
+      <text class="axis-name" x="4" y="14">${nameOf(y)}</text>
       ${points.map(({ run, x: across, y: up }) => html`<a key=${run.id} href=${runAddress(run.id)} aria-label="${run.name}: ${number(across)}, ${number(up)}">
         <circle class="dot" cx=${placeX(across)} cy=${placeY(up)} r="5" style=${{ fill: `var(${colors.get(run.id)})` }}><title>${run.name}\n${nameOf(x)} ${across}\n${nameOf(y)} ${up}</title></circle></a>`)}
     </svg>
