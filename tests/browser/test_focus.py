@@ -49,3 +49,12 @@ def test_a_field_that_was_left_with_escape_stays_left(visitor: Visitor, lab: Liv
     run = lab.submit("true", name="a change of the page")
     expect(page.get_by_role("link", name=run["name"])).to_be_visible()
     expect(page.locator("body")).to_be_focused()
+
+
+def test_a_button_that_stays_locked_leaves_the_focus_beside_it(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/settings")
+    form = page.get_by_role("form", name="Models and their limits")
+    form.get_by_label("model_retries").fill("3")
+    press(form.get_by_role("button", name="Save changes"))
+    expect(form.get_by_role("button", name="Save changes")).to_be_disabled()
+    expect(form).to_be_focused()
