@@ -133,7 +133,7 @@ def settings_of(path: Path, data: Mapping[str, Any], environ: Mapping[str, str] 
         variable = variable_of(field.name)
         if variable in environ:
             given = _from_text(environ[variable], type(field.default))
-            values[field.name] = _checked(variable, field.name, given, "Mend or unset the variable")
+            values[field.name] = checked_value(variable, field.name, given, "Mend or unset the variable")
     return Settings(**values)
 
 
@@ -203,7 +203,7 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
             near = nearest(key, known)
             hint = f"Did you mean {near}?" if near else f"Known: {', '.join(sorted(known))}."
             raise Invalid(f"{path}: unknown setting {key!r}.", hint=hint)
-        values[key] = _checked(f"{path}: {key}", key, value, "Mend or remove the line")
+        values[key] = checked_value(f"{path}: {key}", key, value, "Mend or remove the line")
     return values
 
 
@@ -217,7 +217,8 @@ def _from_text(text: str, kind: type) -> object:
         return text
 
 
-def _checked(where: str, name: str, value: object, remedy: str) -> Any:
+def checked_value(where: str, name: str, value: object, remedy: str) -> Any:
+    """As the setting keeps it; refused in words that say where it stands and what to do."""
     default = getattr(Settings(), name)
     if isinstance(default, float) and type(value) is int:
         value = float(value) if abs(value) < _LARGEST else math.inf

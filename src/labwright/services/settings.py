@@ -16,7 +16,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import Event, EventType
 from labwright.services.config_file import ConfigFile, Data, with_values
-from labwright.settings import AT_START, BOUNDS, Settings, nearest, settings_of, variable_of
+from labwright.settings import AT_START, BOUNDS, Settings, checked_value, nearest, settings_of, variable_of
 
 Value = str | bool | int | float
 _NAMES = [field.name for field in fields(Settings)]
@@ -57,8 +57,10 @@ def change(
     lab: Lab, changes: Mapping[str, Value | None], actor: Actor, taker: Taker, environ: Mapping[str, str] = os.environ
 ) -> None:
     """None goes back to the default. All of it or nothing."""
-    for name in changes:
+    for name, value in changes.items():
         _check_name(name, environ)
+        if value is not None:  # before it is looked at as a line of the file, which does not have it
+            checked_value(name, name, value, "Nothing was saved")
     with lab.settings_lock:
         file = ConfigFile(lab.paths.config)
         wanted = with_values(file.data(), changes)
