@@ -225,6 +225,8 @@ def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
     visitor.allow("404")
     page = visitor.sign_in("#/runs/run-zzzzzzzzzz")
     expect(page.get_by_role("heading", name=re.compile("There is no run"))).to_be_visible()
+    expect(page.locator("main")).to_contain_text("It was deleted, or it belongs to another project.")
+    expect(page.locator("main").get_by_role("link", name="Runs")).to_have_attribute("href", "#/runs")
     visitor.open("#/nowhere")
     expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
 
