@@ -92,7 +92,7 @@ def test_a_question_is_answered_and_a_change_asked_for(
     for field in asked.get_by_role("textbox").all()[1:]:
         field.fill("lowest test_mse")
     asked.get_by_role("button", name="Answer").click()
-    expect(page.get_by_role("button", name="Ask for a change")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("button", name="Reject or ask for a change")).to_be_visible(timeout=SLOW)
     visitor.open("#/")
     needs.get_by_role("link", name="Review plan").click()
     changes = page.get_by_label("Changes", exact=True)
@@ -105,7 +105,7 @@ def test_a_question_is_answered_and_a_change_asked_for(
     expect(changes.locator(".hl-addition").filter(has_text=hostile)).to_be_visible()
     assert serious_faults(page) == []
     visitor.picture("plan-changes")
-    page.get_by_role("button", name="Ask for a change").click()
+    page.get_by_role("button", name="Reject or ask for a change").click()
     page.get_by_label("What should be different?").fill("The baseline is missing.")
     page.get_by_role("button", name="Reject plan").click()
     expect(page.locator(".toasts")).to_contain_text("Rejected")

@@ -99,7 +99,7 @@ function Decision({ plan, path, workspace, refresh }) {
     ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
     ${isOpen && isPerson() && html`<div class="verbs verbs-left">
       <button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
-      <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => (rejection ? dropRejection() : setRejection(NO_WORDS))}><${Icon} name="pencil" size="14" />Ask for a change</button></div>`}
+      <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => (rejection ? dropRejection() : setRejection(NO_WORDS))}><${Icon} name="pencil" size="14" />Reject or ask for a change</button></div>`}
     ${rejection && html`<${Rejection} draft=${rejection} setDraft=${setRejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
 }
@@ -114,7 +114,7 @@ function Rejection({ draft, setDraft, nodes, model, busy, onSave }) {
     event.preventDefault();
     onSave({ reason: draft.text, ...(draft.node && { node: draft.node }) });
   };
-  return html`<form class="stack" onSubmit=${submit} aria-label="Ask for a change">
+  return html`<form class="stack" onSubmit=${submit} aria-label="Reject or ask for a change">
     <label class="field">What should be different?<textarea rows="3" required value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea></label>
     <label class="field">Do again<select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}><option value="">nothing: only reject it</option>${nodes.map((node) => html`<option key=${node} value=${node} selected=${node === draft.node}>${words(node)}</option>`)}</select></label>
     ${draft.node && !readsReasons(draft.node, model) && html`<p class="muted">${words(draft.node)} works by rules: it is done again, and reads no reason. To try other things, choose Draft Implementation Plan.</p>`}
