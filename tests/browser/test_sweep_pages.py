@@ -120,3 +120,21 @@ def test_code_in_a_verdict_is_shown_as_code(visitor: Visitor, lab: LiveServer) -
         log_points(lab, run["id"], "loss", [at])
     page = visitor.sign_in(f"#/sweeps/{sweep}")
     expect(page.locator(".verdict code")).to_have_text("seeds: 3")
+
+
+def test_a_value_with_which_every_run_breaks_is_in_the_heat_map(visitor: Visitor, lab: LiveServer) -> None:
+    wanted = {
+        "name": "one value breaks",
+        "base_command": "test {lr} != 0.5 && true {width}",
+        "parameters": {"lr": [0.1, 0.5], "width": [1, 2]},
+        "metric": {"key": "acc", "goal": "max"},
+        "auto_start": True,
+    }
+    sweep = lab.post("/sweeps", wanted)
+    for run in lab.get(f"/runs?sweep_id={sweep['id']}"):
+        if run["params"]["lr"] == 0.1:
+            log_points(lab, run["id"], "acc", [0.1])
+        lab.wait_for_end(run["id"])
+    page = visitor.sign_in(f"#/sweeps/{sweep['id']}")
+    expect(page.locator(".heat thead th")).to_have_text(["width \\ lr", "0.1", "0.5"])
+    expect(page.locator(".heat td")).to_have_text(["0.1", "no value"] * 2)

@@ -13,19 +13,20 @@ const READABLE = 0.46; // how strong a cell's colour may be under its number
 export function SweepPictures({ sweep, results }) {
   const done = useMemo(() => results.configurations.filter(({ mean }) => typeof mean === "number"), [results]);
   const names = useMemo(() => varied(done), [done]);
+  const tried = useMemo(() => varied(results.configurations), [results]); // a value with which every run broke is a finding, too
   if (!done.length) return null;
   return html`<div class="sweep-pictures">
     <${BestSoFar} results=${results} metric=${sweep.metric} />
     <${Importance} importance=${results.importance} />
     ${names.length > 0 && html`<${Parallel} done=${done} names=${names} metric=${sweep.metric} />`}
-    ${names.length > 1 && html`<${HeatMap} done=${done} names=${names} metric=${sweep.metric} />`}
+    ${tried.length > 1 && html`<${HeatMap} all=${results.configurations} done=${done} names=${tried} metric=${sweep.metric} />`}
   </div>`;
 }
 
 // Parameters that had more than one value.
-function varied(done) {
-  const names = [...new Set(done.flatMap(({ params }) => Object.keys(params)))];
-  return names.filter((name) => new Set(done.map(({ params }) => JSON.stringify(params[name]))).size > 1);
+function varied(configurations) {
+  const names = [...new Set(configurations.flatMap(({ params }) => Object.keys(params)))];
+  return names.filter((name) => new Set(configurations.map(({ params }) => JSON.stringify(params[name]))).size > 1);
 }
 
 function BestSoFar({ results, metric }) {
@@ -95,22 +96,23 @@ function axisOf(name, values) {
   return { name, place, ticks: distinct.slice(0, 12).filter((value) => value !== undefined) };
 }
 
-function HeatMap({ done, names, metric }) {
+function HeatMap({ all, done, names, metric }) {
   const [chosen, setChosen] = useState(["", ""]);
   const x = names.includes(chosen[0]) ? chosen[0] : names[0];
   const y = names.includes(chosen[1]) && chosen[1] !== x ? chosen[1] : names.find((name) => name !== x);
   const good = useMemo(() => quality(done, metric.goal), [done, metric.goal]);
-  const values = (name) => [...new Set(done.map(({ params }) => JSON.stringify(params[name])))].filter(Boolean).map((word) => JSON.parse(word))
+  const values = (name) => [...new Set(all.map(({ params }) => JSON.stringify(params[name])))].filter(Boolean).map((word) => JSON.parse(word))
     .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1)).slice(0, CELLS);
   const [xs, ys] = [values(x), values(y)];
-  const at = (a, b) => bestOf(done.filter(({ params }) => JSON.stringify(params[x]) === JSON.stringify(a) && JSON.stringify(params[y]) === JSON.stringify(b)), metric.goal);
+  const those = (configurations, a, b) => configurations.filter(({ params }) => JSON.stringify(params[x]) === JSON.stringify(a) && JSON.stringify(params[y]) === JSON.stringify(b));
   const picker = (index, value) => html`<select aria-label=${index ? "Down" : "Across"} onChange=${(event) => setChosen(index ? [x, event.currentTarget.value] : [event.currentTarget.value, y])}>
     ${names.map((name) => html`<option key=${name} value=${name} selected=${name === value}>${name}</option>`)}</select>`;
   return html`<figure class="chart chart-big"><figcaption><span class="chart-name">Best ${metric.key} by two parameters</span><span class="heat-pick">${picker(0, x)} across, ${picker(1, y)} down</span></figcaption>
     <div class="wide-figure" tabindex="0" role="region" aria-label="Heat map"><table class="heat"><thead><tr><th scope="col">${y} \\ ${x}</th>${xs.map((value) => html`<th scope="col" class="num">${typeof value === "number" ? number(value) : text(value)}</th>`)}</tr></thead>
       <tbody>${ys.map((down) => html`<tr><th scope="row" class="num">${typeof down === "number" ? number(down) : text(down)}</th>${xs.map((value) => {
-        const mean = at(value, down);
-        return html`<td class="num" style=${mean === null ? undefined : { background: shade(good(mean) * READABLE) }} title=${mean ?? "not tried"}>${mean === null ? "" : number(mean)}</td>`;
+        const mean = bestOf(those(done, value, down), metric.goal);
+        if (mean === null) return html`<td class="muted small">${those(all, value, down).length ? "no value" : ""}</td>`;
+        return html`<td class="num" style=${{ background: shade(good(mean) * READABLE) }} title=${mean}>${number(mean)}</td>`;
       })}</tr>`)}</tbody></table></div></figure>`;
 }
 
