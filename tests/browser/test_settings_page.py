@@ -75,6 +75,9 @@ def test_a_model_limits_a_key_and_a_channel_are_set(
     with receiver() as hook:
         added = page.get_by_role("form", name="Add a channel")
         added.get_by_label("Kind").select_option("webhook")
+        added.get_by_label("Address").fill("hooks.slack.com/services")
+        page.get_by_role("button", name="Add channel").click()
+        expect(page.locator(".toasts")).to_contain_text("That is not an http or https address.")
         added.get_by_label("Address").fill(hook.url("secret-path"))
         page.get_by_role("button", name="Add channel").click()
         expect(page.get_by_label("Channels").get_by_role("row").filter(has_text="webhook")).to_be_visible()

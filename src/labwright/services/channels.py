@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.notify import Channel, Couriers, channels_of
+from labwright.compute.notify import Channel, Couriers, channels_of, is_web_address
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.files import write_whole
@@ -24,6 +24,8 @@ def add(lab: Lab, couriers: Couriers, table: Data, url: str, actor: Actor) -> No
     name = str(table.get("name") or table.get("kind"))
     if not _NAME.fullmatch(name):
         raise Invalid(f"{name[:40]!r} is no name for a channel.", hint="Use small letters, digits and hyphens.")
+    if url and not is_web_address(url.strip()):
+        raise Invalid("That is not an http or https address.", hint="Copy it whole, from https:// on.")
     with lab.settings_lock:
         if any(channel.name == name for channel in couriers.channels):
             raise Conflict(

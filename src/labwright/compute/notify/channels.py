@@ -189,11 +189,15 @@ class _Entry:
         return text
 
     def _checked(self, url: str, source: str) -> str:
-        try:
-            address = urlsplit(url)
-            usable = address.scheme in ("http", "https") and address.hostname and (address.port or 1)
-        except ValueError:
-            usable = None
-        if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        if not is_web_address(url):
             raise self.wrong(f"what {source} holds is not an http or https address")
         return url
+
+
+def is_web_address(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+        usable = address.scheme in ("http", "https") and address.hostname and (address.port or 1)
+    except ValueError:
+        return False
+    return bool(usable) and url.isascii() and url.isprintable() and " " not in url
