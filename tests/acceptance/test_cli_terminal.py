@@ -188,3 +188,19 @@ def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
         terminal.type("\x04")
         assert "Go on with: labwright chat --session" in terminal.rest()
         assert [asked.body["messages"][-1]["content"] for asked in provider.asked] == ["tell me more"] * 2
+
+
+def test_a_question_that_was_answered_elsewhere_does_not_end_the_conversation(server: LiveServer) -> None:
+    run_id = server.post("/runs", {"command": "true", "name": "mine"})["id"]
+    terminal = Terminal(server, "chat")
+    terminal.until("› ")
+    terminal.type("stop mine\n")
+    terminal.until("Allow it? [y/N]")
+    (asked,) = server.get("/approvals?status=pending")
+    server.post(f"/approvals/{asked['id']}/respond", {"approved": False, "reason": "not yet"})
+    terminal.type("y\n")
+    assert f"Approval {asked['id']} is denied already." in terminal.until("so nothing was done.")
+    terminal.until("› ")
+    terminal.type("\x04")
+    assert "Go on with: labwright chat --session" in terminal.rest()
+    assert server.run(run_id)["status"] == "ready"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from labwright.cli.screen import Screen, note
 from labwright.client.follow import follow_session, follow_turn
 from labwright.client.lab import LabClient
 from labwright.client.sse import Frame
-from labwright.domain.errors import Conflict
+from labwright.domain.errors import Conflict, LabwrightError
 from labwright.domain.session import Mode
 
 Json = dict[str, Any]
@@ -111,7 +112,9 @@ class _Talk:
         if not sys.stdin.isatty() or self._screen.as_json:
             self._code = UNANSWERED
             return
-        self._client.answer_approval(approval["id"], approved=ask("  Allow it?"), reason="")
+        approved = ask("  Allow it?")
+        with _unless_too_late():
+            self._client.answer_approval(approval["id"], approved=approved, reason="")
 
     def _waits(self) -> bool:
         return self._last.get("kind") == "end" and self._last["data"]["why"] == "waiting"
@@ -119,11 +122,20 @@ class _Talk:
     def _stop(self) -> None:
         """The turn alone: whoever talks line by line goes on with the next."""
         if self._session:
-            try:
+            with _unless_too_late():
                 self._client.stop_session(self._session)
-            except Conflict:
-                note("It had ended already.")
         self._show_what_came()
+
+
+@contextlib.contextmanager
+def _unless_too_late() -> Iterator[None]:
+    """The turn may have ended, the question may have been answered elsewhere: what comes next tells how."""
+    try:
+        yield
+    except LabwrightError as error:
+        if error.code != Conflict.code:
+            raise
+        note(error.message)
 
 
 def _next_line() -> str | None:
