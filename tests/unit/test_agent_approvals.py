@@ -74,7 +74,7 @@ def test_an_approval_outlives_the_server(lab: Lab) -> None:
 @pytest.mark.parametrize("said", ["mine", "last"])
 def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: str) -> None:
     shown = ended_run(lab, "mine")
-    with talking(lab, script([call("delete_run", run=said)], ["Deleted."])):
+    with talking(lab, script([call("delete_run", run=said)], [f"{shown.id} is deleted."])):
         talk = Talk(lab)
         talk.say("Delete it")
         newer = ended_run(lab, "mine")
@@ -85,6 +85,7 @@ def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: st
     assert runs.get(lab, newer.id)
     with pytest.raises(NotFound):
         runs.get(lab, shown.id)
+    assert talk.last(PieceKind.MESSAGE)["marks"] == []
 
 
 def test_stopping_a_session_withdraws_what_it_asked_for(lab: Lab) -> None:

@@ -12,9 +12,10 @@ from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.event import EventType
 from labwright.domain.failure import params_of
 from labwright.domain.session import Piece, PieceKind
-from labwright.store import alerts, approvals, memories, plans, runs, sessions, sweeps
+from labwright.store import alerts, approvals, events, memories, plans, runs, sessions, sweeps
 
 _NOT_STARTED = '"started": false'  # what a tool answers where something like it failed before
 _STORES = {
@@ -66,10 +67,11 @@ def _look_again(lab: Lab, one: Evidence) -> Seen | None:
 
 
 def _exists(lab: Lab, found: str) -> bool:
+    """A run that was deleted is not made up."""
     try:
         _STORES[found.partition("-")[0]](lab.db.reader(), found)
     except NotFound:
-        return False
+        return bool(events.after(lab.db.reader(), 0, 1, run_id=found, types=(EventType.RUN_DELETED,)))
     return True
 
 
