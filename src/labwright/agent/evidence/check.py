@@ -55,6 +55,7 @@ class Known:
     said: tuple[str, ...] = ()  # by the person
     done: frozenset[int] = frozenset()  # how often something was done, in a turn or in all
     quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
+    refusals: tuple[str, ...] = ()  # what tools said instead of doing something
 
 
 _MOST_MARKS = 500
@@ -87,8 +88,13 @@ def check(text: str, known: Known) -> list[Mark]:
     of_sentences = (mark for sentence in sentences for mark in sentence.marks())
     of_lists = (mark for found in ranked_lists(text) for mark in _of_ranked_list(found, known, subjects))
     of_all = chain(_unknown_ids(text, known), _unknown_evidence(text, known), of_sentences, of_lists)
-    marks = islice(of_all, _MOST_MARKS)
-    return sorted(marks, key=lambda mark: mark.start)
+    passed_on = [span for refusal in known.refusals for span in _places(refusal, text)]
+    marks = (mark for mark in of_all if not any(start <= mark.start < end for start, end in passed_on))
+    return sorted(islice(marks, _MOST_MARKS), key=lambda mark: mark.start)
+
+
+def _places(words: str, text: str) -> Iterator[tuple[int, int]]:
+    return (found.span() for found in re.finditer(re.escape(words), text))
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:

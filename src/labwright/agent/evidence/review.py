@@ -46,6 +46,7 @@ def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any
         said=tuple(piece.data["text"] for piece in pieces if piece.kind is PieceKind.USER),
         done=_done(pieces),
         quotes=(*(json.dumps(arguments, ensure_ascii=False) for arguments in calls), *results),
+        refusals=tuple(_refusals(pieces)),
     )
     return check(text, known)
 
@@ -57,6 +58,14 @@ def _done(pieces: Sequence[Piece]) -> frozenset[int]:
     in_turns = Counter((piece.turn, piece.data["name"]) for piece in calls)
     in_all = Counter(piece.data["name"] for piece in calls)
     return frozenset({*in_turns.values(), *in_all.values()})
+
+
+def _refusals(pieces: Sequence[Piece]) -> Iterator[str]:
+    """`There is no run 123`: the number is the one that was asked for."""
+    for piece in pieces:
+        if piece.kind is PieceKind.RESULT and not piece.data["ok"]:
+            found = _loaded(piece.data["text"])
+            yield from filter(None, (found.get("refused"), found.get("hint")))
 
 
 def _look_again(lab: Lab, one: Evidence) -> Seen | None:
@@ -85,10 +94,15 @@ def _settings(calls: Sequence[Any], results: Sequence[str]) -> dict[str, frozens
 
 def _params(results: Sequence[str]) -> Iterator[Any]:
     for text in results:
-        try:
-            yield from _params_in(json.loads(text))
-        except ValueError:
-            continue  # cut to its size
+        yield from _params_in(_loaded(text))
+
+
+def _loaded(text: str) -> Any:
+    """Nothing of a result that was cut to its size."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
 
 
 def _params_in(value: Any) -> Iterator[Any]:
