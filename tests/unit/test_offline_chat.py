@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from labwright.agent import approvals
 from labwright.agent.history import WOKEN
 from labwright.agent.offline.chat import RulesChat
+from labwright.agent.offline.rules import PLANNING_RULES, plain
 from labwright.compute.lab import Lab
+from labwright.domain.actor import PERSON
 from labwright.domain.run import REHEARSAL, RunStatus
-from labwright.domain.session import PieceKind, SessionStatus
+from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest, Message, whole
 from tests.support.chatting import Talk, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
@@ -82,6 +85,14 @@ ASKED = {
     "run train.py with lr 0.2": "Say it as you would type it: `run python train.py --FLAG VALUE`",
     "what should I try next?": "I cannot advise",
     "thank you very much!": "You are welcome.",
+    "hi": "Hello.",
+    "what's the second best run by accuracy?": "`poor`: last accuracy 0.7061",
+    "third best by accuracy": "so there is none",
+    "show the last failed run": "`bad` is failed",
+    "logs of the last failed run": "ValueError: lr must be above 0",
+    "show run 12345": "There is no run 12345.",
+    "show run-zzzzzzzzzz": "There is no run run-zzzzzzzzzz.",
+    "stop all lost runs": "Nothing is running.",
     "tell me a story": "I am a set of rules",
 }
 
@@ -176,6 +187,56 @@ def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
     calls = [piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE)]
     assert [call["name"] for call in calls] == ["show_run", "rerun", "wait_for"]
     assert calls[1]["arguments"]["command"] == "python train.py --lr 0.01 --batch-size=64 --lr-decay 0.1"
+
+
+def test_the_second_best_is_by_the_metric_that_was_spoken_of(lab: Lab) -> None:
+    talk = Talk(lab)
+    talk.say("which run has the lowest loss?")
+    talk.say("and the second best?")
+    assert "Second by loss" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_the_last_run_that_failed_is_run_again(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
+        failed = ended_run(lab, "bad", status=RunStatus.FAILED)
+        ended_run(lab, "newer")
+        talk = Talk(lab)
+        talk.say("rerun the last failed run")
+        assert f"as a rerun of {failed.id}" in talk.last(PieceKind.MESSAGE)["text"]
+
+
+def test_stopping_all_runs_asks_for_each_and_tells_of_each(tmp_path: Path) -> None:
+    with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
+        kept, stopped = make_run(lab, "kept"), make_run(lab, "ended")
+        for run in (stopped, kept):
+            move(lab, run, RunStatus.QUEUED)
+        talk = Talk(lab)
+        talk.say("stop all runs")
+        for run in (stopped, kept):
+            (asked,), _ = approvals.page(lab, "pending", None, 10, None)
+            assert run.id in asked.question
+            approvals.respond(lab, asked.id, approved=run is stopped, reason="", actor=PERSON)
+            talk.wait_for_rest()
+        told = talk.last(PieceKind.MESSAGE)
+        assert told["text"].splitlines() == [
+            f"- {stopped.id} `ended`: stopping it",
+            f"- {kept.id} `kept`: not allowed",
+        ]
+
+
+@pytest.mark.parametrize("said", ["stop slow one", "run python train.py --lr 0.1", "delete bad", "hello", "help"])
+def test_what_is_another_modes_becomes_no_plan(lab: Lab, said: str) -> None:
+    talk = Talk(lab)
+    talk.say(said, Mode.PLAN)
+    assert not list(talk.pieces(PieceKind.CALL))
+    answer = talk.last(PieceKind.MESSAGE)
+    assert said in ("hello", "help") or f"labwright chat --mode agent '{said}'" in answer["text"]
+    assert answer["marks"] == []
+
+
+@pytest.mark.parametrize("goal", ["run train.py with lr 0.1 and 0.3", "stop early when loss rises", "remove dropout"])
+def test_a_goal_that_begins_like_a_deed_is_planned(goal: str) -> None:
+    assert not any(pattern.fullmatch(plain(goal)) for pattern, _ in PLANNING_RULES)
 
 
 def test_deleting_is_asked_for_first(lab: Lab) -> None:

@@ -11,8 +11,10 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from labwright.agent.history import WOKEN
+from labwright.agent.offline import deeds
+from labwright.agent.offline.comparing import next_best
 from labwright.agent.offline.planning import NEEDS_INPUT, planned, still_missing
-from labwright.agent.offline.reply import Json, Reply, Results
+from labwright.agent.offline.reply import Ask, Json, Reply, Results, Rule
 from labwright.agent.offline.rules import ABOUT, PLANNING_RULES, RULES, plain
 from labwright.agent.offline.runs import why_failed, woken
 from labwright.agent.summary import OURS
@@ -21,6 +23,7 @@ from labwright.llm.model import Usage
 from labwright.llm.offline import NAME
 
 _IT = ("it", "that", "this", "that one", "this one")
+_LAST_FAILED = re.compile(r"(?:last|latest|newest) (?:failed|failing)(?: one)?", re.IGNORECASE)
 _WHICH = "Which run? Say it with the run's id or name."
 
 
@@ -31,7 +34,7 @@ class RulesChat:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
         said, since = _without_notes(request.messages[place].text), request.messages[place + 1 :]
         before = _results(_turn_before(request.messages[:place])) if _is_planning(request) else None
-        reply = _reply(said, _results(since), before, _run_spoken_of(request.messages[:place]))
+        reply = _reply(said, _results(since), before, request.messages[:place])
         if isinstance(reply, str):
             yield TextPiece(reply)
             yield EndPiece(Usage(), self.name, "end")
@@ -79,27 +82,60 @@ def _without_notes(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith((OURS, "[@"))).strip()
 
 
-def _reply(said: str, results: Results, before: Results | None, spoken_of: str) -> Reply:
+def _reply(said: str, results: Results, before: Results | None, earlier: Sequence[Message]) -> Reply:
     """`before`: what the turn before this one showed, while a plan is made; none otherwise."""
-    if refused := next((result for result in results if "refused" in result), None):
+    sentence = plain(said.splitlines()[0]) if said.strip() else ""
+    found = None if said.startswith(WOKEN) else _rule(sentence, RULES if before is None else PLANNING_RULES)
+    if failure := _not_done(results[:1] if found and found[1] is deeds.stop_all else results):
         missing = still_missing(results) if before is not None else None
-        return missing or f"That did not work: {refused['refused']} {refused['hint']}".strip()
-    if denied := next((result for result in results if result.get("denied")), None):
-        return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
+        return missing or failure
     if said.startswith(WOKEN):
         return woken(json.loads(said.removeprefix(WOKEN)), results)
-    sentence = plain(said.splitlines()[0]) if said.strip() else ""
-    for pattern, rule in RULES if before is None else PLANNING_RULES:
-        if match := pattern.fullmatch(sentence):
-            match = _with_run(match, spoken_of) if _says_it(match) else match
-            return _WHICH if _says_it(match) and rule is not why_failed else rule(match, results)
+    if found:
+        return _by_rule(*found, results, earlier)
     if before is None:
         return ABOUT
     return planned(said, next((found for found in before if found.get("status") == NEEDS_INPUT), None), results)
 
 
+def _not_done(results: Results) -> str:
+    """Why nothing came of what was asked; empty if it did."""
+    if refused := next((result for result in results if "refused" in result), None):
+        return f"That did not work: {refused['refused']} {refused['hint']}".strip()
+    if denied := next((result for result in results if result.get("denied")), None):
+        return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
+    return ""
+
+
+def _rule(sentence: str, rules: Sequence[tuple[re.Pattern[str], Rule]]) -> tuple[re.Match[str], Rule] | None:
+    return next(((match, rule) for pattern, rule in rules if (match := pattern.fullmatch(sentence))), None)
+
+
+def _by_rule(match: re.Match[str], rule: Rule, results: Results, earlier: Sequence[Message]) -> Reply:
+    """With what the words point to: `it`, `the last failed run`, or the metric that was spoken of."""
+    if _LAST_FAILED.fullmatch(match.groupdict().get("run") or ""):
+        return _of_last_failed(match, rule, results)
+    if rule is next_best and not match["key"] and (key := _key_spoken_of(earlier)):
+        match = match.re.fullmatch(f"{match.string} by {key}") or match
+    match = _with_run(match, _run_spoken_of(earlier)) if _says_it(match) else match
+    return _WHICH if _says_it(match) and rule is not why_failed else rule(match, results)
+
+
+def _of_last_failed(match: re.Match[str], rule: Rule, results: Results) -> Reply:
+    if not results:
+        return [Ask("list_runs", {"status": ["failed", "lost"], "limit": 1})]
+    failed = results[0]["runs"]
+    return rule(_with_run(match, failed[0]["id"]), results[1:]) if failed else "No run has failed."
+
+
+def _key_spoken_of(messages: Sequence[Message]) -> str:
+    """The metric that runs were last ranked by."""
+    keys = [result["key"] for result in _results(messages) if "best" in result and "key" in result]
+    return str(keys[-1]) if keys else ""
+
+
 def _says_it(match: re.Match[str]) -> bool:
-    return match.groupdict().get("run", "").lower() in _IT
+    return (match.groupdict().get("run") or "").lower() in _IT
 
 
 def _with_run(match: re.Match[str], spoken_of: str) -> re.Match[str]:

@@ -10,6 +10,7 @@ from labwright.agent.offline.reply import Ask, Json, Reply, Results
 _RANKED = 5
 _COMPARED = 3  # metrics, where none was named
 _MACHINE = "system/"  # what the monitor samples
+_PLACES = {"second": 2, "2nd": 2, "next": 2, "third": 3, "3rd": 3}
 _WAYS = {"highest": "max", "largest": "max", "lowest": "min", "smallest": "min"}
 
 
@@ -51,6 +52,16 @@ def _best_in_words(found: Json) -> str:
         head = f"By {_way(found)}, {_as(first)} is one of several with {first['last']:.4g} {cited}."
     lines = [f"- {_as(run)}: last {key} {run['last']:.4g} {cited}" for run in others]
     return "\n".join([head, *(["Then:", *lines] if lines else []), f"{found['runs_with_it']} runs have it {cited}."])
+
+
+def next_best(match: re.Match[str], results: Results) -> Reply:
+    if not results or "best" not in results[-1]:
+        return best_run(match, results)
+    found, word, cited = results[-1], match["way"].lower(), f"[{results[-1]['evidence']}]"
+    if len(found["best"]) < _PLACES[word]:
+        return f"{found['runs_with_it']} runs have {found['key']} {cited}, so there is none."
+    run = found["best"][_PLACES[word] - 1]
+    return f"{word.capitalize()} by {_way(found)}: {_as(run)}: last {found['key']} {run['last']:.4g} {cited}."
 
 
 def _way(found: Json) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from labwright.agent.offline.reply import Ask, Json, Reply, Results, asked_run, named
 
 _BARE_SCRIPT = re.compile(r"[\w-]+\.py\b(?=\s|$)")  # `run train.py with lr 0.1` is no command
 _CHANGE = re.compile(r"-{0,2}(?P<name>[A-Za-z_][\w.-]*?)(?:\s*=\s*|\s+(?:(?:of|to)\s+)?)(?P<value>[\w.+-]+)")
+_MOST_STOPPED = 20
 _BETWEEN_CHANGES = re.compile(r"\s*(?:,|\band\b)\s*")
 
 
@@ -81,6 +83,31 @@ def stop(match: re.Match[str], results: Results) -> Reply:
         return [Ask("stop_run", {"run": asked_run(match)})]
     found = results[0]
     return f"{found['id']}: {'stopping it' if found['stopped'] else found['why']} ({found['status']})."
+
+
+def stop_all(match: re.Match[str], results: Results) -> Reply:
+    """Each on its own: of those that others started, a person decides one by one."""
+    if not results:
+        status = [match["status"].lower()] if match["status"] else ["running", "launching", "waiting", "queued"]
+        return [Ask("list_runs", {"status": status, "limit": _MOST_STOPPED})]
+    (listed, *stopped), runs = results, results[0]["runs"]
+    if not stopped:
+        return [Ask("stop_run", {"run": run["id"]}) for run in runs] or "Nothing is running."
+    lines = [f"- {named(run)}: {_stopped_in_words(one)}" for run, one in zip(runs, stopped, strict=True)]
+    return "\n".join([*lines, *(["There are more; say it again."] if listed["more"] else [])])
+
+
+def _stopped_in_words(found: Json) -> str:
+    if "refused" in found:
+        return str(found["refused"])
+    if found.get("denied"):
+        return f"not allowed{': ' + found['reason'] if found['reason'] else ''}"
+    return "stopping it" if found["stopped"] else str(found["why"])
+
+
+def not_while_planning(match: re.Match[str], _results: Results) -> Reply:
+    typed = f"labwright chat --mode agent {shlex.quote(match.string)}"
+    return f"Nothing is started, stopped or deleted while a plan is made. Agent mode does that: `{typed}`"
 
 
 def delete(match: re.Match[str], results: Results) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from labwright.agent.offline import comparing, deeds, project, runs
-from labwright.agent.offline.reply import Rule
+from labwright.agent.offline.reply import Reply, Results, Rule
 
 ABOUT = """\
 I am a set of rules, not a language model, so I understand plain requests only:
@@ -14,13 +14,14 @@ I am a set of rules, not a language model, so I understand plain requests only:
 - show RUN, METRIC of RUN, metrics of RUN, logs of RUN, why did RUN fail, how long did RUN take
 - compare RUN and RUN by METRIC
 - sweeps, best of SWEEP
-- run COMMAND (and tell me when it is done), stop RUN, rerun RUN (with OPTION VALUE), delete RUN
+- run COMMAND (and tell me when it is done), stop RUN, stop all runs, rerun RUN (with OPTION VALUE), delete RUN
 - tell me when RUN is done (or SWEEP)
 - show FILE, files, gpus, alerts, plans, remember NOTE
+- in plan mode, a goal: which values of what to try in which script, by METRIC
 
-RUN is an id, its beginning, a name, `last`, or `it` for the one just spoken of.
+RUN is an id, its beginning, a name, `last`, `last failed`, or `it` for the one just spoken of.
 For free conversation set LABWRIGHT_MODEL and start the server again."""
-_WELCOME = "You are welcome."
+_HELLO = "Hello. I am a set of rules, not a language model. Say `help` for what I understand."
 _POLITE = re.compile(
     r"^(?:(?:hi|hey|hello|ok|okay|so|and|then|now|please|well|labwright)\b[,:!]?\s+"
     r"|(?:can|could|would|will) you (?:please )?|i (?:want|would like) (?:you )?to |i'd like (?:you )?to )+",
@@ -46,10 +47,26 @@ _STATUS = "(?P<status>failed|finished|stopped|lost|queued|waiting|running)"
 _ENDED = r"(?P<status>fail(?:ed)?|crash(?:ed)?|finish(?:ed)?|stopped|lost|queued|waiting|running)"
 _PROGRAM = r"(?:python[\d.]*|bash|sh|torchrun|accelerate|make|uv|\./\S+|\S+\.(?:py|sh))"
 _FILE = r"(?P<path>[\w./-]*\w\.(?:py|sh|toml|ya?ml|json|md|txt|cfg|ini|csv|ipynb))"
+
+
+def _greet(_match: re.Match[str], _results: Results) -> Reply:
+    return _HELLO
+
+
+def _accept_thanks(_match: re.Match[str], _results: Results) -> Reply:
+    return "You are welcome."
+
+
+def _help(_match: re.Match[str], _results: Results) -> Reply:
+    return ABOUT
+
+
 RULES: list[tuple[re.Pattern[str], Rule]] = [
     (re.compile(pattern, re.IGNORECASE), rule)
     for pattern, rule in (
-        (r"(?:thanks?|thank you|thx|cheers|bye|goodbye)(?: .{0,30})?", lambda _match, _results: _WELCOME),
+        (r"(?:hi|hey|hello|good (?:morning|afternoon|evening))(?:,? (?:there|labwright))?", _greet),
+        (r"(?:thanks?|thank you|thx|cheers|bye|goodbye)(?: .{0,30})?", _accept_thanks),
+        (r"help(?: me)?|what can you do", _help),
         (r"(?:what (?:is )?(?:still )?(?:running|going on|happening)|status|ps|what runs)", runs.running),
         (r"(?:is|are) (?:anything|something|any runs?|there any runs?|runs) (?:still )?running", runs.running),
         (
@@ -79,6 +96,11 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
             comparing.best_run,
         ),
         (
+            r"(?:(?:what|which)(?: run| one)? is |show )?(?:the )?(?P<way>second|third|2nd|3rd|next)[- ]best"
+            rf"(?: run| one)?(?: (?:by|in|on|for) (?:the )?{_KEY})?",
+            comparing.next_best,
+        ),
+        (
             r"(?:what is |show )?(?:the )?best (?:\w+ )?(?:of|in) (?:the )?(?:sweep )?(?P<sweep>@?[\w-]+)",
             comparing.best,
         ),
@@ -90,6 +112,7 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
         (rf"wait for {_REF}", runs.tell),
         (rf"how long (?:did|does|has|will) {_REF} (?:take|took|taken|run|running|been running)", runs.duration),
         (rf"when (?:will|is|does|did) {_REF} (?:be )?(?:{_DONE}|finish|end|ready)", runs.duration),
+        (rf"(?:stop|kill|cancel) (?:everything|all|{_ARTICLE}runs|all {_STATUS} runs)", deeds.stop_all),
         (rf"(?:stop|kill|cancel) {_REF}", deeds.stop),
         (
             rf"(?:rerun|repeat|run again) {_REF},? (?:but )?(?:with|at|using) (?P<changes>.+?)(?P<tell>{_AND_TELL})?",
@@ -140,8 +163,11 @@ RULES: list[tuple[re.Pattern[str], Rule]] = [
     )
 ]
 
-# What is only looked at, and cannot be taken for a goal.
+# What is said or only looked at, and cannot be taken for a goal.
 _LOOKS = (
+    _greet,
+    _accept_thanks,
+    _help,
     runs.running,
     runs.listed,
     runs.why_failed,
@@ -152,7 +178,16 @@ _LOOKS = (
     project.alerts,
     project.plans,
 )
-PLANNING_RULES = [(pattern, rule) for pattern, rule in RULES if rule in _LOOKS]
+# A command as it is typed, or one run: `run train.py with lr 0.1 and 0.3` and `remove dropout` are goals.
+_DEED = re.compile(
+    rf"(?:stop|kill|cancel|rerun|run again|delete) {_ARTICLE}(?:run )?[@\w.=-]+(?: [\w.=-]+)??(?: run)?"
+    rf"|(?:run|start|launch|execute|submit):? {_PROGRAM}(?: (?!(?:with|and|for|over|by|at|using|to|until)\b)\S+)*",
+    re.IGNORECASE,
+)
+PLANNING_RULES: list[tuple[re.Pattern[str], Rule]] = [
+    *((pattern, rule) for pattern, rule in RULES if rule in _LOOKS),
+    (_DEED, deeds.not_while_planning),
+]
 
 
 def plain(sentence: str) -> str:
