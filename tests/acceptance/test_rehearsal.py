@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ import pytest
 import yaml
 
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.run import Run
+from labwright.domain.event import EventType
+from labwright.domain.run import Run, RunStatus
+from labwright.planning.news import tell_of_wait
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import again_from, approve, run_pipeline
-from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on
+from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on, trials
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
 from labwright.server.opening import prepare_state
-from labwright.store import alerts
+from labwright.services import runs
+from labwright.services.new_run import NewRun
+from labwright.store import alerts, events
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 from tests.support.planned_project import PERSON, plan_of, runs_of_plan, working_lab
 from tests.support.waiting import wait_until
@@ -226,6 +231,23 @@ def test_without_a_flag_that_makes_it_short_a_time_limit_does(project: Path, mon
     assert "no flag of train.py makes a run short" in " ".join(rehearsal.notes)
     assert rehearsal.prediction is not None and rehearsal.prediction.total_seconds is None
     assert "longer than" in rehearsal.prediction.basis
+
+
+def test_a_rehearsal_that_waits_for_a_place_says_for_whom(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "_UNTOLD_SECONDS", 0.0)
+    monkeypatch.setattr(trials, "_PATIENCE_SECONDS", 3.0)
+    with working_lab(project, max_parallel=1) as lab:
+        other = runs.create(lab, NewRun(name="other", command="sleep 600", auto_start=True), PERSON)
+        wait_until(lambda: runs.get(lab, other.id).status is RunStatus.RUNNING, "the other run")
+        handle = plan_of(project)
+        tell = partial(tell_of_wait, lab, handle.id, PERSON)
+        found = rehearse_on(lab, PERSON, on_wait=tell)(handle, scan_project(project))
+        told = [event.data for event in events.after(lab.db.reader(), 0, 100, types=(EventType.PLAN_NODE,))]
+        runs.stop(lab, other.id, PERSON, "")
+        wait_until(lambda: runs.get(lab, other.id).is_terminal, "its end")
+    assert [(one["node"], one["status"]) for one in told] == [("ValidateWorkspace", "waiting")]
+    assert f"1 of 1 slots in use by {other.id}" in told[0]["message"]
+    assert found.outcome == "not_possible" and other.id in found.reason
 
 
 def test_it_sees_no_secrets_and_cannot_write_outside(project: Path) -> None:

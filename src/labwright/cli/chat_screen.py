@@ -76,7 +76,9 @@ class ChatScreen:
         self._line(f"· {data['text']}", "dim")
 
     def _plan(self, data: Json) -> None:
-        if data["status"] != "started":
+        if data["status"] == "waiting":
+            self._line(f"· {data['message']}", "amber")
+        elif data["status"] != "started":
             seconds = f" ({data['seconds']:.1f} s)" if data["seconds"] else ""
             self._line(f"· {data['node']} {data['status']}{seconds}", "dim")
 

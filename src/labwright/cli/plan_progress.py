@@ -15,6 +15,7 @@ from labwright.domain.event import EventType
 
 Json = dict[str, Any]
 _TYPES = ",".join((EventType.PLAN_NODE, EventType.PLAN_STEP, EventType.PLAN_UPDATED, EventType.PLAN_STATUS))
+_NEWS = (EventType.PLAN_NODE, EventType.PLAN_STEP)
 _ABOUT = {
     "IngestReport": "the request, as it came",
     "DraftReportDigest": "what is asked for",
@@ -45,7 +46,9 @@ def follow_compilation(screen: Screen, client: LabClient, plan: Json, before: Js
     """The plan once nobody is at work on it. `before`: how it was, so that only what is new is told."""
     told = _node_facts(before) if before else set()
     with _lines(screen) as lines:
-        for look in _looks(client, plan["id"]):
+        for look, news in _looks_and_news(client, plan["id"]):
+            if news and news["status"] == "waiting":  # said also where there is no progress to see
+                note(one_line(news["message"]))
             for node in look["planning"]["progress"]:
                 fact = (node["node"], node["status"], node["seconds"])
                 if node["status"] in _LOOKS and fact not in told:
@@ -72,8 +75,8 @@ def follow_execution(screen: Screen, client: LabClient, plan: Json) -> Json:
     """The plan once it is not executing any more."""
     with _lines(screen) as lines:
         lines.now("starting")
-        for look, step in _looks_and_steps(client, plan["id"]):
-            if step:
+        for look, step in _looks_and_news(client, plan["id"]):
+            if step and "step" in step:
                 _tell_step(lines, step)
             if look["status"] != "executing":
                 return look
@@ -92,18 +95,13 @@ def _tell_step(lines: Lines, step: Json) -> None:
         lines.now(f"{step['step']} {one_line(str(step['status']))} {started}".strip())
 
 
-def _looks(client: LabClient, plan_id: str) -> Iterator[Json]:
-    for look, _step in _looks_and_steps(client, plan_id):
-        yield look
-
-
-def _looks_and_steps(client: LabClient, plan_id: str) -> Iterator[tuple[Json, Json | None]]:
-    """The plan as it is, first when the stream is open, so that no end is missed; and what is told of its steps."""
+def _looks_and_news(client: LabClient, plan_id: str) -> Iterator[tuple[Json, Json | None]]:
+    """The plan as it is, first when the stream is open, so that no end is missed; and what a node or a step tells."""
     for frame in follow_events(client, {"types": _TYPES}, note):
         own = frame.event in ("hello", "reset")
         if own or frame.data["data"]["plan_id"] == plan_id:
             plan = asked(client, lambda: client.plan(plan_id), note)
-            yield plan, frame.data["data"] if frame.event == EventType.PLAN_STEP else None
+            yield plan, frame.data["data"] if frame.event in _NEWS else None
 
 
 @contextmanager

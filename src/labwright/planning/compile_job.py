@@ -6,6 +6,7 @@ The plan's record says that it is under way until the last line here: after a ki
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM, Actor
@@ -16,7 +17,7 @@ from labwright.domain.plan_reader import read
 from labwright.llm import Model
 from labwright.planning import compilations
 from labwright.planning.earlier_work import earlier_work
-from labwright.planning.news import node_news
+from labwright.planning.news import node_news, tell_of_wait
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
 from labwright.planning.rehearsal import forget_rehearsal, rehearse_on
@@ -87,7 +88,9 @@ def _planning(
         report=request.report(handle),
         plan=request.source(handle),
         wishes=request.wishes(),
-        rehearse=rehearse_on(lab, actor, enabled=request.rehearsal, stopping=stopping),
+        rehearse=rehearse_on(
+            lab, actor, enabled=request.rehearsal, stopping=stopping, on_wait=partial(tell_of_wait, lab, plan.id, actor)
+        ),
         history=earlier_work(lab, scan, plan.id),
         stopping=stopping,
     )

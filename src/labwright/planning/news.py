@@ -13,6 +13,7 @@ from labwright.domain.event import Event, EventType
 from labwright.planning.interrupted import Stopping
 from labwright.planning.progress import STATUSES, STEP_STATUSES
 
+_REHEARSES = "ValidateWorkspace"
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -26,6 +27,12 @@ def node_news(lab: Lab, plan_id: str, actor: Actor, stopping: threading.Event) -
             emit(lab, EventType.PLAN_NODE, actor, {"plan_id": plan_id, **_node_facts(fact)})
 
     return tell
+
+
+def tell_of_wait(lab: Lab, plan_id: str, actor: Actor, words: str) -> None:
+    """That the checks do not go on, since the rehearsal waits."""
+    waiting = {**_node_facts({"step": _REHEARSES, "fact": "started"}), "status": "waiting", "message": words}
+    emit(lab, EventType.PLAN_NODE, actor, {"plan_id": plan_id, **waiting})
 
 
 def _node_facts(fact: dict[str, Any]) -> dict[str, Any]:

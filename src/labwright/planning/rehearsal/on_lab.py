@@ -15,7 +15,7 @@ from labwright.planning.rehearsal.code_paths import Config, paths_to_try
 from labwright.planning.rehearsal.prediction import Measured, around, is_telling, predict, run_seconds
 from labwright.planning.rehearsal.record import Prediction, Rehearsal, Rehearse, RehearsedRun
 from labwright.planning.rehearsal.shortening import Shortening, scaling, shortenings
-from labwright.planning.rehearsal.trials import Trials
+from labwright.planning.rehearsal.trials import OnWait, Trials
 from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.sandbox import containment
 from labwright.sandbox.elsewhere import NO_SANDBOX
@@ -32,7 +32,14 @@ _NEEDS_NETWORK = (
 _NEEDS_GPU = ("No CUDA GPUs are available", "Found no NVIDIA driver", "not compiled with CUDA", "CUDA driver")
 
 
-def rehearse_on(lab: Lab, actor: Actor, *, enabled: bool = True, stopping: threading.Event | None = None) -> Rehearse:
+def rehearse_on(
+    lab: Lab,
+    actor: Actor,
+    *,
+    enabled: bool = True,
+    stopping: threading.Event | None = None,
+    on_wait: OnWait = lambda _why: None,
+) -> Rehearse:
     def rehearse(handle: PlanWorkspaceHandle, scan: ProjectScan) -> Rehearsal:
         if not enabled:
             return Rehearsal(outcome="off", reason="it was switched off")
@@ -41,7 +48,7 @@ def rehearse_on(lab: Lab, actor: Actor, *, enabled: bool = True, stopping: threa
         why_not = _why_not(lab, scan, ir, entry)
         if why_not or entry is None:
             return Rehearsal(outcome="not_possible", reason=why_not)
-        trials = Trials(lab, actor, handle, scan, ir, _RUN_SECONDS)
+        trials = Trials(lab, actor, handle, scan, ir, _RUN_SECONDS, on_wait)
         return _Stage(lab, ir, entry, trials, stopping or threading.Event()).play()
 
     return rehearse

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from labwright.compute.lab import Lab
@@ -32,25 +33,37 @@ from labwright.planning.waiting import wait_for
 from labwright.sandbox.elsewhere import only_where_it_works
 from labwright.services import runs as run_verbs
 from labwright.services.new_run import NewRun
+from labwright.services.queue import with_reason
 from labwright.store import runs
 from labwright.workflow import Configuration, Experiment
 from labwright.workspace import PlanWorkspaceHandle
 
+OnWait = Callable[[str], None]  # is told why, in words
 _PATIENCE_SECONDS = 600.0  # for the queue of a busy machine
+_UNTOLD_SECONDS = 3.0  # so long a run may stand in the queue without a word about it
+_IN_LINE = (RunStatus.QUEUED, RunStatus.WAITING)
 _PENDING = "validation/rehearsal.pending.json"
 _WORDS = 6
 
 
 class Trials:
     def __init__(
-        self, lab: Lab, actor: Actor, handle: PlanWorkspaceHandle, scan: ProjectScan, ir: PlanIR, seconds: float
+        self,
+        lab: Lab,
+        actor: Actor,
+        handle: PlanWorkspaceHandle,
+        scan: ProjectScan,
+        ir: PlanIR,
+        seconds: float,
+        on_wait: OnWait,
     ) -> None:
         self._lab, self._actor, self._handle, self._scan, self._ir = lab, actor, handle, scan, ir
-        self._seconds = seconds
+        self._seconds, self._on_wait = seconds, on_wait
         self._token = _token(handle)
         self._copy = lab.paths.rehearsals / self._token
         self._experiment = Experiment(ir.experiment.id, ir.experiment.command, switches=ir.experiment.switches)
         self._made: list[str] = []
+        self._is_wait_told = False
         if not self._copy.exists():
             self._copy.parent.mkdir(mode=0o700, exist_ok=True)
             make_copy(Path(scan.folder), self._copy)
@@ -117,18 +130,33 @@ class Trials:
         return id_of(RUN, json.dumps([self._token, config, length], sort_keys=True).encode())
 
     def _ended(self, run_id: str, stopping: threading.Event) -> Run:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        began = time.monotonic()
 
         def look() -> Run | None:
             run = runs.get(self._lab.db.reader(), run_id)
             if run.is_terminal:
                 return run
-            if time.monotonic() > deadline:
-                why = run.status_reason or "the machine is busy with other runs"
-                raise Conflict(f"{run_id} is still {run.status}: {why}.")
+            waited = time.monotonic() - began
+            if waited > _PATIENCE_SECONDS:
+                raise Conflict(f"no place was free for {_PATIENCE_SECONDS / 60:g} min: {_standing(self._lab, run)}.")
+            if waited > _UNTOLD_SECONDS and run.status in _IN_LINE:
+                self._tell_of_wait(run)
             return None
 
         return wait_for(self._lab, look, stopping)
+
+    def _tell_of_wait(self, run: Run) -> None:
+        """Once: who looks on would else take it for a hang."""
+        if self._is_wait_told:
+            return
+        self._is_wait_told = True
+        words = f"the rehearsal has to wait, for {_PATIENCE_SECONDS / 60:g} min at most: {_standing(self._lab, run)}"
+        self._on_wait(words)
+
+
+def _standing(lab: Lab, run: Run) -> str:
+    why = with_reason(lab, run).status_reason or "the machine is busy with other runs"
+    return f"{run.id} is {run.status}: {why}"
 
 
 def forget_rehearsal(handle: PlanWorkspaceHandle) -> None:

@@ -37,6 +37,7 @@ const TAKE = {
     if (data.again) turn.steps = turn.steps.filter((step) => !step.isGrowing);
     turn.steps.push({ kind: "notice", key: seq, text: data.text });
   },
+  plan: (turn, { data, seq }) => data.status === "waiting" && turn.steps.push({ kind: "notice", key: seq, text: data.message }),
   end: (turn, { data }) => {
     turn.end = data;
     for (const step of turn.steps) step.isGrowing = false;
