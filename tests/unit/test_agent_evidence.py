@@ -127,6 +127,11 @@ LIES = {
     "a result in a block of a proposal": ("I suggest this, it reached:\n```yaml\nscore: 0.99\n```", "no_source"),
     "a command that nobody gave": ("{a} was started by this:\n```\npython train.py --lr 0.7\n```", "no_source"),
     "another number in a block of code": ("As shown [E1]:\n```\naccuracy 0.99\n```", "mismatch"),
+    "a ranking turned round, by plain names": ("Second is better than first [E5].", "wrong_order"),
+    "the wrong one is the best, by its plain name": ("The best run is second [E5].", "wrong_order"),
+    "the wrong winner, by its plain name": ("So second is the best of both [E5].", "wrong_order"),
+    "less sold as more, by plain names": ("second has a higher accuracy than first [E5].", "wrong_order"),
+    "a comparison of plain names that nobody made": ("second outperforms first.", "no_comparison"),
     "a row of a table": ("| run | accuracy |\n|---|---|\n| {b} [E2] | 0.9312 |", "mismatch"),
 }
 
@@ -166,6 +171,10 @@ HONEST = [
     "By the rank of the adapter:\n- {b} [E2]\n- {a} [E1]\n\n| rank | run |\n|---|---|\n| 8 | {b} |\n| 16 | {a} |",
     "There is no rise from 0.95 to 0.9312 [E1]; after a drop in speed it rose from 0.5 to 0.9312 [E1].",
     "The error is 0.8% [E12] and the memory 2 GB [E4].",
+    "First is better than second [E5], and first has a higher accuracy than second [E5]; the best run is first [E5].",
+    "Compared to second the best is {a} [E5]. It is ahead of the second [E5].",
+    "Shall I see whether second is better than first? If second is better than first, we stop.",
+    "In general a larger model is better than the second.",
     "Nothing is known yet; I will wait.",
     "I suggest to try a rate of 0.3 next, for 20 epochs.",
     "You asked for 3 seeds, so I start with 3.",

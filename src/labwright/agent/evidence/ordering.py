@@ -51,7 +51,9 @@ def agrees(words: str, subjects: Subjects, seen: Seen) -> bool:
     """What cannot be told is not held against the words."""
     if said := _said(words, seen):
         found, is_ahead = said
-        pair = _places([*subjects.of(words[: found.start()])[-1:], *subjects.of(words[found.end() :])[:1]], seen.order)
+        before = [subject for _, end, subject in subjects.placed_in(words) if end <= found.start()]
+        after = [subject for start, _, subject in subjects.placed_in(words) if start >= found.end()]
+        pair = _places([*before[-1:], *after[:1]], seen.order)
         return len(pair) < 2 or (pair[0] < pair[1]) is is_ahead
     if signs := list(_signs(words, subjects)):
         ahead = "<" if seen.goal == "min" and _names_key(words, seen) and not _RANKS.search(words) else ">"

@@ -1,6 +1,7 @@
 """Which runs some words speak of: by id, or by name.
 
-A name of letters alone, such as `baseline`, may be an ordinary word: it counts in quotes or behind "run".
+A name of letters alone, such as `baseline`, may be an ordinary word: it counts in quotes, behind "run", and where two
+such names are compared.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import islice, pairwise
 
 from labwright.agent.evidence.evidence import Evidence
 from labwright.agent.evidence.numbers import ID
+from labwright.agent.evidence.plain_names import PlainNames
 
 Named = Callable[[Iterable[str]], Mapping[str, Iterable[str]]]  # of these names, those of runs, with the runs' ids
 Subject = frozenset[str]  # ids of runs; several where they share a name
@@ -23,6 +25,7 @@ _MOST_NAMES = 500
 class Subjects:
     def __init__(self, text: str, evidence: Iterable[Evidence], named: Named) -> None:
         self._ids = _ids_by_name(evidence)
+        self._plain = PlainNames(self._ids)
         shown = (m[1] or m[2] for m in islice(_SHOWN_AS_NAME.finditer(text), _MOST_NAMES))
         if others := {*shown} - self._ids.keys():
             self._ids |= {name: frozenset(ids) for name, ids in named(others).items()}
@@ -38,7 +41,7 @@ class Subjects:
         by_id = [(*m.span(), frozenset({m[0]})) for m in ID.finditer(words) if m[0].startswith(_RUN)]
         by_name = [(*m.span(), self._ids[m[m.lastindex or 0]]) for m in self._names_in(words)]
         found: list[tuple[int, int, Subject]] = []
-        for start, end, subject in sorted(by_id + by_name, key=lambda one: one[0]):
+        for start, end, subject in sorted([*by_id, *by_name, *self._plain.placed_in(words)], key=lambda one: one[0]):
             if found and found[-1][2] & subject:
                 found[-1] = (found[-1][0], end, found[-1][2] & subject)
             else:
