@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -332,6 +333,22 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_whole_skill(lab: LiveServer) ->
 def told(lab: LiveServer, *words: str) -> Any:
     done = labwright(lab, *words, "--json")
     return json.loads(done.stdout or done.stderr)
+
+
+def test_a_built_in_skill_can_be_written_over_itself(lab: LiveServer) -> None:
+    """The shell has emptied the file by the time that the command looks."""
+    own = lab.project / ".labwright" / "skills" / "agent-mode" / "SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    try:
+        shown = labwright(lab, "skills", "show", "--built-in", "agent-mode")
+        assert shown.stdout.startswith("---\nname: agent-mode\n")
+        own.write_text(shown.stdout)
+        assert told(lab, "skills", "show", "agent-mode")["overrides"]
+        assert not told(lab, "skills", "show", "--built-in", "agent-mode")["overrides"]
+    finally:
+        shutil.rmtree(own.parent)
+    assert "There is no skill nobody." in labwright(lab, "skills", "show", "--built-in", "nobody").stderr
 
 
 def test_the_commands_say_the_same_as_the_server(lab: LiveServer) -> None:

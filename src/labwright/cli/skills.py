@@ -47,12 +47,20 @@ def _row(listed: Listed) -> list[Cell]:
 
 
 @skills.command("show")
-def show(name: SkillName, project: Project = None, as_json: AsJson = False) -> None:
+def show(
+    name: SkillName,
+    built_in: Annotated[
+        bool, typer.Option("--built-in", help="As it comes with Labwright, not the project's own over it.")
+    ] = False,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
     """Show a skill as it is written, variables not filled in."""
     screen, registry = Screen(as_json=as_json), _registry(project)
-    skill = registry.get(name)
+    skill = registry.built_in(name) if built_in else registry.get(name)
     if as_json:
-        screen.json({**registry.listed(name).facts(), "text": skill.text})
+        listed = Listed(id=name, source=skill.source, skill=skill) if built_in else registry.listed(name)
+        screen.json({**listed.facts(), "text": skill.text})
     else:
         screen.output(skill.text)
 

@@ -52,11 +52,17 @@ class SkillRegistry:
     def get(self, name: str) -> Skill:
         """A broken one of the project's own is an error: the built-in one is not what was asked for."""
         check_name(name)
-        if self.is_own(name):
-            return _read(self._folder, name, SkillSource.PROJECT)
-        if name in _names_in(_BUILT_IN):
-            return _read(_BUILT_IN, name, SkillSource.BUILT_IN)
-        raise NotFound(f"There is no skill {name}.", hint="List them with: labwright skills list")
+        return _read(self._folder, name, SkillSource.PROJECT) if self.is_own(name) else self.built_in(name)
+
+    def built_in(self, name: str) -> Skill:
+        """As it comes with Labwright, whatever the project has put over it."""
+        check_name(name)
+        if name not in _names_in(_BUILT_IN):
+            raise NotFound(
+                f"There is no {'built-in ' if self.is_own(name) else ''}skill {name}.",
+                hint="List them with: labwright skills list",
+            )
+        return _read(_BUILT_IN, name, SkillSource.BUILT_IN)
 
     def is_own(self, name: str) -> bool:
         return name in _names_in(self._folder)
