@@ -172,6 +172,8 @@ def test_a_model_over_the_wire_proposes(make_server: Callable[..., LiveServer]) 
         lab = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="3")
         write_project(lab.project)
         wild = at_rest(lab, begin(lab, "reach val_acc 0.9 by tuning lr")["id"])
+        told = labwright(lab, "wild", "show", wild["id"]).stdout
     assert (wild["status"], wild["search"], len(wild["iterations"])) == ("completed", "openai:x", 2)
     assert wild["iterations"][1]["hypothesis"] == "the optimum is near"
     assert wild["used"]["tokens"] > 0
+    assert f"{wild['used']['tokens']} tokens" in told and "$" not in told  # nobody knows the price

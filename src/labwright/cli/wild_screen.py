@@ -77,7 +77,8 @@ def _facts(wild: Json) -> list[tuple[str, Cell]]:
     of = {name: f" of {number(limit)}" if limit is not None else "" for name, limit in budget.items()}
     spent = [f"{used['runs']}{of['runs']} runs", f"{used['gpu_hours']:.3g}{of['gpu_hours']} GPU-hours"]
     spent.append(f"{duration(used['wall_seconds'])} at work")
-    tokens = f"{used['tokens']:,} tokens, ${used['cost']:.2f}" if used["tokens"] else ""
+    tokens = f"{used['tokens']:,} tokens" if used["tokens"] else ""
+    money = f"${used['cost']:.2f}" if used["cost"] else ""  # else free, or of no known price
     return [
         ("goal", one_line(wild["goal"])),
         ("why", one_line(wild["status_reason"])),
@@ -85,7 +86,7 @@ def _facts(wild: Json) -> list[tuple[str, Cell]]:
         ("script", f"{wild['script']}, searched by {wild['search']}: {', '.join(wild['parameters'])}"),
         ("baseline", _found(wild["baseline"])),
         ("best", _found(wild["best"])),
-        ("used", ", ".join(filter(None, [*spent, tokens]))),
+        ("used", ", ".join(filter(None, [*spent, tokens, money]))),
         ("sweep", wild["sweep_id"]),
         ("protected", ", ".join(entry["path"] for entry in wild["protected"])),
     ]

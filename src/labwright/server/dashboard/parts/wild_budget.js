@@ -23,5 +23,5 @@ export function Burn({ wild }) {
   return html`<section class="card burn" aria-label="Budget"><h2>Budget</h2>
     ${rows.map(([label, spent, most, shown]) => html`<div class="gpu-meter" key=${label}><span>${label}</span>${most ? html`<${Meter} value=${spent / most} label="${label} used" kind=${spent >= most ? "meter-full" : ""} />` : html`<span class="meter-none"></span>`}
       <span class="num">${shown(spent)}${most ? ` of ${shown(most)}` : ""}</span></div>`)}
-    <p class="muted small">${used.tokens ? `${number(used.tokens)} tokens, $${used.cost.toFixed(2)}` : "No model was asked."}</p></section>`;
+    <p class="muted small">${used.tokens ? `${number(used.tokens)} tokens${used.cost ? `, $${used.cost.toFixed(2)}` : ""}` : "No model was asked."}</p></section>`;
 }
