@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+from labwright.cli.chat_screen import ChatScreen
 from labwright.cli.machine import _holder
 from labwright.cli.main import COMMANDS, load
 from labwright.cli.runs import exit_code_of, reason_teller
-from labwright.cli.screen import fitted
+from labwright.cli.screen import Screen, fitted
 from labwright.cli.submit import caller_environment, gpuwrap_config
 from labwright.cli.words import ago, duration, number, one_line, parse_duration, parse_value, shorten, size, width
 from labwright.client.sse import frames
@@ -166,3 +167,19 @@ def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixtur
 def test_a_lease_that_says_nothing_of_itself_is_no_free_card() -> None:
     card = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1, lease=LeaseHolder(run_id="", user=""))
     assert _holder(card.to_dict(), BusyLimits()) == ("a run (someone)", "blue")
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("waiting", "· no room"),
+        ("failed", "· ValidateWorkspace failed (2.0 s): no room"),
+        ("finished", "finished (2.0 s)\n"),
+    ],
+)
+def test_a_terminal_shows_why_planning_waits_or_fails(
+    capsys: pytest.CaptureFixture[str], status: str, shown: str
+) -> None:
+    facts = {"node": "ValidateWorkspace", "status": status, "seconds": 2.0, "message": "no room"}
+    ChatScreen(Screen()).show({"kind": "plan", "data": facts})
+    assert shown in capsys.readouterr().out

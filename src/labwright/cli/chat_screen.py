@@ -80,7 +80,8 @@ class ChatScreen:
             self._line(f"· {data['message']}", "amber")
         elif data["status"] != "started":
             seconds = f" ({data['seconds']:.1f} s)" if data["seconds"] else ""
-            self._line(f"· {data['node']} {data['status']}{seconds}", "dim")
+            why = f": {one_line(data['message'])}" if data["status"] == "failed" else ""
+            self._line(f"· {data['node']} {data['status']}{seconds}{why}", "dim")
 
     def _summary(self, data: Json) -> None:
         self._line(f"· the first {data['through']} turns are summed up for the model", "dim")
