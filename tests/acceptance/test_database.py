@@ -14,10 +14,9 @@ import pytest
 from labwright.compute import machine
 from labwright.compute.backups import newest_backups
 from labwright.compute.database_place import local_folder, place_database, place_of
-from labwright.compute.journal import Journal
 from labwright.compute.rebuild import rebuild
 from labwright.domain.errors import StorageFailed
-from labwright.domain.run import RunStatus
+from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
@@ -74,14 +73,16 @@ def test_a_database_of_the_future_is_refused_and_left_alone(make_server: Callabl
     assert path.read_bytes() == before
 
 
+def write_journal(paths: ProjectPaths, *noted: Run) -> None:
+    paths.journal.write_text("".join(f'{{"run":{run.to_json()}}}\n' for run in noted))
+
+
 def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -> None:
     paths = prepare_state(tmp_path)
     good = Sweep(id="sweep-0000000001", name="good", created_at="t", created_by="person")
     paths.sweep(good.id).write_text(json.dumps(good.to_dict()))
     paths.sweep("sweep-0000000002").write_bytes(b"")
-    journal = Journal(paths.journal)
-    journal.note([a_run(sweep_id=good.id)])
-    journal.close_file()
+    write_journal(paths, a_run(sweep_id=good.id))
     with paths.journal.open("ab") as file:
         file.write(b'{"run": {"id": "run-half')
     broken = paths.runs / "run-0000000000"
@@ -95,10 +96,8 @@ def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -
 def test_runs_of_a_sweep_that_a_kill_kept_from_being_are_not_made_by_a_rebuild(tmp_path: Path) -> None:
     """They are noted before the sweep is kept. Whoever got no answer sends it again, and would have them twice."""
     paths = prepare_state(tmp_path)
-    journal = Journal(paths.journal)
     alone = a_run(RunStatus.QUEUED)
-    journal.note([alone, a_run(RunStatus.QUEUED, id="run-0000000009", sweep_id="sweep-0000000009")])
-    journal.close_file()
+    write_journal(paths, alone, a_run(RunStatus.QUEUED, id="run-0000000009", sweep_id="sweep-0000000009"))
     assert rebuild(paths).runs == 1
     with sqlite3.connect(paths.database) as database:
         assert database.execute("SELECT id FROM runs").fetchall() == [(alone.id,)]

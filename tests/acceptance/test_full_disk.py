@@ -124,6 +124,21 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
     assert {run["id"] for run in server.all_runs()} == known
 
 
+def test_what_a_full_disk_refused_does_not_begin_after_a_rebuild(on_small_disk: LiveServer, small_disk: Path) -> None:
+    """The journal may still have room where the database has none."""
+    server = on_small_disk
+    server.wait_for_end(server.submit("true")["id"])
+    ballast = fill(small_disk)
+    answers = [server.call("POST", "/runs", {"command": f"echo {number}"}) for number in range(40)]
+    assert {answer.status for answer in answers} >= {507}
+    known = {run["id"] for run in server.all_runs()}
+    server.kill()
+    ballast.unlink()
+    remove_database(server)
+    server.start()
+    assert {run["id"] for run in server.all_runs()} == known
+
+
 @pytest.mark.parametrize("small_disk", [32], indirect=True)
 def test_on_a_full_disk_runs_can_still_be_stopped(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk

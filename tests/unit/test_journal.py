@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from labwright.compute.journal import Journal
 from labwright.domain.run import Run, RunStatus
+from labwright.store.database import Database, Transaction
 from tests.support.full_disk import files_end_at
 from tests.unit.test_run_moves import a_run
 
@@ -21,43 +24,49 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     made.close_file()
 
 
+@pytest.fixture
+def tx() -> Iterator[Transaction]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        yield Transaction(connection)
+
+
 def numbered(number: int, **facts: object) -> Run:
     return a_run(id=f"run-{number:010d}", **facts)
 
 
-def test_the_last_word_on_a_run_counts(journal: Journal) -> None:
+def test_the_last_word_on_a_run_counts(journal: Journal, tx: Transaction) -> None:
     run = numbered(1)
-    journal.note([run])
-    journal.note([run.move(RunStatus.QUEUED)])
+    journal.note(tx, [run])
+    journal.note(tx, [run.move(RunStatus.QUEUED)])
     assert journal.read()[0][run.id].status is RunStatus.QUEUED
 
 
-def test_a_deleted_run_does_not_come_back(journal: Journal) -> None:
-    journal.note([numbered(1), numbered(2)])
+def test_a_deleted_run_does_not_come_back(journal: Journal, tx: Transaction) -> None:
+    journal.note(tx, [numbered(1), numbered(2)])
     journal.note_deleted(numbered(1).id)
     runs, deleted = journal.read()
     assert (set(runs), deleted) == ({numbered(2).id}, {numbered(1).id})
 
 
-def test_every_byte_may_be_the_last_one_written(journal: Journal, tmp_path: Path) -> None:
+def test_every_byte_may_be_the_last_one_written(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal.note([numbered(1)])
+    journal.note(tx, [numbered(1)])
     first = path.stat().st_size
-    journal.note([numbered(2, name="naïve ✓")])
+    journal.note(tx, [numbered(2, name="naïve ✓")])
     whole = path.read_bytes()
     for cut in range(first, len(whole)):
         path.write_bytes(whole[:cut])
         assert set(Journal(path).read()[0]) == {numbered(1).id}
 
 
-def test_what_is_written_after_a_torn_line_is_still_read(tmp_path: Path) -> None:
+def test_what_is_written_after_a_torn_line_is_still_read(tmp_path: Path, tx: Transaction) -> None:
     path = tmp_path / "journal.jsonl"
     first = Journal(path)
-    first.note([numbered(1), numbered(2)])
+    first.note(tx, [numbered(1), numbered(2)])
     first.close_file()
     path.write_bytes(path.read_bytes()[:-40])
     again = Journal(path)
-    again.note([numbered(3)])
+    again.note(tx, [numbered(3)])
     again.close_file()
     assert set(Journal(path).read()[0]) == {numbered(1).id, numbered(3).id}
 
@@ -71,23 +80,40 @@ def test_a_line_of_nonsense_hides_no_other(tmp_path: Path, line: bytes) -> None:
     assert set(Journal(path).read()[0]) == {numbered(1).id}
 
 
-def test_a_full_disk_leaves_no_half_line(journal: Journal, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_half_line(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal.note([numbered(1)])
+    journal.note(tx, [numbered(1)])
     size = path.stat().st_size
     with files_end_at(size + 20), pytest.raises(OSError, match="too large"):
-        journal.note([numbered(2)])
+        journal.note(tx, [numbered(2)])
     assert path.stat().st_size == size
-    journal.note([numbered(3)])
+    journal.note(tx, [numbered(3)])
     assert set(journal.read()[0]) == {numbered(1).id, numbered(3).id}
 
 
-def test_compacting_forgets_what_a_folder_tells_better(journal: Journal, tmp_path: Path) -> None:
-    journal.note([numbered(1), numbered(2), numbered(3)])
+def test_compacting_forgets_what_a_folder_tells_better(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
+    journal.note(tx, [numbered(1), numbered(2), numbered(3)])
     journal.note_deleted(numbered(3).id)
     journal.compact(lambda run_id: run_id == numbered(1).id)
     runs, deleted = journal.read()
     assert (set(runs), deleted) == ({numbered(2).id}, {numbered(3).id})
-    journal.note([numbered(4)])
+    journal.note(tx, [numbered(4)])
     assert set(journal.read()[0]) == {numbered(2).id, numbered(4).id}
     assert os.stat(tmp_path / "journal.jsonl").st_mode & 0o077 == 0
+
+
+def test_what_was_not_committed_is_taken_back_and_hides_nothing_else(journal: Journal, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with contextlib.closing(Database(tmp_path / "labwright.db")) as database:
+        with database.transaction() as tx:
+            journal.note(tx, [numbered(1)])
+        path.write_bytes(path.read_bytes()[:-1])  # as a kill leaves it
+        with pytest.raises(ZeroDivisionError), database.transaction() as tx:
+            journal.note(tx, [numbered(2), numbered(3)])
+            journal.note(tx, [])
+            journal.note_deleted(numbered(4).id)  # by somebody else, who needs no transaction for it
+            raise ZeroDivisionError
+        with database.transaction() as tx:
+            journal.note(tx, [numbered(5)])
+    runs, deleted = Journal(path).read()
+    assert (set(runs), deleted) == ({numbered(1).id, numbered(5).id}, {numbered(4).id})

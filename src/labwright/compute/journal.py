@@ -2,6 +2,9 @@
 yet or never got one, names and notes that people changed later, what was deleted.
 
 From launch on the run's folder tells its story; until then this does. Compacted at start.
+
+Runs are noted before the commit: a disk too full for it must not leave half a run. If the commit fails they are taken
+back: what was refused must not begin after a rebuild.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 from labwright.domain.run import Run
 from labwright.files import append_whole, complete_lines, write_whole
+from labwright.store.database import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -26,21 +30,35 @@ class Journal:
         self._lock = threading.Lock()
         self._fd: int | None = None
 
-    def note(self, runs: Iterable[Run]) -> None:
-        self.note_records(run.to_json() for run in runs)
+    def note(self, tx: Transaction, runs: Iterable[Run]) -> None:
+        self.note_records(tx, (run.to_json() for run in runs))
 
-    def note_records(self, records: Iterable[str]) -> None:
+    def note_records(self, tx: Transaction, records: Iterable[str]) -> None:
         """Runs as JSON."""
-        self._append("".join(f'{{"run":{record}}}\n' for record in records))
+        first, end = self._append("".join(f'{{"run":{record}}}\n' for record in records))
+        tx.on_rollback.append(lambda: self._blank(first, end))
 
     def note_deleted(self, run_id: str) -> None:
         self._append(f'{{"deleted":"{run_id}"}}\n')
 
-    def _append(self, lines: str) -> None:
+    def _append(self, lines: str) -> tuple[int, int]:
+        """Answers from where to where they are."""
         with self._lock:
             if self._fd is None:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            first = os.fstat(self._fd).st_size
             append_whole(self._fd, lines.encode())
+            return first, os.fstat(self._fd).st_size
+
+    def _blank(self, first: int, end: int) -> None:
+        """In place: that takes no room, and somebody may have noted more behind it."""
+        if first == end:
+            return
+        fd = os.open(self._path, os.O_WRONLY)  # what is opened to append to can only be appended to
+        try:
+            os.pwrite(fd, b" " * (end - first - 1) + b"\n", first)
+        finally:
+            os.close(fd)
 
     def read(self) -> tuple[dict[str, Run], set[str]]:
         """The last word on each run, and the ids that were deleted."""
@@ -64,7 +82,7 @@ class Journal:
             for line in lines:
                 try:
                     entry = json.loads(line)
-                except ValueError:  # torn by a kill or a full disk; the lines around it are whole
+                except ValueError:  # taken back, or torn by a kill or a full disk; the lines around it are whole
                     continue
                 if isinstance(entry, dict):
                     yield entry

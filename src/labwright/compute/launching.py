@@ -42,7 +42,7 @@ def _fail(lab: Lab, run: Run, error: LabwrightError) -> None:
         current = runs.get(tx.connection, run.id)
         if not current.is_terminal:
             words = f"{error.message} {error.hint}".strip()
-            lab.journal.note([end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
+            lab.journal.note(tx, [end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
 
 
 class Launching:

@@ -48,7 +48,7 @@ def create(lab: Lab, wanted: NewRun, actor: Actor, key: IdempotencyKey | None = 
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
             remember(tx, key, run.to_dict())
-            lab.journal.note([run])  # before the commit: a disk too full for it must not leave half a run
+            lab.journal.note(tx, [run])
     except BaseException:
         forget_secrets(lab, run.id)
         raise
@@ -102,7 +102,7 @@ def start(lab: Lab, run_id: str, actor: Actor) -> Run:
             raise Conflict(f"Run {run_id} is {run.status}; only a run that is ready can be started.", hint="Use rerun.")
         started = run.move(RunStatus.QUEUED, queued_at=now(), status_reason=run.status_reason)
         runs.change(tx, run, started, str(actor))
-        lab.journal.note([started])
+        lab.journal.note(tx, [started])
     lab.wake()
     return started
 
@@ -122,7 +122,7 @@ def _stop(lab: Lab, run_id: str, actor: Actor, reason: str) -> Run:
         else:
             words = reason or "stopped before it began"
             stopped = end_run(tx, run, RunStatus.STOPPED, reason=words, actor=str(actor))
-            lab.journal.note([stopped])
+            lab.journal.note(tx, [stopped])
     if stopped.is_active:
         request_stop(lab, stopped, actor, reason)
     lab.wake()
@@ -206,7 +206,7 @@ def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:
         changed = run.evolve(**changes)
         if changed != run:
             runs.change(tx, run, changed, str(actor))
-            lab.journal.note([changed])
+            lab.journal.note(tx, [changed])
     lab.wake()
     return changed
 
@@ -234,7 +234,7 @@ def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
     lab.journal.note_deleted(run_id)
     with lab.db.transaction() as tx:
         runs.get(tx.connection, run_id)  # somebody else may have been faster
-        lab.journal.note(_ended_with(tx, run_id))
+        lab.journal.note(tx, _ended_with(tx, run_id))
         runs.delete(tx, run, str(actor))
         dependencies.forget(tx, run_id)
         alerts.delete_of_run(tx, run_id)

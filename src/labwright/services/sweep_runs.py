@@ -17,7 +17,7 @@ from labwright.store.database import Transaction
 
 def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
     runs.insert_many(tx, made, str(actor))
-    lab.journal.note_records(record.text for record in made)  # before the commit, as for single runs
+    lab.journal.note_records(tx, (record.text for record in made))
 
 
 def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:

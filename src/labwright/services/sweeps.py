@@ -179,8 +179,8 @@ def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list
     facts = {"status_reason": _WITH_ITS_SWEEP, "ended_at": now()}
     moved = [(run, run.move(RunStatus.STOPPED, **facts)) for run in waiting if run.id not in parents]
     runs.move_many(tx, moved, str(actor))
-    lab.journal.note(after for _, after in moved)
-    lab.journal.note(_end_parents(tx, [run.id for run in waiting if run.id in parents], actor))
+    lab.journal.note(tx, (after for _, after in moved))
+    lab.journal.note(tx, _end_parents(tx, [run.id for run in waiting if run.id in parents], actor))
     active = [run for run in unended if run.is_active and not run.stop_requested]
     return [runs.change(tx, run, run.evolve(stop_requested=True), str(actor)) for run in active]
 

@@ -35,6 +35,7 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.events: list[Event] = []
+        self.on_rollback: list[Callable[[], None]] = []  # takes back what was written beside the database
 
     def execute(self, sql: str, **values: object) -> sqlite3.Cursor:
         return self.connection.execute(sql, values)
@@ -121,6 +122,8 @@ class Database:
                     self._writer.execute("COMMIT")
             except BaseException:
                 self._rollback()
+                for take_back in transaction.on_rollback:
+                    take_back()
                 raise
             for listener in self._listeners if transaction.events else ():
                 listener(transaction.events)
