@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -179,6 +180,40 @@ def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
     assert server.wait_for_end(behind)["status_reason"] == "dependency_failed"
     assert server.wait_for_end(server.post(f"/runs/{ready}/start")["id"])["status"] == "finished"
     assert not (server.project / "never").exists()
+
+
+def older_copy(server: LiveServer) -> None:
+    """In place of the database, as who wants an earlier day back puts it there."""
+    remove_database(server)
+    shutil.copy(server.project / "older.db", server.state / "labwright.db")
+
+
+def without_log(server: LiveServer) -> None:
+    (server.state / "labwright.db-wal").unlink()
+
+
+@pytest.mark.parametrize("harm", [older_copy, without_log])
+def test_runs_that_the_file_lacks_are_added_from_their_folders(
+    make_server: Callable[..., LiveServer], harm: Callable[[LiveServer], None]
+) -> None:
+    server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
+    first = server.wait_for_end(server.submit("exit 3")["id"])
+    with contextlib.closing(sqlite3.connect(server.state / "labwright.db")) as database:
+        database.execute("VACUUM INTO ?", [str(server.project / "older.db")])
+    going = [server.submit(f"echo x >> ran; {gate(server, 'go')}; exit {code}")["id"] for code in (4, 5, 6)]
+    for run_id in going[:2]:
+        server.wait_for_status(run_id, "running")
+    server.kill()
+    harm(server)
+    server.start()
+    (server.project / "go").touch()
+    assert [server.wait_for_end(run_id)["exit_code"] for run_id in going] == [4, 5, 6]
+    assert ending(server.run(first["id"])) == ending(first)
+    assert (server.project / "ran").read_text() == "x\n" * 3
+    assert len(server.all_runs()) == 4
+    epoch = server.get("/events?limit=1")[0]["epoch"]
+    server.restart()
+    assert server.get("/events?limit=1")[0]["epoch"] == epoch, "once is enough"
 
 
 def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(

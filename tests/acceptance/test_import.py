@@ -169,7 +169,7 @@ def test_what_a_kill_left_half_way_is_made_good_by_a_second_try(make_server: Mak
     assert {one["name"] for one in server.all_runs()} == {"offline"}
 
 
-def test_a_folder_renamed_but_not_recorded_is_no_obstacle(server: LiveServer) -> None:
+def test_a_folder_renamed_but_not_recorded_is_taken_in_by_the_next_start(server: LiveServer) -> None:
     place = folder(server.project / "x", exit_facts={"exit_code": 0})
     run = imported(server, place)["id"]
     server.stop()
@@ -180,5 +180,6 @@ def test_a_folder_renamed_but_not_recorded_is_no_obstacle(server: LiveServer) ->
     database.commit()
     database.close()
     server.start()
-    assert imported(server, place)["id"] == run
+    assert server.wait_for_end(run)["status"] == "finished"
     assert len(values(server, run)) == POINTS
+    assert server.call("POST", "/runs/import", {"path": str(place)}).status == 200

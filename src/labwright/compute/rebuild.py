@@ -82,6 +82,14 @@ def rebuild(
     return result
 
 
+def runs_unknown_to(database: Database, paths: ProjectPaths) -> list[str]:
+    """Runs that have a folder: the file is older than they are, or lost what was not in it but in its log."""
+    _, deleted = Journal(paths.journal).read()
+    folders = {entry.name for entry in os.scandir(paths.runs) if is_id(entry.name, RUN)}
+    unknown = folders - runs.ids(database.reader()) - deleted
+    return [run_id for run_id in sorted(unknown) if _run_in_folder(Path(paths.run(run_id).spec))]
+
+
 def _clear(path: Path) -> None:
     for suffix in FILES:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
@@ -189,14 +197,19 @@ def _runs_in_folders(paths: ProjectPaths, result: Rebuilt, progress: Callable[[s
             progress(f"{count} of {len(folders)} run folders")
         if not is_id(spec.parent.name, RUN):
             continue
-        try:
-            run = Run.from_dict(read_json(spec)["run"])
-        except (ValueError, KeyError, TypeError) as error:
-            log.warning("%s cannot be read: %s", spec, error)
+        if run := _run_in_folder(spec):
+            found[run.id] = run
+        else:
             result.unreadable += 1
-            continue
-        found[run.id] = run.evolve(run_dir=str(spec.parent))
     return found
+
+
+def _run_in_folder(spec: Path) -> Run | None:
+    try:
+        return Run.from_dict(read_json(spec)["run"]).evolve(run_dir=str(spec.parent))
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s cannot be read: %s", spec, error)
+        return None
 
 
 def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:

@@ -19,7 +19,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.launchers.local import LocalLauncher
 from labwright.compute.launchers.slurm import SlurmLauncher
 from labwright.compute.notify.channels import PrivateFiles
-from labwright.compute.rebuild import rebuild
+from labwright.compute.rebuild import rebuild, runs_unknown_to
 from labwright.compute.reserve import Reserve
 from labwright.compute.restore import settle
 from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
@@ -73,7 +73,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         lab = Lab(
             paths=paths,
             settings=settings,
-            db=Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES),
+            db=_open_database(paths),
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
@@ -105,6 +105,18 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
 def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
     commands = SlurmCommands.from_environment(os.environ)
     return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
+
+
+def _open_database(paths: ProjectPaths) -> Database:
+    """With all runs that have folders: somebody may have put an older file there, or removed its log after a kill."""
+    database = Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES)
+    unknown = runs_unknown_to(database, paths)
+    if not unknown:
+        return database
+    log.warning("the database does not know %d runs that have folders; adding them", len(unknown))
+    database.close()
+    rebuild(paths, log.info, paths.database)
+    return Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES)
 
 
 def _is_missing(database: Path) -> bool:

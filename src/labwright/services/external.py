@@ -47,11 +47,11 @@ def create(
     claim = json.dumps({**process.to_dict(), "attempt": 1, "external": True}).encode()
     create_exclusive(lab.paths.run(run.id).claim(1), claim)
     with lab.db.transaction() as tx:
+        tx.on_rollback.append(lambda: shutil.rmtree(folder))
         if answer := recall(tx, key):
             shutil.rmtree(folder)
             return Run.from_dict(json.loads(answer))
         if answer_by is not None and time.time() > answer_by:
-            shutil.rmtree(folder)
             raise Conflict("The script no longer waits for this run.", hint="It logs into a folder: labwright import.")
         runs.insert(tx, run, str(actor))
         remember(tx, key, run.to_dict())

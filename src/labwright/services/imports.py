@@ -71,6 +71,7 @@ def take_in(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Imported:
 def _insert(lab: Lab, run: Run, actor: Actor, lost_at: float | None) -> Run:
     """One that says how it ended is ended by the engine, which reads its metrics first."""
     with lab.db.transaction() as tx:
+        tx.on_rollback.append(lambda: shutil.rmtree(lab.paths.run(run.id).dir))
         runs.insert(tx, run, str(actor))
         if lost_at is None:
             return run
