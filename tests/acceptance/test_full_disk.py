@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -211,3 +212,18 @@ def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer
     done = try_to_start(server, before=["setpriv", f"--bounding-set={AS_ANY_USER}"])
     assert "ermi" in done.stderr
     assert str(server.state) in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
+@pytest.mark.parametrize("verb", ["check", "rebuild", "backup"])
+def test_what_needs_no_server_tells_of_a_folder_of_somebody_else_in_words(
+    make_server: Callable[..., LiveServer], verb: str
+) -> None:
+    server = make_server()
+    server.state.mkdir(mode=0o700)
+    os.chown(server.state, NOBODY, NOBODY)
+    command = [sys.executable, "-m", "labwright.server.without_server", verb, "--project", str(server.project)]
+    as_other = ["setpriv", f"--bounding-set={AS_ANY_USER}", *command]
+    done = subprocess.run(as_other, env=server.environment, capture_output=True, text=True, check=False, cwd="/")
+    assert "Traceback" not in done.stderr
+    assert str(server.state) in done.stdout

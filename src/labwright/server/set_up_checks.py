@@ -92,6 +92,8 @@ def _database(paths: ProjectPaths) -> Finding:
         database = place_of(paths)
     except PlaceUnknown as error:
         return Finding("database", "fail", error.message, error.hint)
+    except PermissionError:
+        return Finding("database", "fail", f"you may not look into {paths.state}", "Use --project.")
     if not database.exists():
         return Finding("database", "ok", "none yet; the first labwright up makes it")
     if not os.access(database, os.R_OK | os.W_OK):

@@ -22,6 +22,7 @@ from labwright.compute.rebuild import rebuild
 from labwright.compute.restore import restore
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
+from labwright.server.opening import unusable
 from labwright.server.server_lock import take_lock
 from labwright.server.set_up_checks import look_at_set_up
 from labwright.settings import load_settings
@@ -48,12 +49,15 @@ def _without_server(paths: ProjectPaths) -> Iterator[None]:
     """Under the server's own lock, so that neither meets the other."""
     if not paths.state.is_dir():
         raise NotFound(f"There is no {paths.state}.", hint="Name the project's folder with --project.")
-    lock = take_lock(paths)
     try:
-        place_database(paths, load_settings(paths.project).state_dir)
-        yield
-    finally:
-        os.close(lock)
+        lock = take_lock(paths)
+        try:
+            place_database(paths, load_settings(paths.project).state_dir)
+            yield
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise unusable(paths, error) from error
 
 
 def _rebuild(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
