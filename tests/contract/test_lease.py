@@ -377,6 +377,18 @@ def test_another_user_takes_a_lease_in_turn() -> None:
         taken(waiter(directory).try_take(CARDS[:2])).release()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="changing the user needs root")
+def test_a_file_that_its_owner_keeps_from_others_hides_no_other_lease() -> None:
+    """Else anybody could keep every server on the machine from starting."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        directory = Path(folder, "leases")
+        lease = taken(waiter(directory).try_take(CARDS[:1]))
+        (directory / "GPU-b.lease").touch(0o600)
+        assert _as_nobody(lambda: set(holders(str(directory))) == {"GPU-a"})
+        lease.release()
+
+
 def _as_nobody(claim: Callable[[], bool]) -> bool:
     child = os.fork()
     if child == 0:

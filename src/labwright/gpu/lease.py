@@ -172,11 +172,12 @@ def _file_name(uuid: str) -> str:
 
 
 def _leased_once(directory: int) -> list[str]:
-    """Cards that have a lease file; links and the like are no leases."""
+    """Cards that have a lease file; links and the like are no leases, nor is what its owner keeps from others: whoever
+    wants that very card is told."""
     found = []
     for name in sorted(os.listdir(directory)):
         uuid = name.removesuffix(_SUFFIX)
-        if uuid != name and _UUID.match(uuid) and _is_plain(directory, name):
+        if uuid != name and _UUID.match(uuid) and _is_plain(directory, name) and _is_everyones(directory, name):
             found.append(uuid)
     return found
 
@@ -184,6 +185,10 @@ def _leased_once(directory: int) -> list[str]:
 def _is_plain(directory: int, name: str) -> bool:
     facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
     return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+
+
+def _is_everyones(directory: int, name: str) -> bool:
+    return os.access(name, os.R_OK | os.W_OK, dir_fd=directory)
 
 
 def _holder_from(data: dict[str, Any]) -> LeaseHolder:
