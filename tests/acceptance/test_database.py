@@ -20,8 +20,10 @@ from labwright.domain.errors import StorageFailed
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
 from labwright.paths import ProjectPaths
+from labwright.server import opening
 from labwright.server.opening import prepare_state
-from labwright.store.database import Database
+from labwright.settings import load_settings
+from labwright.store.database import Database, DatabaseDamaged
 from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate, remove_database, try_to_start
 from tests.support.waiting import wait_until
@@ -51,6 +53,21 @@ def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveS
         file.write_bytes(b"")
     server.start()
     assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
+
+
+def test_a_large_file_that_is_damaged_where_it_lists_runs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_CHECKED_AT_ONCE_BYTES", 0)
+    paths = prepare_state(tmp_path)
+    with contextlib.closing(Database(paths.database)) as database:
+        (page,) = database.reader().execute("SELECT rootpage FROM sqlite_master WHERE name LIKE '%autoindex_runs%'")
+        (size,) = database.reader().execute("PRAGMA page_size")
+    with paths.database.open("r+b") as file:
+        file.seek((page[0] - 1) * size[0])
+        file.write(b"x" * size[0])
+    with pytest.raises(DatabaseDamaged, match="damaged"):
+        opening.open_lab(paths, load_settings(tmp_path), "")
 
 
 def test_after_an_orderly_end_the_file_alone_is_the_whole_database(make_server: Callable[..., LiveServer]) -> None:

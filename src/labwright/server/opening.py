@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import sys
 import time
 from functools import partial
@@ -33,7 +34,7 @@ from labwright.paths import ProjectPaths
 from labwright.processes import user_name
 from labwright.services import cluster, leftovers, plans
 from labwright.settings import Settings
-from labwright.store.database import Database
+from labwright.store.database import Database, DatabaseDamaged
 from labwright.tokens import load_or_make
 
 log = logging.getLogger(__name__)
@@ -110,7 +111,10 @@ def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
 def _open_database(paths: ProjectPaths) -> Database:
     """With all runs that have folders: somebody may have put an older file there, or removed its log after a kill."""
     database = Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES)
-    unknown = runs_unknown_to(database, paths)
+    try:
+        unknown = runs_unknown_to(database, paths)
+    except sqlite3.DatabaseError as error:  # a large file is not checked before it is opened
+        raise DatabaseDamaged(f"The database is damaged: {error}.") from error
     if not unknown:
         return database
     log.warning("the database does not know %d runs that have folders; adding them", len(unknown))
