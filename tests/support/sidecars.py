@@ -24,11 +24,17 @@ def relays_of(server: LiveServer) -> set[int]:
 
 
 def _helpers_of(server: LiveServer) -> set[int]:
-    """The children of each living supervisor that share its session; a job has one of its own, but not in its first
-    moment: whoever must not harm a job looks twice."""
+    """The children of each living supervisor that share its session. In its first moment a job does, too: a supervisor
+    counts once its job has a session of its own, so that nobody harms the job."""
     supervisors = {supervisor_of(server, claim.parent.name) for claim in (server.state / "runs").glob("*/claim")}
     alive = [pid for pid in supervisors if start_time(pid) is not None]
-    return {child for pid in alive for child in children_of(pid) if _session_of(child) == pid}
+    return {child for pid in alive for child in _beside_the_job(pid)}
+
+
+def _beside_the_job(supervisor: int) -> set[int]:
+    sessions = {child: _session_of(child) for child in children_of(supervisor)}
+    has_job = any(session not in (None, supervisor) for session in sessions.values())
+    return {child for child, session in sessions.items() if has_job and session == supervisor}
 
 
 def _session_of(pid: int) -> int | None:

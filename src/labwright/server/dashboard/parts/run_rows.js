@@ -6,7 +6,7 @@ import { runAddress, setQuery } from "../router.js";
 import { isMetric, nameOf, spreadOf, valueOf } from "../run_columns.js";
 import * as list from "../run_list.js";
 import { isTerminal, knownRun, watchRun } from "../store.js";
-import { html, untracked, useEffect, useMemo, useRef } from "../ui.js";
+import { html, untracked, useEffect, useLayoutEffect, useMemo, useRef } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Meter, StatusBar } from "./meter.js";
 import { tick, ticked } from "./selection_bar.js";
@@ -104,9 +104,10 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
   </div>`;
 }
 
-// The selected row has the focus; where a part of it has it already, a checkbox say, it stays there.
+// The selected row has the focus; where a part of it has it already, a checkbox say, it stays there. As it is drawn, not
+// later: the focus selects its row in turn, which by then may be the one before, and two rows would call each other for ever.
 function useFocus(ref, selected, target) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (selected && ref.current && !ref.current.contains(document.activeElement)) ref.current.querySelector(target).focus({ preventScroll: true });
   }, [selected]);
 }
