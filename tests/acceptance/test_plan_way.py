@@ -14,7 +14,7 @@ from labwright.llm.answering import TOOL
 from labwright.planning.nodes import NODES
 from labwright.sim.slurm import SimulatedSlurm
 from tests.conftest import stop_all
-from tests.support.live_server import LiveServer
+from tests.support.live_server import ENDED, LiveServer
 from tests.support.model_server import Turn, model_server
 from tests.support.planning import (
     EXAMPLES,
@@ -202,7 +202,7 @@ def test_a_plan_that_fails_while_its_sweep_is_paused_leaves_no_run_in_the_queue(
     server.restart()
     plan = executed(server, plan_id)
     assert plan["status"] == "failed" and "fit.py changed" in plan["status_reason"]
-    wait_until(lambda: {run["status"] for run in server.all_runs()} == {"stopped"}, "the runs to end")
+    wait_until(lambda: all(run["status"] in ENDED for run in server.all_runs()), "the runs to end")
     script.write_text(code)
     (server.project / "go").touch()
     execute(server, plan_id)
