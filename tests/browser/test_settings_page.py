@@ -8,7 +8,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.test_accessibility import serious_faults
@@ -21,18 +22,28 @@ KEY = "sk-not-to-be-seen-0123456789"
 FILE = "# ours\nkeep_days = 30  # a month\n\n[slurm]\npartition = 'gpu'\n"
 
 
-def test_a_model_limits_a_key_and_a_channel_are_set(
-    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], tmp_path: Path
-) -> None:
+@pytest.fixture
+def lab(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
     server = make_server(LABWRIGHT_PORT=free_port(), XDG_CONFIG_HOME=str(tmp_path / "config"))
     server.environment.pop("ANTHROPIC_API_KEY", None)
-    file = server.project / "labwright.toml"
-    file.write_text(FILE)
-    server.start()
-    visitor = make_visitor(server)
-    visitor.allow(FAILED_REQUEST)  # what is refused below
-    page = visitor.sign_in("#/settings")
+    (server.project / "labwright.toml").write_text(FILE)
+    return server.start()
 
+
+@pytest.fixture
+def page(lab: LiveServer, make_visitor: Callable[..., Visitor]) -> Page:
+    visitor = make_visitor(lab)
+    visitor.allow(FAILED_REQUEST)  # what is refused below
+    return visitor.sign_in("#/settings")
+
+
+def shown_anywhere(lab: LiveServer, page: Page) -> str:
+    told = [lab.call("GET", path).body.decode() for path in ("/settings", "/models", "/events?limit=5000")]
+    return page.content() + "".join(told) + (lab.state / "logs" / "server.log").read_text()
+
+
+def test_a_model_and_its_key_are_set(lab: LiveServer, page: Page, tmp_path: Path) -> None:
+    file = lab.project / "labwright.toml"
     page.get_by_label("model", exact=True).fill("anthropick:claude-sonnet-5-5")
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_role("alert")).to_contain_text("Did you mean anthropic:claude-sonnet-5-5?")
@@ -56,7 +67,11 @@ def test_a_model_limits_a_key_and_a_channel_are_set(
     page.get_by_role("dialog").get_by_role("button", name="Remove key").click()
     expect(row).to_contain_text("There is no key for anthropic")
     assert not kept.exists()
+    assert KEY not in shown_anywhere(lab, page)
 
+
+def test_limits_are_set_beside_what_the_file_says_already(lab: LiveServer, page: Page) -> None:
+    file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Limits").click()
     page.get_by_label("keep_days").fill("-3")
     page.get_by_role("button", name="Save changes").click()
@@ -70,7 +85,12 @@ def test_a_model_limits_a_key_and_a_channel_are_set(
     assert file.read_text().startswith("# ours\nkeep_days = 45  # a month\n")
     assert tomllib.loads(file.read_text())["slurm"] == {"partition": "gpu"}
     assert serious_faults(page) == []
+    lab.restart()
+    assert {one["name"]: one["value"] for one in lab.get("/settings")}["grace_seconds"] == 3
 
+
+def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None:
+    file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Notifications").click()
     with receiver() as hook:
         added = page.get_by_role("form", name="Add a channel")
@@ -89,10 +109,4 @@ def test_a_model_limits_a_key_and_a_channel_are_set(
     page.get_by_role("dialog").get_by_role("button", name="Remove channel").click()
     expect(page.get_by_text("No channel is set up")).to_be_visible()
     assert "notify" not in tomllib.loads(file.read_text())
-
-    shown = [server.call("GET", path).body.decode() for path in ("/settings", "/models", "/events?limit=5000")]
-    everywhere = page.content() + "".join(shown) + (server.state / "logs" / "server.log").read_text()
-    assert KEY not in everywhere
-    assert "secret-path" not in everywhere + file.read_text()
-    server.restart()
-    assert {one["name"]: one["value"] for one in server.get("/settings")}["grace_seconds"] == 3
+    assert "secret-path" not in shown_anywhere(lab, page) + file.read_text()

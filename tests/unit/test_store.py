@@ -51,6 +51,15 @@ def test_a_change_that_fails_leaves_neither_row_nor_event(db: Database) -> None:
     assert events.last_seq(db.reader()) == 0
 
 
+def test_what_cannot_be_taken_back_hides_neither_the_reason_nor_the_rest(db: Database, tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    written.touch()
+    with pytest.raises(RuntimeError, match="half-way"), db.transaction() as tx:
+        tx.on_rollback += [(tmp_path / "missing").unlink, written.unlink]
+        raise RuntimeError("half-way")
+    assert not written.exists()
+
+
 def test_a_database_of_an_older_number_gets_what_is_newer_though_a_number_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     folder = Path(store.__file__).parent / "migrations"

@@ -40,6 +40,14 @@ class Transaction:
     def execute(self, sql: str, **values: object) -> sqlite3.Cursor:
         return self.connection.execute(sql, values)
 
+    def take_back(self) -> None:
+        """What cannot be is only noted: why the transaction failed is what its caller has to hear."""
+        for undo in self.on_rollback:
+            try:
+                undo()
+            except OSError:
+                log.exception("what was written beside the database stays, though the transaction failed")
+
     def emit(self, event: Event) -> None:
         cursor = self.execute(
             REST["insert_event"],
@@ -122,8 +130,7 @@ class Database:
                     self._writer.execute("COMMIT")
             except BaseException:
                 self._rollback()
-                for take_back in transaction.on_rollback:
-                    take_back()
+                transaction.take_back()
                 raise
             for listener in self._listeners if transaction.events else ():
                 listener(transaction.events)
