@@ -1,19 +1,25 @@
 // A panel over the page. Escape closes it; the focus goes back to where it was.
 
-import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 import { openDialogs, Toasts } from "./toast.js";
+
+// Opened before the next key is heard: an Escape typed at once closes it. Closed before it is taken out of the page: what is
+// behind an open one cannot have the focus.
+export function useModal(ref) {
+  useLayoutEffect(() => {
+    const panel = ref.current;
+    panel.showModal();
+    return () => panel.close();
+  }, []);
+}
 
 export function Dialog({ title, onClose, wide = false, children }) {
   const ref = useRef(null);
   const self = useMemo(() => ({}), []);
+  useModal(ref);
   useEffect(() => {
-    const before = document.activeElement;
-    ref.current.showModal();
     openDialogs.value = [...openDialogs.value, self];
-    return () => {
-      openDialogs.value = openDialogs.value.filter((other) => other !== self);
-      before?.focus?.();
-    };
+    return () => (openDialogs.value = openDialogs.value.filter((other) => other !== self));
   }, []);
   const onCancel = (event) => {
     event.preventDefault(); // closed by being taken out of the page

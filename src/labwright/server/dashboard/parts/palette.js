@@ -4,7 +4,8 @@ import { PLACES } from "../places.js";
 import { go } from "../router.js";
 import { mayWrite } from "../session.js";
 import { useThings } from "../things.js";
-import { html, signal, useEffect, useRef, useState } from "../ui.js";
+import { html, signal, useRef, useState } from "../ui.js";
+import { useModal } from "./dialog.js";
 import { Icon } from "./icon.js";
 import { NEW, openNew } from "./new_work.js";
 
@@ -28,11 +29,7 @@ function Dialog() {
   const [at, setAt] = useState(0);
   const found = useFound(words);
   const chosen = Math.min(at, found.length - 1);
-  useEffect(() => {
-    const before = document.activeElement;
-    ref.current.showModal();
-    return () => before?.focus?.();
-  }, []);
+  useModal(ref);
 
   const close = () => (open.value = false);
   const take = (item) => {
