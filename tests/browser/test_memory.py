@@ -45,7 +45,7 @@ def test_an_open_page_does_not_grow_with_what_it_shows(
 ) -> None:
     (lab.project / "endless.py").write_text(SCRIPT)
     run = lab.wait_for_status(lab.submit("python3 endless.py", name=f"endless {place}")["id"], "running")
-    page = make_visitor(lab).sign_in(f"#/runs/{run['id']}" if place == "run" else "#/runs")
+    page = make_visitor(lab).sign_in(f"#/runs/{run['id']}" if place == "run" else "#/runs?q=endless")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
     each, seen = UPDATES // ROUNDS, []
