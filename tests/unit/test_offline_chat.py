@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.run import REHEARSAL, RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
-from labwright.llm.chat import ChatRequest, Message, whole
+from labwright.llm.chat import ChatRequest, Message, ToolSpec, whole
 from tests.support.chatting import Talk, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 
@@ -237,6 +238,18 @@ def test_what_is_another_modes_becomes_no_plan(lab: Lab, said: str) -> None:
 @pytest.mark.parametrize("goal", ["run train.py with lr 0.1 and 0.3", "stop early when loss rises", "remove dropout"])
 def test_a_goal_that_begins_like_a_deed_is_planned(goal: str) -> None:
     assert not any(pattern.fullmatch(plain(goal)) for pattern, _ in PLANNING_RULES)
+
+
+def test_who_looks_at_something_before_answering_a_planners_question_answers_it_still() -> None:
+    asking = {"id": "plan-1", "status": "needs_input", "questions": ["Which values of lr?"]}
+    said = (
+        *(Message(role="user", text="tune lr"), Message(role="tool", text=json.dumps(asking))),
+        *(Message(role="user", text="which runs have failed?"), Message(role="tool", text='{"runs": []}')),
+        Message(role="user", text="0.1 and 0.3"),
+    )
+    tools = (ToolSpec(name="plan_goal", description="", schema={}),)
+    answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said, tools=tools)))
+    assert [call.arguments for call in answer.calls] == [{"plan": "plan-1", "answers": ["0.1 and 0.3"]}]
 
 
 def test_deleting_is_asked_for_first(lab: Lab) -> None:

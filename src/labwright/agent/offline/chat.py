@@ -33,7 +33,7 @@ class RulesChat:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
         said, since = _without_notes(request.messages[place].text), request.messages[place + 1 :]
-        before = _results(_turn_before(request.messages[:place])) if _is_planning(request) else None
+        before = _planned_before(request.messages[:place]) if _is_planning(request) else None
         reply = _reply(said, _results(since), before, request.messages[:place])
         if isinstance(reply, str):
             yield TextPiece(reply)
@@ -54,6 +54,15 @@ def _is_planning(request: ChatRequest) -> bool:
 def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
     places = [i for i, message in enumerate(messages) if message.role == "user"]
     return messages[places[-1] :] if places else ()
+
+
+def _planned_before(messages: Sequence[Message]) -> Results:
+    """What the newest turn showed that was about the plan: whoever looks at a run in between has not answered yet."""
+    while turn := _turn_before(messages):
+        if not _rule(_sentence(_without_notes(turn[0].text)), PLANNING_RULES):
+            return _results(turn)
+        messages = messages[: -len(turn)]
+    return []
 
 
 def _run_spoken_of(messages: Sequence[Message]) -> str:
@@ -83,9 +92,8 @@ def _without_notes(text: str) -> str:
 
 
 def _reply(said: str, results: Results, before: Results | None, earlier: Sequence[Message]) -> Reply:
-    """`before`: what the turn before this one showed, while a plan is made; none otherwise."""
-    sentence = plain(said.splitlines()[0]) if said.strip() else ""
-    found = None if said.startswith(WOKEN) else _rule(sentence, RULES if before is None else PLANNING_RULES)
+    """`before`: what the last turn about the plan showed, while a plan is made; none otherwise."""
+    found = None if said.startswith(WOKEN) else _rule(_sentence(said), RULES if before is None else PLANNING_RULES)
     if failure := _not_done(results[:1] if found and found[1] is deeds.stop_all else results):
         missing = still_missing(results) if before is not None else None
         return missing or failure
@@ -96,6 +104,10 @@ def _reply(said: str, results: Results, before: Results | None, earlier: Sequenc
     if before is None:
         return ABOUT
     return planned(said, next((found for found in before if found.get("status") == NEEDS_INPUT), None), results)
+
+
+def _sentence(said: str) -> str:
+    return plain(said.splitlines()[0]) if said.strip() else ""
 
 
 def _not_done(results: Results) -> str:
