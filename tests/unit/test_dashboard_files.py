@@ -1,9 +1,10 @@
-"""The dashboard's files: kept for good under the name that they have now, and under no other."""
+"""The dashboard's files: kept for good under the name that they have now, and under no other; in layers."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +33,21 @@ def test_what_has_another_name_than_now_is_asked_for_anew(name: str) -> None:
 
 def test_what_has_the_name_of_now_is_kept_for_good() -> None:
     assert "immutable" in cache_of(f"{dashboard.version()}/app.js")
+
+
+def test_imports_point_down_from_pages_to_parts_to_what_lies_beside_them() -> None:
+    """The way in, `app.js`, is above all."""
+    files = [path for path in dashboard.FOLDER.rglob("*.js") if "vendor" not in path.parts and path.name != "app.js"]
+    wrong = [
+        f"{file.name}: {name}" for file in files for name in imports_of(file) if level(file.parent / name) > level(file)
+    ]
+    assert len(files) > 100
+    assert wrong == []
+
+
+def imports_of(file: Path) -> list[str]:
+    return re.findall(r'^import .*from "(\.[^"]+)";', file.read_text(), re.MULTILINE)
+
+
+def level(file: Path) -> int:
+    return {"pages": 2, "parts": 1}.get(file.resolve().parent.name, 0)

@@ -3,7 +3,6 @@
 import { newKey, patch, post, remove, send } from "../api.js";
 import { stateOf } from "../conversation.js";
 import { sessionPath, useConversation } from "../conversations.js";
-import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { number } from "../format.js";
 import { Composer } from "../parts/chat_composer.js";
@@ -11,6 +10,7 @@ import { SessionList } from "../parts/chat_sessions.js";
 import { Turn } from "../parts/chat_turn.js";
 import { ask } from "../parts/confirm.js";
 import { TextDialog } from "../parts/dialog.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Menu } from "../parts/menu.js";
 import { Message, Problem } from "../parts/message.js";

@@ -1,11 +1,11 @@
 // One skill: as a model gets it, as it is written, and to change.
 
 import { put, remove } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { useKeys } from "../keyboard.js";
 import { Code } from "../parts/code.js";
 import { ask } from "../parts/confirm.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Problem } from "../parts/message.js";
 import { SkillEditor } from "../parts/skill_editor.js";

@@ -1,9 +1,9 @@
 // What models are told: the skills that come with Labwright, and the project's own.
 
 import { post } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { useListKeys } from "../keyboard.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Problem } from "../parts/message.js";
 import { SkillEditor } from "../parts/skill_editor.js";

@@ -1,11 +1,11 @@
 // The plan's text, as people read it; and to edit, with what is wrong with its form while one types.
 
 import { isAborted, patch, post } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { counted } from "../format.js";
 import { mayWrite } from "../session.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
 import { ask } from "./confirm.js";
+import { useDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Markdown } from "./markdown.js";
 import { Message } from "./message.js";

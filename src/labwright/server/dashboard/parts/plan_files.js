@@ -1,13 +1,13 @@
 // The files of a plan's workspace: to read, and to mend where the review may.
 
 import { put } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { bytes } from "../format.js";
 import { mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { Code, languageOf } from "./code.js";
 import { ask } from "./confirm.js";
+import { useDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Markdown } from "./markdown.js";
 import { Problem } from "./message.js";

@@ -2,11 +2,11 @@
 // one digest.
 
 import { post } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { bytes, counted, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { Copy } from "./copy.js";
+import { useDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
 import { PlanChanges } from "./plan_changes.js";

@@ -1,7 +1,6 @@
 // What a run is: parameters beside those of another run, command, environment, facts, notes.
 
 import { isAborted } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { bytes, duration, exactTime, number, text } from "../format.js";
 import { runAddress } from "../router.js";
@@ -9,6 +8,7 @@ import { mayWrite } from "../session.js";
 import { changeRun, knownRun, loadRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
 import { Code } from "./code.js";
+import { useDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { say, sayError } from "./toast.js";
 

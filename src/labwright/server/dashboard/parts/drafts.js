@@ -1,7 +1,7 @@
 // What somebody writes and has not saved or sent: kept while they look elsewhere, and asked about before the page goes.
 
-import { say } from "./parts/toast.js";
-import { useState } from "./ui.js";
+import { useState } from "../ui.js";
+import { say } from "./toast.js";
 
 const drafts = new Map(); // words, or { text, before, … }
 
