@@ -3,8 +3,9 @@ yet or never got one, names and notes that people changed later, what was delete
 
 From launch on the run's folder tells its story; until then this does. Compacted at start.
 
-Runs are noted before the commit: a disk too full for it must not leave half a run. If the commit fails they are taken
-back: what was refused must not begin after a rebuild.
+It is noted before the commit: a disk too full for it must not leave half a run, and a kill half-way through a deletion
+must not bring the run back. If the commit fails it is taken back: at a rebuild, what was refused must not begin, and
+what was not deleted must not be missing.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ class Journal:
 
     def note_records(self, tx: Transaction, records: Iterable[str]) -> None:
         """Runs as JSON."""
-        first, end = self._append("".join(f'{{"run":{record}}}\n' for record in records))
-        tx.on_rollback.append(lambda: self._blank(first, end))
+        self._append(tx, "".join(f'{{"run":{record}}}\n' for record in records))
 
-    def note_deleted(self, run_id: str) -> None:
-        self._append(f'{{"deleted":"{run_id}"}}\n')
+    def note_deleted(self, tx: Transaction, deleted_id: str) -> None:
+        """Of a run or a plan."""
+        self._append(tx, f'{{"deleted":"{deleted_id}"}}\n')
 
-    def _append(self, lines: str) -> tuple[int, int]:
-        """Answers from where to where they are."""
+    def _append(self, tx: Transaction, lines: str) -> None:
         with self._lock:
             if self._fd is None:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             first = os.fstat(self._fd).st_size
             append_whole(self._fd, lines.encode())
-            return first, os.fstat(self._fd).st_size
+            end = os.fstat(self._fd).st_size
+        tx.on_rollback.append(lambda: self._blank(first, end))
 
     def _blank(self, first: int, end: int) -> None:
         """In place: that takes no room, and somebody may have noted more behind it."""

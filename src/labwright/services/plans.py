@@ -168,14 +168,13 @@ def archive(lab: Lab, plan_id: str, actor: Actor) -> View:
 
 
 def delete(lab: Lab, plan_id: str, actor: Actor) -> None:
-    """The tombstone goes first: a kill half-way must not bring the plan back at a rebuild."""
     with lab.plan_lock:
         with lab.db.transaction() as tx:
             plan = plans.get(tx.connection, plan_id)
             if plan.status is PlanStatus.EXECUTING:
                 raise Conflict(f"Plan {plan_id} is executing.", hint="Wait until it has ended, then delete it.")
             plan.check_free()
-            lab.journal.note_deleted(plan_id)
+            lab.journal.note_deleted(tx, plan_id)
             plans.delete(tx, plan, str(actor))
         folder_of(lab, plan_id).remove()
 

@@ -223,7 +223,7 @@ def unarchive(lab: Lab, run_id: str, actor: Actor) -> Run:
 
 
 def delete(lab: Lab, run_id: str, actor: Actor) -> None:
-    """Terminal runs only. The tombstone goes first: a kill half-way must not bring the run back at a rebuild."""
+    """Terminal runs only."""
     lab.reserve.use_if_full(lambda: _delete(lab, run_id, actor))
 
 
@@ -231,9 +231,9 @@ def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
     run = get(lab, run_id)
     if not run.is_terminal:
         raise Conflict(f"Run {run_id} is {run.status}; only ended runs can be deleted.", hint="Stop it first.")
-    lab.journal.note_deleted(run_id)
     with lab.db.transaction() as tx:
         runs.get(tx.connection, run_id)  # somebody else may have been faster
+        lab.journal.note_deleted(tx, run_id)
         lab.journal.note(tx, _ended_with(tx, run_id))
         runs.delete(tx, run, str(actor))
         dependencies.forget(tx, run_id)
