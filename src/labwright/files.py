@@ -40,13 +40,7 @@ def write_whole(
     A kill leaves a file beside it, or in `aside_in`, where whatever lies in its folder counts.
     """
     aside = _aside(os.path.join(aside_in, os.path.basename(path)) if aside_in else os.fspath(path))
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        _write_all(fd, content)
-        if sync:
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+    _write_aside(aside, content, sync=sync)
     os.replace(aside, path)
 
 
@@ -83,11 +77,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 def create_exclusive(path: str, content: bytes) -> bool:
     """Make the file with its content, or learn that somebody else was first; nothing in between is ever seen."""
     aside = _aside(path)
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        _write_all(fd, content)
-    finally:
-        os.close(fd)
+    _write_aside(aside, content, sync=False)
     try:
         os.link(aside, path)
     except FileExistsError:
@@ -157,6 +147,20 @@ def append_whole(fd: int, block: bytes) -> None:
 def _aside(path: str) -> str:
     """Each writer's own: two threads may write the same file at the same time."""
     return f"{path}.{os.getpid()}.{threading.get_ident()}.new"
+
+
+def _write_aside(aside: str, content: bytes, *, sync: bool) -> None:
+    """All of it or nothing: what a full disk takes in of it would only make it fuller."""
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_all(fd, content)
+        if sync:
+            os.fsync(fd)
+    except OSError:
+        os.unlink(aside)
+        raise
+    finally:
+        os.close(fd)
 
 
 def _write_all(fd: int, content: bytes) -> None:

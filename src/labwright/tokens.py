@@ -6,12 +6,12 @@ import base64
 import contextlib
 import hashlib
 import hmac
-import os
 import secrets
 import time
 from pathlib import Path
 
 from labwright.domain.actor import Actor, Scope
+from labwright.files import write_whole
 
 _LETTER = {Scope.RUN: "r", Scope.AGENT: "a", Scope.PLANNER: "p", Scope.VIEWER: "v", Scope.ANSWER: "q"}
 _SCOPE = {letter: scope for scope, letter in _LETTER.items()}
@@ -22,11 +22,7 @@ def load_or_make(path: Path) -> str:
     with contextlib.suppress(FileNotFoundError):
         if token := path.read_text().strip():
             return token
-    aside = path.with_suffix(".new")
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.write(fd, f"lw_{secrets.token_urlsafe(32)}\n".encode())
-    os.close(fd)
-    aside.replace(path)
+    write_whole(path, f"lw_{secrets.token_urlsafe(32)}\n".encode())
     return path.read_text().strip()
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from labwright.files import create_exclusive, read_json, write_json
+import pytest
+
+from labwright.files import create_exclusive, read_json, write_json, write_whole
+from labwright.workflow.store import write_whole as write_value
+from tests.support.full_disk import files_end_at
 
 
 def test_many_threads_may_write_one_file_at_a_time(tmp_path: Path) -> None:
@@ -22,3 +27,18 @@ def test_of_many_threads_that_claim_a_file_one_wins(tmp_path: Path) -> None:
         won = list(pool.map(lambda number: create_exclusive(target, str(number).encode()), range(200)))
     assert sum(won) == 1
     assert Path(target).read_text() == str(won.index(True))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: write_whole(path, bytes(100)),
+        lambda path: create_exclusive(path, bytes(100)),
+        lambda path: write_value(path, "x" * 100),
+    ],
+    ids=["whole", "exclusive", "value"],
+)
+def test_a_full_disk_keeps_nothing_of_what_had_no_room(tmp_path: Path, write: Callable[[str], object]) -> None:
+    with files_end_at(20), pytest.raises(OSError, match="too large"):
+        write(str(tmp_path / "target"))
+    assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
     "hashes": (set(), "what a file is known by: needs nothing but the system"),
     "processes": (set(), "what the kernel shows: needs nothing but the system"),
     "settings": ({"domain", "paths"}, "read once at the entry points"),
-    "tokens": ({"domain"}, "a secret and what is signed with it"),
+    "tokens": ({"domain", "files"}, "a secret and what is signed with it"),
     "sandbox": ({"processes"}, "holds back code that nobody vouched for: knows nothing of what that code is"),
     "sdk": (set(), "runs in the user's own interpreter, where Labwright is not installed"),
     "workflow": (set(), "runs in the project's own interpreter, where Labwright is not installed"),

@@ -8,7 +8,6 @@ limit and a log come with it. The exit code is 0 if it finished, 1 if it failed,
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
@@ -16,6 +15,7 @@ from labwright.workflow.attempts import Bodies
 from labwright.workflow.graph import Workflow
 from labwright.workflow.jobs import Job, News, checked, do
 from labwright.workflow.load import LoadFault, load_entrypoint
+from labwright.workflow.store import write_whole
 from labwright.workflow.tasks import Task
 from labwright.workflow.values import decode
 
@@ -59,17 +59,8 @@ def main() -> int:
         answer = {"status": "failed", "error": fault.message, "traceback": fault.trace}
     if answer["status"] != "finished":
         print(answer.get("traceback") or answer["error"], file=sys.stderr)
-    _write_whole(output, json.dumps(answer))
+    write_whole(output, json.dumps(answer))
     return _EXIT_CODES[answer["status"]]
-
-
-def _write_whole(path: str, text: str) -> None:
-    aside = f"{path}.{os.getpid()}.new"
-    with open(aside, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(aside, path)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ power cut may take: "each" fsyncs every line, "end" (as we come) when the run en
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -129,15 +130,9 @@ class Store:
         return self._values / f"{digest}.json"
 
     def _write_value(self, file: Path, text: str) -> None:
-        """Before the line that names it, aside and renamed, so that the name always stands for the whole."""
+        """Before the line that names it, so that the name always stands for the whole."""
         self._values.mkdir(exist_ok=True)
-        aside = file.with_suffix(f".{os.getpid()}.new")
-        with open(aside, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            if self._sync != "never":
-                os.fsync(out.fileno())
-        os.replace(aside, file)
+        write_whole(file, text, sync=self._sync != "never")
 
     def _close_torn_line(self) -> None:
         fd = self._fd
@@ -145,6 +140,22 @@ class Store:
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
             os.write(fd, b"\n")
+
+
+def write_whole(file: str | os.PathLike[str], text: str, *, sync: bool = True) -> None:
+    """Aside and renamed; where there is no room for all of it, nothing stays."""
+    aside = f"{os.fspath(file)}.{os.getpid()}.new"
+    try:
+        with open(aside, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            if sync:
+                os.fsync(out.fileno())
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside)
+        raise
+    os.replace(aside, file)
 
 
 def _fact(line: bytes) -> dict[str, Any] | None:
