@@ -186,10 +186,15 @@ def test_what_failed_in_rehearsal_may_be_approved_and_still_cannot_run(project: 
 
 
 @pytest.mark.skipif(not Path(tempfile.gettempdir()).is_relative_to("/tmp"), reason="the sandbox empties /tmp alone")
-def test_an_environment_in_the_emptied_folder_is_seen(project: Path, tmp_path: Path) -> None:
-    """Behind a link, as several projects share one."""
+def test_an_environment_in_the_emptied_folder_is_seen_with_what_it_links_to(project: Path, tmp_path: Path) -> None:
+    """Behind a link, as several projects share one; a package of it is worked on elsewhere."""
     venv.create(tmp_path / "shared", symlinks=True)
     (project / ".venv").symlink_to(tmp_path / "shared")
+    (packages,) = (tmp_path / "shared").glob("lib/python3*/site-packages")
+    (tmp_path / "worked_on").mkdir()
+    (tmp_path / "worked_on" / "ours.py").touch()
+    (packages / "ours.pth").write_text(f"import sys{' ' * 300}\n{tmp_path / 'worked_on'}\n")
+    write_script(project, imports="import ours")
     handle = plan_of(project)
     with working_lab(project) as lab:
         again_from(handle, "IngestReport")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from labwright.compute.lab import Lab
@@ -31,7 +32,7 @@ def fenced(lab: Lab, project: Path, copy: Path, command: str, python: str, *, gp
         *("--ro-bind", "/", "/", "--proc", "/proc"),
         *(("--dev-bind", "/dev", "/dev") if gpus else ("--dev", "/dev")),
         *("--tmpfs", str(_EMPTIED), "--tmpfs", "/dev/shm"),  # noqa: S108
-        *(word for path in _prefixes_outside(project, python) for word in ("--ro-bind", path, path)),
+        *(word for path in _code_outside(project, python) for word in ("--ro-bind", path, path)),
         *_without_secrets(),
         *("--ro-bind", str(project), DATA, "--tmpfs", f"{DATA}/{lab.paths.state.name}"),
         *("--bind", str(copy), str(project), "--ro-bind", str(lab.paths.python_path), str(lab.paths.python_path)),
@@ -46,11 +47,20 @@ def fenced(lab: Lab, project: Path, copy: Path, command: str, python: str, *, gp
     return f"exec {shlex.join(words)} --bind {_RUN_DIR} {_RUN_DIR} {shlex.join(rest)}"
 
 
-def _prefixes_outside(project: Path, python: str) -> list[str]:
-    """Of those that lie below the emptied folder; the others are seen anyway."""
-    real = {Path(os.path.realpath(folder)) for folder in interpreter_folders(python)}
+def _code_outside(project: Path, python: str) -> list[str]:
+    """Of the interpreter and its packages what lies below the emptied folder; the rest is seen anyway."""
+    prefixes = interpreter_folders(python)
+    folders = [*prefixes, *(folder for prefix in prefixes for folder in _linked(Path(prefix)))]
+    real = {Path(os.path.realpath(folder)) for folder in folders}
     own = os.path.realpath(project)
     return sorted(str(path) for path in real if _EMPTIED in path.parents and not path.is_relative_to(own))
+
+
+def _linked(prefix: Path) -> Iterator[str]:
+    """Folders that an environment finds packages in without having copied them, as `pip install -e` leaves them."""
+    for file in prefix.glob("lib/python3*/site-packages/*.pth"):
+        lines = file.read_text(errors="replace").splitlines()  # some are code, and name no folder
+        yield from filter(os.path.isdir, (os.path.join(file.parent, line.strip()) for line in lines))
 
 
 def _without_secrets() -> list[str]:
