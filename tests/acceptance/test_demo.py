@@ -1,4 +1,4 @@
-"""`make demo`, as somebody without root's rights sees it in a terminal."""
+"""`make demo` and `make tour`, as somebody without root's rights sees it in a terminal."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ class Demo:
 
     def end(self) -> None:
         self.wait_for("Ctrl-C ends the server")
+        self.leave(code=0)
+
+    def leave(self, code: int) -> None:
         self.type(_CTRL_C)
-        assert self._process.wait(60) == 0, self.shown[-3000:]
+        assert self._process.wait(60) == code, self.shown[-3000:]
 
 
 @contextmanager
-def demo_in(folder: Path, **variables: str) -> Iterator[Demo]:
+def demo_in(folder: Path, command: str = str(_DEMO), **variables: str) -> Iterator[Demo]:
     keyboard, terminal = pty.openpty()
     shown = folder / "shown"
     with shown.open("wb") as screen:
         process = subprocess.Popen(
-            [*_NO_ROOT_RIGHTS, "script", "-qefc", str(_DEMO), "/dev/null"],
+            [*_NO_ROOT_RIGHTS, "script", "-qefc", command, "/dev/null"],
             stdin=terminal,
             stdout=screen,
             stderr=screen,
@@ -124,3 +127,24 @@ def test_a_plan_that_is_to_be_different_is_put_before_the_person_again(tmp_path:
         demo.type(b"y\n")
         demo.end()
         assert "degree 7, seed 1" in demo.shown
+
+
+_PATIENT = """#!/bin/bash
+trap 'exit 130' INT
+echo it works on
+while sleep 0.1; do :; done
+"""
+
+
+def test_leaving_the_tour_on_its_simulated_gpus_is_no_failure_of_it(tmp_path: Path) -> None:
+    """Whatever command is under way there: each ends by itself, with 130."""
+    clone = tmp_path / "clone"
+    for name, text in (("scripts/demo", _DEMO.read_text()), (".venv/bin/labwright", _PATIENT)):
+        (clone / name).parent.mkdir(parents=True)
+        (clone / name).write_text(text)
+        (clone / name).chmod(0o755)
+    (tmp_path / "folder").mkdir()
+    with demo_in(tmp_path / "folder", f"{clone}/scripts/demo on_simulated_gpus") as demo:
+        demo.wait_for("it works on")
+        demo.leave(code=130)
+        assert "The demo failed" not in demo.shown
