@@ -114,7 +114,10 @@ PAGES = [
         path="docs/how-to/wild-mode.md",
         place=_DIGITS,
         before=_ENVIRONMENT,
-        instead={"labwright wild show ": 'labwright wild "improve val_acc by tuning lr"\nlabwright wild show '},
+        instead={
+            "40 --wait": "40 --wait || [ $? = 1 ]",  # its budget may end before it finds nothing more: that asks
+            "labwright wild show ": 'labwright wild "improve val_acc by tuning lr"\nlabwright wild show ',
+        },
     ),
     Page(path="docs/how-to/write-a-skill.md", before=_SKILL),
     Page(path="docs/reference/security.md"),
