@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +12,9 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.slurm.batch import SIDECAR
-from labwright.processes import processes_of_run, send_signal
 from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Timers
 from tests.support.live_server import LiveServer
-from tests.support.sidecars import supervisor_of
 from tests.support.slurm import jobs_named
 from tests.support.waiting import wait_until
 
@@ -138,7 +133,7 @@ def replaced(folder: Path, program: str, first: str, then: str = "") -> str:
 def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
     holder = started(server, "sleep 1000", nodes=3, gpus=2)
     waiting = server.submit("touch never", gpus=2)
-    shown = wait_until(lambda: _with_reason(server, waiting["id"], "pending ("), "Slurm's reason")
+    shown = wait_until(lambda: with_reason(server, waiting["id"], "pending ("), "Slurm's reason")
     assert (shown["status"], shown["status_reason"]) == ("launching", "Slurm: pending (Resources)")
     server.post(f"/runs/{waiting['id']}/stop")
     assert server.wait_for_end(waiting["id"])["status"] == "stopped"
@@ -148,7 +143,7 @@ def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer
     assert not (server.project / "never").exists()
 
 
-def _with_reason(server: LiveServer, run_id: str, words: str) -> dict[str, Any] | None:
+def with_reason(server: LiveServer, run_id: str, words: str) -> dict[str, Any] | None:
     run = server.run(run_id)
     return run if words in run["status_reason"] else None
 
@@ -183,49 +178,15 @@ def test_an_array_is_no_larger_than_the_cluster_bears(make_slurm_server: MakeSer
     assert sorted(sizes.values()) == [2, 5, 5]
 
 
-def test_a_job_cancelled_by_somebody_else_is_stopped_and_says_so(server: LiveServer, slurm: SimulatedSlurm) -> None:
-    running = started(server, "sleep 1000")
-    slurm.client("scancel", running["slurm_job_id"])
-    ended = server.wait_for_end(running["id"])
-    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
-    assert "Somebody" in ended["error"]
-
-
-def test_a_pending_job_cancelled_by_somebody_else_is_stopped_too(server: LiveServer, slurm: SimulatedSlurm) -> None:
-    waiting = server.submit("touch never", slurm={"extra": ["--begin=now+1hour"]})
-    wait_until(lambda: _with_reason(server, waiting["id"], "BeginTime"), "the job to be known")
-    slurm.client("scancel", f"--name={waiting['id']}")
-    ended = server.wait_for_end(waiting["id"])
-    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
-
-
-def test_a_pending_task_of_an_array_cancelled_by_somebody_else_is_stopped_and_its_array_goes_on(
-    server: LiveServer, slurm: SimulatedSlurm
-) -> None:
-    """Slurm keeps nothing of such a task, while it has the array."""
-    sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
-
-    def tasks() -> list[dict[str, Any]]:
-        return [run for run in server.get(f"/runs?sweep_id={sweep}") if "BeginTime" in run["status_reason"]]
-
-    wait_until(lambda: len(tasks()) == 4, "the jobs to be known")
-    first, *others = tasks()
-    slurm.client("scancel", first["slurm_job_id"])
-    ended = server.wait_for_end(first["id"])
-    assert (ended["status"], ended["status_reason"]) == ("stopped", "cancelled in Slurm")
-    assert [run["id"] for run in tasks()] == [run["id"] for run in others]
-    server.post(f"/sweeps/{sweep}/stop")
-
-
 def test_a_job_that_somebody_gave_another_name_is_followed_all_the_same(
     server: LiveServer, slurm: SimulatedSlurm
 ) -> None:
     waiting = server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"]
-    wait_until(lambda: _with_reason(server, waiting, "BeginTime"), "the job to be known")
+    wait_until(lambda: with_reason(server, waiting, "BeginTime"), "the job to be known")
     job = server.run(waiting)["slurm_job_id"]
     slurm.client("scontrol", "update", f"jobid={job}", "name=mine")
     slurm.client("scontrol", "hold", job)
-    wait_until(lambda: _with_reason(server, waiting, "JobHeld"), "its news", timeout=60)
+    wait_until(lambda: with_reason(server, waiting, "JobHeld"), "its news", timeout=60)
     slurm.client("scontrol", "update", f"jobid={job}", "starttime=now")
     slurm.client("scontrol", "release", job)
     assert server.wait_for_end(waiting)["status"] == "finished"
@@ -233,77 +194,13 @@ def test_a_job_that_somebody_gave_another_name_is_followed_all_the_same(
 
 def test_jobs_in_slurms_queue_take_no_slot_of_this_machine_once_runs_go_to_it(server: LiveServer) -> None:
     waiting = [server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"] for _ in range(3)]
-    wait_until(lambda: all(_with_reason(server, run_id, "BeginTime") for run_id in waiting), "the jobs to be known")
+    wait_until(lambda: all(with_reason(server, run_id, "BeginTime") for run_id in waiting), "the jobs to be known")
     server.post("/cluster", {"type": "cpu_only", "max_parallel": 1})
     here = server.wait_for_end(server.submit("true")["id"])
     assert (here["status"], here["launcher"]) == ("finished", "local")
     for run_id in waiting:
         server.post(f"/runs/{run_id}/stop")
         assert server.wait_for_end(run_id)["status"] == "stopped"
-
-
-def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveServer, slurm: SimulatedSlurm) -> None:
-    command = (
-        f'echo "attempt $LABWRIGHT_ATTEMPT $MY_TOKEN"; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, "never")}'
-    )
-    run = started(server, command, env={"MY_TOKEN": "kept"})
-    slurm.client("scontrol", "requeue", run["slurm_job_id"])
-    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the second attempt")
-    slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "starttime=now")
-    ended = server.wait_for_end(run["id"], timeout=60)
-    assert (ended["status"], ended["attempt"], ended["slurm_job_id"]) == ("finished", 2, run["slurm_job_id"])
-    said = server.output(run["id"]).splitlines()
-    said = [line for line in said if "Terminated" not in line]  # bash says so if it outlives the sleep it waits for
-    assert said == ["attempt 1 kept", "attempt 2 kept"]
-    moves = [e["data"]["to"] for e in server.get(f"/events?run_id={run['id']}") if "to" in e["data"]]
-    assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
-
-
-def test_a_preempted_run_may_save_and_goes_on_later(
-    patient_slurm: SimulatedSlurm, make_slurm_server: MakeServer
-) -> None:
-    server = make_slurm_server(patient_slurm, LABWRIGHT_GRACE_SECONDS="20").start()  # a busy machine is slow to save
-    # A loop, since Slurm may end the sleep before it tells the shell, and an end of `wait` would be one of the run.
-    first = "trap 'echo saved; exit 0' TERM; echo attempt 1; exec 2> /dev/null; while :; do sleep 0.1; done"
-    command = f"if [ $LABWRIGHT_ATTEMPT = 2 ]; then echo attempt 2; else {first}; fi"
-    run = started(server, command, nodes=2, gpus=2)
-    wait_until(lambda: server.output(run["id"]) == "attempt 1\n", "it to be ready for a TERM")
-    urgent = server.submit("true", nodes=2, gpus=2, slurm={"partition": "urgent"})
-    assert server.wait_for_end(urgent["id"], timeout=120)["status"] == "finished"
-    wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
-    start_again_now(patient_slurm, run["slurm_job_id"])
-    ended = server.wait_for_end(run["id"], timeout=120)
-    assert (ended["status"], ended["attempt"]) == ("finished", 2), ended["error"]
-    assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
-
-
-def test_a_job_that_hears_first_that_it_is_to_end_has_not_ended_by_itself(server: LiveServer) -> None:
-    """It saves and exits with 0 before its supervisor is told; what slurmd wrote before both is there."""
-    run = started(server, f"{until_file(server, 'saved')}; exit 0")
-    with (server.state / "runs" / run["id"] / "slurm.log").open("a") as log:
-        log.write(
-            f"slurmstepd: error: *** JOB {run['slurm_job_id']} ON node1 CANCELLED AT 2026 DUE TO PREEMPTION ***\n"
-        )
-    (server.project / "saved").touch()
-    assert server.wait_for_end(run["id"])["status_reason"] == "terminated"
-
-
-def test_a_signal_before_the_time_limit_reaches_the_job(server: LiveServer) -> None:
-    command = "trap 'echo warned; exit 7' USR1; echo ready; while :; do sleep 0.05; done"
-    run = server.submit(f'bash -c "{command}"', time_limit_seconds=60, slurm={"extra": ["--signal=USR1@55"]})
-    ended = server.wait_for_end(run["id"], timeout=60)
-    assert (ended["status"], ended["exit_code"]) == ("failed", 7)
-    assert server.output(run["id"]) == "ready\nwarned\n"
-
-
-def test_a_child_that_escaped_slurm_ends_with_its_run(server: LiveServer) -> None:
-    """proctrack/linuxproc does not see one that forked twice; we know it by the run's id."""
-    run = started(server, "(setsid sleep 1000 &) ; sleep 0.2; echo up; sleep 1000")
-    wait_until(lambda: server.output(run["id"]) == "up\n", "the child to be there")
-    assert len(processes_of_run(run["id"])) >= 3
-    server.post(f"/runs/{run['id']}/stop")
-    assert server.wait_for_end(run["id"])["status"] == "stopped"
-    assert not processes_of_run(run["id"])
 
 
 def test_runs_outlive_a_restart_of_the_server(server: LiveServer) -> None:
@@ -342,15 +239,6 @@ def test_a_server_killed_between_sbatch_and_commit_finds_its_job_by_name(
     assert len(jobs_named(slurm, run["id"])) == 1
 
 
-def test_a_supervisor_killed_on_the_node_is_lost_with_slurms_word(server: LiveServer) -> None:
-    run = started(server, "sleep 1000")
-    claim = json.loads((server.state / "runs" / run["id"] / "claim").read_text())
-    os.kill(claim["pid"], signal.SIGKILL)
-    ended = server.wait_for_end(run["id"])
-    assert (ended["status"], ended["status_reason"]) == ("lost", "sidecar_lost")
-    assert "Slurm says FAILED" in ended["error"]
-
-
 def test_no_secret_is_in_what_slurm_keeps_of_a_job(make_slurm_server: MakeServer, slurm: SimulatedSlurm) -> None:
     server = make_slurm_server(slurm, HF_TOKEN="server-secret").start()
     run = started(server, f'echo "$HF_TOKEN $MINE_TOKEN"; {until_file(server, "go")}', env={"MINE_TOKEN": "run-secret"})
@@ -363,25 +251,6 @@ def test_no_secret_is_in_what_slurm_keeps_of_a_job(make_slurm_server: MakeServer
     (server.project / "go").touch()
     server.wait_for_end(run["id"])
     assert server.output(run["id"]) == "server-secret run-secret\n"
-
-
-@pytest.mark.slow
-def test_a_job_at_slurms_own_time_limit_fails_with_that_reason(server: LiveServer, slurm: SimulatedSlurm) -> None:
-    run = started(server, "sleep 1000")
-    slurm.client("scontrol", "update", f"jobid={run['slurm_job_id']}", "timelimit=1")
-    ended = server.wait_for_end(run["id"], timeout=150)
-    assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
-
-
-def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
-    """Without control groups Slurm kills all of it, and its state says no more than FAILED."""
-    code = "x = bytearray(600 << 20)\nimport time\ntime.sleep(100)"
-    run = server.submit(f'python3 -c "{code}"', memory_mb=100)
-    ended = server.wait_for_end(run["id"], timeout=60)
-    assert (ended["status"], ended["status_reason"]) == ("failed", "out_of_memory"), ended
-    assert ended["error"] == "It used more memory than it had; memory_mb asks for more. It had 100 MB."
-    (told,) = [alert for alert in server.get("/alerts") if alert["run_id"] == run["id"]]
-    assert told["message"] == ended["error"]
 
 
 def test_a_plain_python_has_room_in_the_memory_that_a_job_gets_unasked(server: LiveServer) -> None:
@@ -464,21 +333,3 @@ def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer
         assert {run["launcher"] for run in runs} == {"slurm" if lab is server else "local"}
     assert made[0] == made[1]
     assert len(made[0]) == 6
-
-
-def test_a_job_that_slurm_starts_again_without_counting_that_is_the_next_attempt(server: LiveServer) -> None:
-    """As a controller does that crashed and forgot that the job had begun: it ends it and starts it once more."""
-    command = f"echo $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}; exit 3"
-    run = started(server, command)
-    sidecar = supervisor_of(server, run["id"])
-    environ = dict(
-        pair.split("=", 1) for pair in Path(f"/proc/{sidecar}/environ").read_text().split("\0") if "=" in pair
-    )
-    server.kill()
-    for pid in [sidecar, *processes_of_run(run["id"])]:  # who would tell of the end of the others first
-        send_signal(pid, signal.SIGKILL)
-    again = [sys.executable, "-I", "-S", str(SIDECAR), "slurm", run["run_dir"]]
-    assert subprocess.run(again, env=environ, check=False, timeout=60).returncode == 3
-    ended = server.start().wait_for_end(run["id"])
-    assert (ended["attempt"], ended["exit_code"], ended["status"]) == (2, 3, "failed"), ended["error"]
-    assert server.output(run["id"]) == "1\n2\n"
