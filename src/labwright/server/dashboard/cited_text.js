@@ -50,7 +50,7 @@ function linked(part) {
 }
 
 // Where a number comes from: opens what was looked at.
-export function Chip({ name, evidence }) {
+function Chip({ name, evidence }) {
   if (!evidence) return html`<span class="chip-evidence chip-unknown" title="No tool gave this in the conversation">${name}</span>`;
   const { words, href } = sourceOf(evidence);
   return href ? html`<a class="chip-evidence" href=${href} title=${words}>${name}</a>` : html`<span class="chip-evidence" title=${words}>${name}</span>`;

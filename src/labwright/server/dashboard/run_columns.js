@@ -2,7 +2,7 @@
 
 import { toNumber } from "./format.js";
 
-export const STATUS_ORDER = ["running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped", "finished"];
+const STATUS_ORDER = ["running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped", "finished"];
 export const SERVER_SORTS = new Set(["created_at", "-created_at", "ended_at", "-ended_at", "name", "-name"]);
 export const GROUPS = { "": "No groups", sweep: "Sweep", config: "Configuration", tag: "Tag", status: "Status" };
 const REHEARSAL = "rehearsal"; // the tag of runs that only try a plan out

@@ -31,7 +31,7 @@ function Said({ said, time }) {
 }
 
 // Mentions lead to what they are; all else is the text as it was typed.
-export function mentioned(text, mentions = []) {
+function mentioned(text, mentions = []) {
   const known = new Map(mentions.map((one) => [one.mention, one]));
   return text.split(/(@[A-Za-z0-9][\w.-]*\w|@[A-Za-z0-9])/).map((part) => {
     const one = known.get(part);
