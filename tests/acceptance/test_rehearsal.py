@@ -215,6 +215,17 @@ def test_a_script_that_needs_the_network_is_not_called_broken(project: Path) -> 
     assert rehearsal.outcome == "not_possible" and "needs the network" in rehearsal.reason
 
 
+@pytest.mark.skipif(not Path(tempfile.gettempdir()).is_relative_to("/tmp"), reason="the sandbox empties /tmp alone")
+def test_a_script_whose_data_lies_in_the_emptied_folder_is_not_called_broken(project: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    write_script(project, f"open({str(data)!r})")
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "failed" and "No such file" in rehearsal.reason  # it is nowhere
+    data.touch()
+    rehearsal, _found = rehearse(project)
+    assert rehearsal.outcome == "not_possible" and f"needs {data}, and" in rehearsal.reason
+
+
 def test_code_for_gpus_is_not_tried_on_a_machine_without(project: Path) -> None:
     write_script(project, "if False:\n    torch.zeros(1).cuda()")
     rehearsal, found = rehearse(project)

@@ -7,6 +7,7 @@ may read, the script can read, except the places below.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -45,6 +46,16 @@ def fenced(lab: Lab, project: Path, copy: Path, command: str, python: str, *, gp
     words = ["env", *without, *variables, shutil.which("bwrap") or "bwrap", *inside]
     rest = [*held, *limits, "bash", "-c", command]
     return f"exec {shlex.join(words)} --bind {_RUN_DIR} {_RUN_DIR} {shlex.join(rest)}"
+
+
+def missed(said: str, project: Path) -> str:
+    """What a script did not find though it is there: the first such path, outside of the project, of its last words."""
+    if "No such file or directory" not in said and "FileNotFoundError" not in said:
+        return ""
+    named = re.findall(rf"(?<!File \")({_EMPTIED}/[^\s'\",;:()]+)", said)
+    own = os.path.realpath(project)
+    real = (Path(os.path.realpath(path)) for path in named if os.path.exists(path))
+    return next((str(path) for path in real if not path.is_relative_to(own)), "")
 
 
 def _code_outside(project: Path, python: str) -> list[str]:

@@ -12,6 +12,7 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.run import RunStatus
 from labwright.planning.ir import PlanIR, read_ir
 from labwright.planning.rehearsal.code_paths import Config, paths_to_try
+from labwright.planning.rehearsal.fence import missed
 from labwright.planning.rehearsal.prediction import Measured, around, is_telling, predict, run_seconds
 from labwright.planning.rehearsal.record import Prediction, Rehearsal, Rehearse, RehearsedRun
 from labwright.planning.rehearsal.shortening import Shortening, scaling, shortenings
@@ -125,16 +126,22 @@ class _Stage:
         return notes
 
     def _failure(self, failed: RehearsedRun, tried: list[RehearsedRun], notes: tuple[str, ...]) -> Rehearsal:
-        values = ", ".join(f"{name} {value}" for name, value in failed.params.items())
-        if NO_SANDBOX in failed.said:
-            reason = f"there is no sandbox where it ran: {failed.said}"
+        if why_not := self._lacking(failed.said):
+            reason = f"{why_not}: {failed.said}"
             return Rehearsal(outcome="not_possible", reason=reason, runs=tuple(tried), notes=notes)
-        for words, what in ((_NEEDS_NETWORK, "the network"), (_NEEDS_GPU, "a GPU")):
-            if any(word in failed.said for word in words):
-                reason = f"{self._entry.path} needs {what}, which a rehearsal here does not have: {failed.said}"
-                return Rehearsal(outcome="not_possible", reason=reason, runs=tuple(tried), notes=notes)
+        values = ", ".join(f"{name} {value}" for name, value in failed.params.items())
         reason = f"{self._entry.path} with {values} {failed.status}:\n{failed.said}"
         return Rehearsal(outcome="failed", reason=reason, runs=tuple(tried), notes=notes)
+
+    def _lacking(self, said: str) -> str:
+        """What the sandbox has not, and a run of the plan would have."""
+        if NO_SANDBOX in said:
+            return "there is no sandbox where it ran"
+        for words, what in ((_NEEDS_NETWORK, "the network"), (_NEEDS_GPU, "a GPU")):
+            if any(word in said for word in words):
+                return f"{self._entry.path} needs {what}, which a rehearsal here does not have"
+        path = missed(said, self._lab.paths.project)
+        return f"{self._entry.path} needs {path}, and in a rehearsal /tmp is empty" if path else ""
 
     def _predict(self, configs: list[Config], tried: list[RehearsedRun]) -> Prediction:
         grid = self._ir.workflow.grid
