@@ -52,7 +52,7 @@ parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--width", type=int, default=32)
 parser.add_argument("--seed", type=int, default=0)
 options = parser.parse_args()
-labwright.init(config=vars(options))
+labwright.init(config={**vars(options), "out": f"runs/{options.lr}-{options.seed}"})
 labwright.log({"loss": options.lr + options.seed / 1000}, step=0)
 labwright.finish()
 """

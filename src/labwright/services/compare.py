@@ -55,6 +55,11 @@ def compare(
     }
 
 
+def mean_curve(lab: Lab, run_ids: Sequence[str], key: str, max_points: int) -> dict[str, Any]:
+    """The mean ± std by step over runs of which the caller knows that they differ only in their seed."""
+    return _group(lab, [run_verbs.get(lab, run_id) for run_id in run_ids], key, max_points, "step")
+
+
 def _nothing_to_show(key: str, x: str) -> NotFound:
     if x == "epoch":
         words = f"None of these runs has a metric {key!r} with epochs."

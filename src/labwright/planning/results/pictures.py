@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.errors import NotFound
 from labwright.domain.sweep_results import Configuration
 from labwright.planning.results.findings import Findings
 from labwright.planning.results.scales import of_numbers, of_parameter
 from labwright.planning.results.svg import Chart, Line, Point
 from labwright.planning.results.words import params_text
-from labwright.services.compare import compare
+from labwright.services.compare import mean_curve
 
 _LINES = 6  # beyond so many nobody tells them apart: points then, without lines
 _CURVE_POINTS = 300
@@ -141,14 +140,12 @@ def _has_spread(lines: list[Line]) -> bool:
 
 
 def _curve(lab: Lab, findings: Findings, found: Configuration) -> list[Point]:
+    """Its runs may lie in several sweeps, and may tell of more parameters than the plan gave them."""
     finished = [run_id for run_id in found.run_ids if run_id in findings.values]
     if not finished:
         return []
-    try:
-        (group,) = compare(lab, finished, findings.metric.name, _CURVE_POINTS, "step")["groups"]
-    except NotFound:
-        return []
-    numbers = zip(group["steps"], group["mean"], group["std"], strict=True)
+    curve = mean_curve(lab, finished, findings.metric.name, _CURVE_POINTS)
+    numbers = zip(curve["steps"], curve["mean"], curve["std"], strict=True)
     return [Point(x=x, y=mean, spread=_drawable(std)) for x, mean, std in numbers if isinstance(mean, int | float)]
 
 
