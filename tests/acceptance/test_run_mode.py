@@ -42,6 +42,7 @@ TRAIN = '''
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 
@@ -52,8 +53,19 @@ parser.add_argument("--max-steps", type=int, default=3)
 options = parser.parse_args()
 with open("starts.txt", "a") as starts:
     starts.write(f"{options.lr} {options.seed}\\n")
-if os.path.exists("fail.txt") and str(options.lr) in open("fail.txt").read().split():
+names = {str(options.lr), f"{options.lr}/{options.seed}"}
+if os.path.exists("fail.txt") and names & set(open("fail.txt").read().split()):
     raise SystemExit(f"lr {options.lr} <b>explodes</b> | `here`")
+
+
+def end_slowly(*_signal):
+    open("asked.txt", "w").close()
+    while os.path.exists("slow.txt"):
+        time.sleep(0.02)
+    sys.exit(1)
+
+
+signal.signal(signal.SIGTERM, end_slowly)
 while os.path.exists("hold.txt") and not os.path.exists(f"go-{options.lr}"):
     time.sleep(0.02)
 for step in range(options.max_steps):
@@ -206,6 +218,24 @@ def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_no
     assert done and done < {run["run_id"] for run in experiment["runs"]}
     assert all(starts(project)[f"0.1 {seed}"] == 1 for seed in (0, 1))
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
+
+
+def test_the_report_of_a_stopped_plan_waits_for_runs_that_are_still_ending(project: Path) -> None:
+    (project / "hold.txt").touch()
+    (project / "slow.txt").touch()
+    handle, ended, facts = plan_of(project), [], []
+    with working_lab(project) as lab:
+        thread = threading.Thread(target=lambda: ended.append(execute(lab, handle, facts)))
+        thread.start()
+        wait_until(lambda: starts(project), "a run to start")
+        (sweep_id,) = {fact["sweep_id"] for fact in facts if fact["fact"] == "launched"}
+        sweep_verbs.stop(lab, sweep_id, PERSON)
+        wait_until((project / "asked.txt").exists, "the run to be asked to end")
+        assert thread.is_alive() and not (handle.paths.results / "report.md").exists()
+        (project / "slow.txt").unlink()
+        thread.join()
+    (experiment,) = numbers_of(project)["experiments"]
+    assert {run["status"] for run in experiment["runs"]} == {"stopped"}
 
 
 def change_task(project: Path) -> None:

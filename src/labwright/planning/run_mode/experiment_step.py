@@ -150,7 +150,12 @@ class _Watch:
         if found.status is not SweepStatus.PAUSED and self._told:
             self._execution.tell("resumed", step=self._step_id, sweep_id=found.id)
         self._told = found.status_reason if found.status is SweepStatus.PAUSED else ""
-        return found if found.status in ENDED else None
+        return found if found.status in ENDED and not self._is_ending(found) else None
+
+    def _is_ending(self, sweep: Sweep) -> bool:
+        """The runs of a stopped sweep are given some time to end; how they did is for the report to say."""
+        reader = self._execution.lab.db.reader()
+        return sweep.status is SweepStatus.STOPPED and bool(sweeps.unended_runs(reader, sweep.id))
 
 
 def result_of(lab: Lab, sweep_ids: Sequence[str], experiment: Experiment) -> ExperimentResult:
