@@ -57,6 +57,19 @@ labwright.log({"loss": options.lr + options.seed / 1000}, step=0)
 labwright.finish()
 """
 
+FRAGILE = """
+import argparse
+import os
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--seed", type=int, default=0)
+options = parser.parse_args()
+if os.path.exists("no_space") and options.seed == 1:
+    raise SystemExit("no space left on device")
+print(f"loss={options.lr + options.seed / 1000}")
+"""
+
 _KILLED_IN = ("DraftReportDigest", "GenerateTaskTests", "ValidateWorkspace")
 
 
@@ -117,6 +130,25 @@ def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hid
     report = server.get(f"/plans/{plan['id']}/report")["markdown"]
     assert "**Best:** `lr 0.1` with 0.1005" in report, report
     assert "The baseline itself is the best" in report
+
+
+def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_others(make: MakeServer) -> None:
+    server = make()
+    (server.project / "fragile.py").write_text(FRAGILE)
+    (server.project / "no_space").touch()
+    plan_id = compiled(server.start(), "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss")["id"]
+    approved(server, plan_id)
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "completed"
+    (server.project / "no_space").unlink()
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "completed"
+    sweeps = [found for found in server.get("/sweeps") if found["plan_id"] == plan_id]
+    assert sorted(found["progress"]["total"] for found in sweeps) == [2, 4]
+    report = server.get(f"/plans/{plan_id}/report")["markdown"]
+    assert "- [x] Every run ends" in report and "Failed runs" not in report, report
+    refused = server.call("POST", f"/plans/{plan_id}/execute")
+    assert refused.status == 409 and b"completed, and none of its runs failed" in refused.body, refused.body
 
 
 def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(server: LiveServer) -> None:

@@ -27,7 +27,7 @@ from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
 from labwright.planning.rules import offline_model
-from labwright.planning.run_mode import run_plan
+from labwright.planning.run_mode import experiments_with_failed_runs, note_failed, run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.sandbox import Containment
@@ -175,7 +175,7 @@ def test_branches_fail_independently_and_the_report_says_what_to_do(project: Pat
     )
     text = report_of(project)
     assert "What failed, and what to do" in text and "labwright logs run-" in text
-    assert "It may lack what the failed runs below would have given" in text
+    assert re.search(r"would have given, and `labwright plan execute plan-\w+` makes them again; if not: ", text)
 
 
 def test_where_every_run_fails_their_words_are_the_reason_and_the_next_execution_makes_them_again(
@@ -218,6 +218,28 @@ def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_no
     assert done and done < {run["run_id"] for run in experiment["runs"]}
     assert all(starts(project)[f"0.1 {seed}"] == 1 for seed in (0, 1))
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
+
+
+def test_runs_that_failed_are_made_again_and_no_others(project: Path) -> None:
+    (project / "fail.txt").write_text("0.1/1")  # of one configuration, one seed
+    handle = plan_of(project)
+    handoff = read_state(handle).handoff
+    assert handoff is not None
+    with working_lab(project) as lab:
+        assert execute(lab, handle).completed
+        assert re.search(r"`labwright plan execute plan-\w+` makes again those that did not finish", report_of(project))
+        (project / "fail.txt").unlink()
+        execute(lab, handle)  # as after a restart: nobody asked for them
+        assert starts(project) == ONCE
+        assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]
+        note_failed(handle, ["train"], "some of its runs failed")
+        assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]  # though a kill came now
+        assert execute(lab, handle).completed
+        assert experiments_with_failed_runs(lab, handle, handoff) == []
+    (experiment,) = numbers_of(project)["experiments"]
+    assert starts(project) == ONCE + Counter(["0.1 1"])
+    assert len(experiment["sweep_ids"]) == 2 and not experiment["failed"]
+    assert {found["n"] for found in experiment["configurations"]} == {2}
 
 
 def test_the_report_of_a_stopped_plan_waits_for_runs_that_are_still_ending(project: Path) -> None:

@@ -34,7 +34,9 @@ def test_a_status_changes_only_as_the_table_says(start: PlanStatus, end: PlanSta
 
 
 def test_nothing_executes_that_was_not_approved() -> None:
-    assert [status for status in PlanStatus if PlanStatus.EXECUTING in MOVES[status]] == [PlanStatus.APPROVED]
+    """But what was executed before as it was approved: an edit makes a draft of it, or is refused."""
+    executes = [status for status in PlanStatus if PlanStatus.EXECUTING in MOVES[status]]
+    assert executes == [PlanStatus.APPROVED, PlanStatus.COMPLETED, PlanStatus.FAILED]
 
 
 @pytest.mark.parametrize("status", [PlanStatus.DRAFT, PlanStatus.APPROVED, PlanStatus.FAILED])

@@ -221,7 +221,8 @@ def execute(
 ) -> None:
     """Run an approved plan.
 
-    It goes on without the terminal, and after a restart of the server. A plan that failed goes on where it was.
+    It goes on without the terminal, and after a restart of the server. A plan that failed goes on where it was; of one
+    that ended, runs that failed are made again, and no others.
     """
     screen, client = Screen(as_json=as_json), connect(project)
     plan = client.execute_plan(plan_id_of(client, reference))

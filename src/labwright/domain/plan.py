@@ -23,9 +23,10 @@ MOVES: dict[PlanStatus, frozenset[PlanStatus]] = {
     # Back to draft by an edit: what was approved are these words, not the next ones.
     PlanStatus.APPROVED: frozenset({PlanStatus.EXECUTING, PlanStatus.DRAFT, PlanStatus.ARCHIVED}),
     PlanStatus.EXECUTING: frozenset({PlanStatus.COMPLETED, PlanStatus.FAILED}),
-    PlanStatus.COMPLETED: frozenset({PlanStatus.ARCHIVED}),
+    # Executed again for the runs that failed, as it was approved.
+    PlanStatus.COMPLETED: frozenset({PlanStatus.EXECUTING, PlanStatus.ARCHIVED}),
     # Mended by an edit, and then approved anew; or tried again as it was approved.
-    PlanStatus.FAILED: frozenset({PlanStatus.DRAFT, PlanStatus.APPROVED, PlanStatus.ARCHIVED}),
+    PlanStatus.FAILED: frozenset({PlanStatus.DRAFT, PlanStatus.APPROVED, PlanStatus.EXECUTING, PlanStatus.ARCHIVED}),
     PlanStatus.ARCHIVED: frozenset(),
 }
 _CANNOT_BE_EDITED = {
@@ -116,8 +117,7 @@ class Plan:
 
     def executing(self, by: str, *, at: str) -> Plan:
         self.check_free()
-        plan = self.move(PlanStatus.APPROVED, at=at) if self.status is PlanStatus.FAILED else self
-        return replace(plan.move(PlanStatus.EXECUTING, at=at), executed_by=by, executions=self.executions + 1)
+        return replace(self.move(PlanStatus.EXECUTING, at=at), executed_by=by, executions=self.executions + 1)
 
     def waiting(self, why: str, *, at: str) -> Plan:
         """For what an execution waits just now; nothing if it goes on, or has ended meanwhile."""

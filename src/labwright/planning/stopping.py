@@ -7,10 +7,10 @@ from labwright.domain.actor import Actor
 from labwright.domain.run import ACTIVE, RunStatus
 from labwright.domain.sweep import SweepStatus
 from labwright.planning.carriers import counted_carriers
+from labwright.planning.run_mode import note_failed
 from labwright.services import runs as run_verbs
 from labwright.services import sweeps as sweep_verbs
 from labwright.store import runs, sweeps
-from labwright.workflow import Store
 from labwright.workspace import PlanWorkspaceHandle
 
 
@@ -33,6 +33,5 @@ def stop_what_is_paused(lab: Lab, handle: PlanWorkspaceHandle, reason: str, acto
     paused = {sweep.id for sweep in sweeps.with_status(lab.db.reader(), SweepStatus.PAUSED)}
     for step, carriers in counted_carriers(handle).items():
         if carriers[-1] in paused:
-            with Store(handle.paths.execution, sync="each") as store:
-                store.append({"fact": "failed", "task": step, "step": step, "error": reason})
+            note_failed(handle, [step], reason)
             sweep_verbs.stop(lab, carriers[-1], actor)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from labwright.domain.plan_document import PlanSections
-from labwright.domain.run import Run
+from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration
 from labwright.planning.results.comparison import Comparison
 from labwright.planning.results.criteria import Judged
@@ -57,6 +57,12 @@ class Report:
             name: outcome for name, outcome in self.result.steps.items() if outcome.status in ("failed", "suspended")
         }
 
+    @property
+    def _has_runs_to_make_again(self) -> bool:
+        """Of the bytes that are approved now; what was taken over from earlier ones stays as it is."""
+        found = (one.run for part in self.parts for one in part.findings.failed)
+        return any(run.status is not RunStatus.FINISHED and run.approved == self.digest for run in found)
+
     def markdown(self) -> str:
         lines = [
             f"# {plain(self.sections.title) or self.plan_id}",
@@ -69,7 +75,7 @@ class Report:
         ]
         for part in self.parts:
             lines += _experiment(part, several=len(self.parts) > 1)
-        lines += [*self._criteria(), *_failed_runs(self.parts), *self._steps(), *_all_runs(self.parts)]
+        lines += [*self._criteria(), *self._failed_runs(), *self._steps(), *_all_runs(self.parts)]
         return "\n".join(lines).rstrip() + "\n"
 
     def _failures(self) -> Iterator[str]:
@@ -89,9 +95,17 @@ class Report:
             again = f"`labwright plan execute {self.plan_id}` makes again what did not finish."
             return f"See `labwright sweep show {carrier}` for its runs. {again}"
         logs = f"`labwright logs {carrier}` has all it said. " if carrier else ""
-        lacks_runs = any(part.findings.failed for part in self.parts)
-        runs = "It may lack what the failed runs below would have given; if not: " if lacks_runs else ""
-        return f"{logs}{runs}Mend the task and approve the plan again: what finished is not repeated."
+        mend = "Mend the task and approve the plan again: what finished is not repeated."
+        return f"{logs}{self._about_failed_runs()}{mend}"
+
+    def _about_failed_runs(self) -> str:
+        """A step may fail for want of what runs would have given."""
+        if not any(part.findings.failed for part in self.parts):
+            return ""
+        lacks = "It may lack what the failed runs below would have given"
+        if self._has_runs_to_make_again:
+            lacks += f", and `labwright plan execute {self.plan_id}` makes them again"
+        return f"{lacks}; if not: "
 
     def _criteria(self) -> Iterator[str]:
         yield from ("## Success criteria", "")
@@ -100,6 +114,19 @@ class Report:
             yield f"- {_MARKS[judged.met]} {plain(judged.text)}{open_words}"
             yield f"  - {plain(judged.evidence)}"
         yield from ([""] if self.judged else ["The plan names none.", ""])
+
+    def _failed_runs(self) -> Iterator[str]:
+        failed = [failed for part in self.parts for failed in part.findings.failed]
+        if not failed:
+            return
+        yield from ("## Failed runs", "")
+        if self._has_runs_to_make_again:
+            yield from (f"{code(f'labwright plan execute {self.plan_id}')} makes again those that did not finish.", "")
+        for one in failed[:_FAILED_SHOWN]:
+            yield f"- {code(one.run.id)} ({_run_words(one.run)}) {one.run.status}{_exit_words(one.run)}:"
+            yield from ("", *block(one.said), "")
+        if len(failed) > _FAILED_SHOWN:
+            yield from (f"{len(failed) - _FAILED_SHOWN} more are in `results.json`.", "")
 
     def _steps(self) -> Iterator[str]:
         yield from ("## Steps", "")
@@ -149,18 +176,6 @@ def _configuration_row(findings: Findings, found: Configuration, names: list[str
     values = [code(value_text(found.params[name])) if name in found.params else "–" for name in names]
     failed = sum(found.progress.values()) - len([run_id for run_id in found.run_ids if run_id in findings.values])
     return [*values, mean_and_std(found), str(found.n), str(failed), ", ".join(marks)]
-
-
-def _failed_runs(parts: list[Part]) -> Iterator[str]:
-    failed = [failed for part in parts for failed in part.findings.failed]
-    if not failed:
-        return
-    yield from ("## Failed runs", "")
-    for one in failed[:_FAILED_SHOWN]:
-        yield f"- {code(one.run.id)} ({_run_words(one.run)}) {one.run.status}{_exit_words(one.run)}:"
-        yield from ("", *block(one.said), "")
-    if len(failed) > _FAILED_SHOWN:
-        yield from (f"{len(failed) - _FAILED_SHOWN} more are in `results.json`.", "")
 
 
 def _run_words(run: Run) -> str:

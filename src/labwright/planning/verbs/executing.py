@@ -9,7 +9,7 @@ from labwright.domain.errors import Conflict
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, view
-from labwright.planning.run_mode import check_approved
+from labwright.planning.run_mode import check_approved, experiments_with_failed_runs, note_failed
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.state import PlanState, read_state
 from labwright.planning.stopping import stop_what_it_started
@@ -18,31 +18,53 @@ from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
+_ENDED = (PlanStatus.COMPLETED, PlanStatus.FAILED)
+
 
 def execute(lab: Lab, plan_id: str, actor: Actor) -> View:
-    """Run it. Asked twice, it runs once; after a failure, what had finished is not repeated."""
+    """Run it. Asked twice, it runs once; asked again after its end, only what did not finish is run."""
     scan = scan_project(lab.paths.project)
     with lab.plan_lock:
         plan = stored.get(lab.db.reader(), plan_id)
         if plan.status is PlanStatus.EXECUTING:
             return get(lab, plan_id)
         plan.check_free()
-        _check_handoff(lab, plan, scan)
+        again = _to_make_again(lab, plan)
+        _check_handoff(lab, plan, scan, again)
+        if again:
+            note_failed(plans.folder_of(lab, plan_id), again, "some of its runs failed")
         return view(lab, plans.change(lab, plan_id, lambda plan: plan.executing(str(actor), at=now()), actor))
 
 
-def _check_handoff(lab: Lab, plan: Plan, scan: ProjectScan) -> None:
+def _to_make_again(lab: Lab, plan: Plan) -> list[str]:
+    """Experiments of an execution that ended, of which some runs failed."""
+    handle = plans.folder_of(lab, plan.id)
+    handoff = read_state(handle).handoff
+    if plan.status not in _ENDED or handoff is None:
+        return []
+    return experiments_with_failed_runs(lab, handle, handoff)
+
+
+def _check_handoff(lab: Lab, plan: Plan, scan: ProjectScan, again: list[str]) -> None:
     """What changed beside the server takes no approval back: put back as it was, these are the approved bytes again."""
     handle = plans.folder_of(lab, plan.id)
     state = read_state(handle)
-    if plan.status not in (PlanStatus.APPROVED, PlanStatus.FAILED) or not state.ready_for_run or state.handoff is None:
-        hint = _what_first(plan, state, handle, scan)
-        raise Conflict(f"Plan {plan.id} is {plan.status} and not ready to run.", hint=hint)
+    may_run = plan.status in (PlanStatus.APPROVED, PlanStatus.FAILED) or (plan.status is PlanStatus.COMPLETED and again)
+    if not may_run or not state.ready_for_run or state.handoff is None:
+        done = plan.status is PlanStatus.COMPLETED and not again
+        words = "completed, and none of its runs failed" if done else f"{plan.status} and not ready to run"
+        raise Conflict(f"Plan {plan.id} is {words}.", hint=_what_first(plan, state, handle, scan))
     try:
-        check_approved(handle, state.handoff, scan, begun=plan.status is PlanStatus.FAILED)
+        check_approved(handle, state.handoff, scan, begun=plan.status in _ENDED)
     except Conflict as error:
-        error.hint = f"Undo that, or have it checked and review it again: labwright plan validate {plan.id}"
+        error.hint = _undo_or_review(plan)
         raise
+
+
+def _undo_or_review(plan: Plan) -> str:
+    if plan.status is PlanStatus.COMPLETED:  # its results belong to what was approved
+        return f"Undo that, or make a new plan from its text: labwright plan new --from-plan {plan.id}"
+    return f"Undo that, or have it checked and review it again: labwright plan validate {plan.id}"
 
 
 def _what_first(plan: Plan, state: PlanState, handle: PlanWorkspaceHandle, scan: ProjectScan) -> str:
