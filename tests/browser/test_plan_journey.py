@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.test_accessibility import serious_faults
 from tests.support.live_server import LiveServer
-from tests.support.planning import QUICK, planning_server
+from tests.support.planning import QUICK, approved, compiled, execute, planning_server
 
 SLOW = 60_000  # planning runs the generated tests in a sandbox
 
@@ -127,3 +127,30 @@ def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor:
     expect(waiting.locator(".run-line-why")).to_contain_text("in use")
     planner.call("POST", f"/runs/{in_front}/stop")
     expect(page.get_by_role("button", name="Approve this plan")).to_be_visible(timeout=SLOW)
+
+
+def test_a_stopped_plan_is_executed_again_and_a_completed_one_only_for_failed_runs(
+    planner: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    planner.environment["LABWRIGHT_MAX_PARALLEL"] = "1"
+    planner.restart()
+    plan_id = compiled(planner)["id"]
+    approved(planner, plan_id)
+    in_front = planner.submit("sleep 300", name="in front")["id"]
+    planner.wait_for_status(in_front, "running")
+    execute(planner, plan_id)
+    planner.post(f"/plans/{plan_id}/stop", {})
+    visitor = make_visitor(planner)
+    page = visitor.sign_in(f"#/plans/{plan_id}")
+    page.get_by_role("button", name="Execute again").click()
+    expect(page.get_by_role("dialog")).to_contain_text("What finished stays")
+    page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
+    status = page.locator(".run-head .status").first
+    expect(status).to_have_text("executing")
+    planner.call("POST", f"/runs/{in_front}/stop")
+    expect(status).to_have_text("completed", timeout=2 * SLOW)
+    page.locator("main").get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Run failed ones again…").click()
+    visitor.allow(FAILED_REQUEST)
+    page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
+    expect(page.locator(".toasts")).to_contain_text("none of its runs failed")
