@@ -67,6 +67,30 @@ def test_a_report_can_stand_for_the_goal(tmp_path: Path) -> None:
     assert plan.run()["validated"]
 
 
+REPORT = "We compare degree 1, 3 and 5 with 2 seeds and judge by the lowest test_mse. Smith used max_steps 500."
+
+
+@pytest.mark.parametrize(
+    ("goal", "degrees", "seeds"),
+    [
+        ("Plan the experiment of this report", (1, 3, 5), (0, 1)),
+        ("use 4 seeds", (1, 3, 5), (0, 1, 2, 3)),
+        ("only degree 1 and 9", (1, 9), (0, 1)),
+    ],
+)
+def test_what_a_goal_leaves_open_is_read_from_the_report_beside_it(
+    goal: str, degrees: tuple[int, ...], seeds: tuple[int, ...]
+) -> None:
+    scan, cluster = scan_project(EXAMPLES / "bare-script"), Cluster(type=ClusterType.CPU_ONLY)
+    given = {"scan": scan, "cluster": cluster, "goal": goal, "plan": "", "report": REPORT}
+    draft = RULES["DraftImplementationPlan"](
+        Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+    )
+    (degree,) = draft.parameters
+    assert (degree.flag, degree.values, draft.seeds, draft.metric) == ("degree", degrees, seeds, "test_mse")
+    assert "Held in every run, as goal or report names them: max_steps 500." in draft.notes
+
+
 @pytest.mark.parametrize("part", ["goal", "report", "plan"])
 def test_five_megabytes_are_refused_in_words_and_leave_nothing(tmp_path: Path, part: str) -> None:
     long = "polynomials are nice. " * 250_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -93,15 +93,46 @@ RULES: Mapping[str, Rule] = {
 
 
 def _reading(request: Request[Any]) -> GoalReading:
-    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
     scan: ProjectScan = request.given["scan"]
-    goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report that stands for the goal: its beginning
-    words = "\n".join(part for part in (request.feedback, goal) if part)
+    words = _words(request)
     plan: str = request.given["plan"]
     if not plan:
-        return _with_held(read_goal(words, scan))
+        told = read_goal(words, scan)
+        return _with_held(_with_report(told, request) if _needs_report(told, request) else told)
     wishes = "\n".join(part for part in (request.feedback, request.given.get("wishes", "")) if part)
     return _of_saved_plan(read(plan).sections, words, wishes, scan)
+
+
+def _words(request: Request[Any]) -> str:
+    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
+    goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report that stands for the goal: its beginning
+    return "\n".join(part for part in (request.feedback, goal) if part)
+
+
+def _needs_report(told: GoalReading, request: Request[Any]) -> bool:
+    """The goal leaves something open, or to be assumed, and there is a report beside it."""
+    leaves_open = bool(told.questions) or told.goal is None or bool(told.goal.assumed)
+    return leaves_open and _is_beside_report(request)
+
+
+def _is_beside_report(request: Request[Any]) -> bool:
+    return bool(request.given["report"]) and request.given["goal"] not in request.given["report"]
+
+
+def _with_report(told: GoalReading, request: Request[Any]) -> GoalReading:
+    """Read from both, the goal first. Where the goal itself says what varies, that is all that varies."""
+    both = read_goal(f"{_words(request)}\n{request.given['report']}", request.given["scan"])
+    varied = {variation.flag for variation in both.variations}
+    own = {variation.flag: variation for variation in told.variations if variation.flag in varied}
+    if not own:
+        return both
+    wanted = {*own, *(question.subject for question in told.questions)}
+    return replace(
+        both,
+        variations=tuple(own.get(found.flag, found) for found in both.variations if found.flag in wanted),
+        baseline={flag: value for flag, value in both.baseline.items() if flag in wanted},
+        questions=tuple(asked for asked in both.questions if asked.about != "values" or asked.subject in wanted),
+    )
 
 
 def _with_held(reading: GoalReading) -> GoalReading:
@@ -185,16 +216,26 @@ def _about_wishes(request: Request[Any], reading: GoalReading) -> list[Question]
 
 def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]:
     found = [*reading.warnings]
-    report: str = request.given["report"]
-    if report and request.given["goal"] not in report:
-        found.append("Rules read the goal alone; the report is kept beside it, and nothing is taken from it.")
-    if report and request.given["goal"] in report and len(report) > MOST_GOAL_CHARACTERS:
-        found.append(f"Only the first {MOST_GOAL_CHARACTERS:,} characters of the report were read.")
+    found += _about_report(request, reading)
     if reading.goal and reading.goal.assumed:
         found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
     if left_out := _left_out(request, reading):
         found.append(f"Not understood and left out: {', '.join(left_out[:10])}.")
     return tuple(found)
+
+
+def _about_report(request: Request[Any], reading: GoalReading) -> Iterator[str]:
+    report: str = request.given["report"]
+    if not report:
+        return
+    if _is_beside_report(request) and not _needs_report(read_goal(_words(request), request.given["scan"]), request):
+        yield "Rules read the goal alone; the report is kept beside it, and nothing is taken from it."
+        return
+    if reading.fixed:  # perhaps only told of what was done before
+        held = ", ".join(f"{name} {value}" for name, value in reading.fixed.items())
+        yield f"Held in every run, as goal or report names them: {held}."
+    if len(report) > MOST_GOAL_CHARACTERS:
+        yield f"Only the first {MOST_GOAL_CHARACTERS:,} characters of the report were read."
 
 
 def _left_out(request: Request[Any], reading: GoalReading) -> list[str]:
