@@ -21,7 +21,7 @@ from labwright.cli.words import visible
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.domain.plan import PlanStatus
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_reader import LONGEST, read
 
 Json = dict[str, Any]
 _LONGEST_TITLE = 200
@@ -129,8 +129,11 @@ def save(
 ) -> None:
     """Save a file as a new plan, whatever its form, and say what is wrong with it."""
     text = _text_of(file)
-    sections = read(text).sections
+    document = read(text)
+    sections = document.sections
     name = title or sections.title[:_LONGEST_TITLE]
+    if not name and len(text) > LONGEST:
+        raise Invalid(document.faults[0].message, hint=document.faults[0].hint)
     if not name:
         raise Invalid("The text has no title.", hint="Begin it with `## 📋 Plan: a title`, or add --title.")
     wanted = {"title": name, "goal": sections.objective if goal is None else goal, "raw_markdown": text}
