@@ -12,7 +12,7 @@ import yaml
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Invalid, NotFound, TooLarge
-from labwright.domain.plan import PlanStatus
+from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, planning_view
 from labwright.planning.request import hash_of
@@ -159,6 +159,14 @@ def _check_base(handle: PlanWorkspaceHandle, path: str, based_on: str | None) ->
         raise Conflict(f"{path} was changed meanwhile.", hint="Look at it again and make your change there.")
 
 
+def _until_report(plan: Plan) -> str:
+    if plan.status is PlanStatus.EXECUTING:
+        return f"Watch it: labwright plan show {plan.id}"
+    if plan.executions and plan.status is PlanStatus.FAILED:
+        return f"It is written once its last run has ended. If none is going: labwright plan execute {plan.id}"
+    return f"First: labwright plan execute {plan.id}"
+
+
 def results_view(lab: Lab, plan_id: str) -> View:
     """The report of an execution, and the files beside it."""
     plan = stored.get(lab.db.reader(), plan_id)
@@ -166,8 +174,6 @@ def results_view(lab: Lab, plan_id: str) -> View:
     try:
         text = _text_of(handle, REPORT)
     except NotFound as error:
-        going = plan.status is PlanStatus.EXECUTING
-        hint = f"Watch it: labwright plan show {plan_id}" if going else f"First: labwright plan execute {plan_id}"
-        raise NotFound(f"Plan {plan_id} is {plan.status} and has no report yet.", hint=hint) from error
+        raise NotFound(f"Plan {plan_id} is {plan.status} and has no report yet.", hint=_until_report(plan)) from error
     beside = [path for path in _files(handle.paths.dir) if path.startswith("results/")]
     return {"plan_id": plan_id, "markdown": text, "files": _entries(handle, beside, {})}
