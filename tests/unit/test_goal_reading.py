@@ -364,7 +364,20 @@ def test_orders_in_a_goal_are_said_not_followed(scan: ProjectScan) -> None:
 def test_what_must_not_fall_is_a_guard_and_its_limit_is_handed_back(scan: ProjectScan) -> None:
     found = read_goal("lr 0.1/0.01; val_acc must not drop below 0.8; primary metric val_loss", scan)
     assert found.goal is not None and found.goal.metric == "val_loss"
-    assert [guard.metric for guard in found.guards] == ["val_acc"] and "0.8" in found.unread
+    assert [guard.metric for guard in found.guards] == ["val_acc"] and found.unread == ("below", "0.8")
+    assert read_goal("primary metric val_loss, but val_acc must not get worse; lr 0.1/0.01", scan).unread == ()
+
+
+@pytest.mark.parametrize(
+    "goal",
+    ["config configs/base.yaml and configs/big.yaml", "compare the configs configs/base.yaml and configs/big.yaml"],
+)
+def test_files_are_values_though_their_folder_is_named_like_the_flag(tmp_path: Path, goal: str) -> None:
+    script = 'import argparse\np = argparse.ArgumentParser()\np.add_argument("--config", default="a.yaml")\nprint(f"acc={1}")\n'
+    reading = read_goal(f"{goal} by acc", scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""}))
+    assert varied(reading) == {"config": ["configs/base.yaml", "configs/big.yaml"]} and not reading.questions
+    (asked,) = read_goal("lr 0.1 and 0.2 by acc", scan_project(tmp_path, environ={"PATH": ""})).questions
+    assert asked.text.startswith("train.py has no flag for lr.")
 
 
 def test_unread_words_are_handed_back(scan: ProjectScan) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from labwright.planning.goals.words import Words
 
 FILLER = {
-    "budget", "judged", "limit", "repeat", "repeated", "repeating", "total", "hours", "overall",
+    "budget", "judged", "limit", "repeat", "repeated", "repeating", "total", "hours", "overall", "primary",
     "a", "about", "above", "across", "after", "again", "against", "all", "also", "among", "an", "and", "any", "are",
     "as", "at", "average", "baseline", "baselines", "be", "because", "been", "best", "better", "between", "both",
     "but", "by", "can", "care", "check", "choose", "code", "compare", "compared", "comparing", "comparison", "config",

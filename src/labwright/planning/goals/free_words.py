@@ -65,14 +65,9 @@ def _listed(words: Words, index: int, stop: int) -> tuple[list[str], int]:
 def _name_end(words: Words, index: int, stop: int) -> int:
     """Behind the last part of google/bert."""
     end = index + 1
-    while end + 1 < stop and words.at(end) == "/" and _is_name(words, end + 1) and _is_tight(words, end):
+    while end + 1 < stop and words.at(end) == "/" and _is_name(words, end + 1) and words.is_tight(end):
         end += 2
     return end
-
-
-def _is_tight(words: Words, index: int) -> bool:
-    before, here, after = words.tokens[index - 1 : index + 2]
-    return before.end == here.start and here.end == after.start
 
 
 def _is_name(words: Words, index: int) -> bool:

@@ -30,7 +30,9 @@ def _mentions(words: Words, phrases: list[Phrase]) -> list[Mention]:
             continue
         for start in words.places(phrase.words):
             span = range(start, start + len(phrase.words))
-            if not covered & set(span) and all(words.is_free(index) for index in span) and not divides(words, start):
+            if covered & set(span) or not all(words.is_free(index) for index in span):
+                continue
+            if not divides(words, start) and not _is_folder(words, span.stop - 1):
                 covered |= set(span)
                 found[start] = Mention(phrase.flag, start, start + len(phrase.words))
     return [found[start] for start in sorted(found)]
@@ -48,6 +50,15 @@ def _with_their_owners(words: Words, mentions: list[Mention]) -> tuple[list[Ment
         else:
             kept.append(mention)
     return kept, owners
+
+
+def _is_folder(words: Words, index: int) -> bool:
+    """`configs/base.yaml` is a file, and no mention of a flag `config`; `lr/dropout` is both of them."""
+    while words.at(index + 1) == "/" and words.is_tight(index + 1):
+        index += 2
+        if "." in words.at(index):
+            return True
+    return False
 
 
 def divides(words: Words, index: int) -> bool:

@@ -50,6 +50,7 @@ _NAMING = {
 _METRIC = {"metric", "criterion", "objective"}
 _DUTY = {"must", "should", "may", "shall", "can"}
 _STAYING = {"not", "never", "stay", "remain", "keep"}
+_WORSENING = {"get", "become", "be", "any", "worse", "drop", "fall", "decrease", "degrade", "suffer", "rise"}
 _BEFORE, _AFTER = {":", "=", "is", "the", "a"}, {"as", "is", "the", "our"}
 _GLUE = {
     "is",
@@ -96,6 +97,7 @@ def read_metric(words: Words, entry: EntryPoint) -> Wanted:
         if _is_denied(near):
             continue
         if _is_guard(words, mention, near):
+            words.take(mention.end, _duty_end(words, mention.end))
             wanted.guards += [_goal(metric, near, wanted, guard=True) for metric in mention.metrics[:1]]
         elif wanted.goal is None and not wanted.ambiguous:
             _choose(mention, near, wanted)
@@ -117,9 +119,17 @@ def _is_called_metric(words: Words, mention: _Mention) -> bool:
 def _is_guard(words: Words, mention: _Mention, near: list[str]) -> bool:
     """`without losing val_acc`, `keeping val_acc`, but not `without dropout, val_acc`; `val_acc must not fall`."""
     since_comma = near[len(near) - near[::-1].index(",") :] if "," in near else near
-    if set(since_comma[-3:]) & _GUARDS:
-        return True
-    return words.at(mention.end) in _DUTY and words.at(mention.end + 1) in _STAYING
+    return bool(set(since_comma[-3:]) & _GUARDS) or _duty_end(words, mention.end) > mention.end
+
+
+def _duty_end(words: Words, start: int) -> int:
+    """Behind `must not get worse`; where no such words begin, there."""
+    if words.at(start) not in _DUTY or words.at(start + 1) not in _STAYING:
+        return start
+    end = start + 2
+    while words.at(end) in _WORSENING:
+        end += 1
+    return end
 
 
 def _words_before(words: Words, end: int) -> list[str]:

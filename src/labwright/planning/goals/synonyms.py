@@ -125,6 +125,6 @@ def known_elsewhere() -> list[tuple[tuple[str, ...], str]]:
         (words, group[0])
         for group in _SAME
         for text in group
-        if len(text) > 3 and text not in _VERBS
+        if (len(text) > 3 or text == "lr") and text not in _VERBS  # others that short may be anything
         for words in _forms(text)
     ]

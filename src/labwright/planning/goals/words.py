@@ -8,6 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 LONGEST = 8_000
 AND_SO_ON = "…"  # between the numbers of a list; it ends no sentence
@@ -101,6 +102,11 @@ class Words:
         following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
         counts = following is not None and following.is_word and following.text not in _BEHIND_VALUES
         return self.number(index) is not None and self.is_free(index) and not counts
+
+    def is_tight(self, index: int) -> bool:
+        """No space on either side of it."""
+        around = self.tokens[max(0, index - 1) : index + 2]
+        return len(around) == 3 and all(left.end == right.start for left, right in pairwise(around))
 
     def shown(self, start: int, end: int) -> str:
         return (
