@@ -291,6 +291,13 @@ def test_saved_files_are_named_by_reference(run: Run, tmp_path: Path) -> None:
     assert len(refusals(run)) == 1
 
 
+def test_a_saved_file_among_the_runs_own_is_named_as_they_are(run: Run) -> None:
+    Path(run.dir, "artifacts/plots").mkdir(parents=True)
+    Path(run.dir, "artifacts/plots/roc.html").touch()
+    run.save(f"{run.dir}/artifacts/plots/*")
+    assert [line["artifact"]["path"] for line in written(run.dir)] == ["artifacts/plots/roc.html"]
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [

@@ -254,6 +254,7 @@ class Run:
     def save(self, path: Any = None, *_ignored: Any, **_also_ignored: Any) -> None:
         """Name a file as a result of this run. It stays where it is; a pattern names all it matches.
 
+        One below `artifacts` in the run's folder can be opened and downloaded on the run's page.
         Without a path it is W&B's old way to send a new name, and does nothing.
         """
         if self._file is None or path is None:
@@ -265,9 +266,13 @@ class Run:
             if not found:
                 raise Refused("no such file")
             for file in found[:1000]:
-                self._log_artifact(os.path.basename(file), "file", file, self._next_step)
+                self._log_artifact(os.path.basename(file), "file", self._from_run_folder(file), self._next_step)
         except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
             self._refuse(f"save({_shown(path)})", str(error))
+
+    def _from_run_folder(self, file: str) -> str:
+        """What is among the run's own files is named as they are, so that it is found, also once they have moved."""
+        return file[len(self.dir) + 1 :] if file.startswith(f"{self.dir}/artifacts/") else file
 
     def define_metric(self, *_ignored: Any, **_also_ignored: Any) -> None:
         say_once("define_metric() has no effect: every metric has its step, its time and its extremes anyway")
