@@ -56,3 +56,56 @@ def test_the_page_outlives_its_server(
     visitor.open("#/runs")
     expect(page.get_by_role("row").filter(has_text="made later")).to_contain_text("finished")
     assert page.evaluate("window.here"), "the page was loaded anew"
+
+
+def test_what_is_asked_for_while_the_server_is_gone_comes_when_it_is_back(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server(LABWRIGHT_PORT=free_port()).start()
+    other = server.wait_for_end(server.submit("true", name="other")["id"])
+    going = server.submit("echo still here; sleep 300", name="going")
+    server.wait_for_status(going["id"], "running")
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST, "WebSocket connection")
+    page = visitor.sign_in(f"#/runs/{going['id']}?tab=terminal")
+    screen = page.locator(".terminal .xterm-rows")
+    expect(screen).to_contain_text("still here")
+    others = [page.context.new_page() for _ in range(3)]
+    for one in others:
+        one.goto(f"{server.url}/#/help")
+        expect(one.get_by_role("heading", name="Help")).to_be_visible()
+
+    server.kill()
+    wanted = ("#/runs", f"#/runs/{other['id']}", f"#/compare?runs={going['id']},{other['id']}")
+    for one, hash_ in zip(others, wanted, strict=True):
+        expect(one.get_by_role("alert")).to_contain_text("The server does not answer")
+        one.evaluate("(hash) => { location.hash = hash }", hash_)
+        expect(one.get_by_role("heading", name="Help")).to_have_count(0)
+    expect(page.get_by_role("button", name="Connect again")).to_be_visible()
+
+    server.start()
+    runs, run, compare = others
+    expect(runs.get_by_role("link", name="going", exact=True)).to_be_visible(timeout=60_000)
+    expect(run.get_by_role("heading", name="other", exact=True)).to_be_visible()
+    expect(compare.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
+    expect(page.get_by_role("button", name="Connect again")).to_have_count(0)
+    expect(screen).to_contain_text("still here")
+    server.post(f"/runs/{going['id']}/stop")
+
+
+def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server(LABWRIGHT_PORT=free_port()).start()
+    for name in ("one", "another"):
+        server.wait_for_end(server.submit("true", name=name)["id"])
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in("#/runs")
+    expect(page.get_by_role("link", name="another", exact=True)).to_be_visible()
+    server.kill()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    page.get_by_label("Filter runs").fill("one")
+    server.start()
+    expect(page.get_by_role("link", name="another", exact=True)).to_have_count(0, timeout=60_000)
+    expect(page.get_by_role("link", name="one", exact=True)).to_be_visible()

@@ -34,6 +34,7 @@ let view = viewOf(new URLSearchParams());
 let cursor = null;
 let abort = null;
 let loadingMore = false;
+let isBehind = false; // what was asked for last could not be had
 
 // What the address asks for; whatever is unknown in it counts as not said.
 export function viewOf(query) {
@@ -79,11 +80,18 @@ export async function loadRows(wanted) {
   } catch (error) {
     if (isAborted(error)) return;
     problem.value = error;
+    isBehind = true;
     if (state.value === "loading") state.value = "failed"; // rows that are there stay readable
   }
 }
 
+// Once the server is back. Rows that are there and right keep their order.
+export function retryRows() {
+  if (isBehind) loadRows(view);
+}
+
 function show(found, next) {
+  isBehind = false;
   batch(() => {
     found.forEach(putRun);
     rows.value = found.map((run) => run.id);

@@ -15,7 +15,7 @@ import { sayError } from "../parts/toast.js";
 import { compareAddress, go, route, runAddress, setQuery } from "../router.js";
 import { metricsOf, nameOf, valueOf, withoutSeed } from "../run_columns.js";
 import { recall, remember } from "../storage.js";
-import { knownRun, loadRun, putRun, reloads, watchRun } from "../store.js";
+import { knownRun, loadRun, putRun, resync, watchRun } from "../store.js";
 import { html, signal, useEffect, useMemo, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
@@ -35,7 +35,7 @@ export default function ComparePage() {
 // And those of them that the server does not know.
 function useRuns(ids) {
   const [absent, setAbsent] = useState([]);
-  const loads = reloads.value;
+  const connections = resync.value; // those that could not be had while the server was gone are asked for again
   useEffect(() => {
     const abort = new AbortController();
     const missing = ids.filter((id) => !knownRun(id));
@@ -55,7 +55,7 @@ function useRuns(ids) {
       abort.abort();
       stops.forEach((stop) => stop());
     };
-  }, [ids, loads]);
+  }, [ids, connections]);
   return { runs: ids.map((id) => knownRun(id)?.value).filter(Boolean), absent };
 }
 

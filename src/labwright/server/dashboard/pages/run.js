@@ -24,7 +24,7 @@ import { Who } from "../parts/who.js";
 import { progressOf } from "../progress.js";
 import { go, planAddress, runAddress } from "../router.js";
 import { isPerson } from "../session.js";
-import { isTerminal, knownRun, loadRun, pendingAlerts, reloads, watchRun } from "../store.js";
+import { isTerminal, knownRun, loadRun, pendingAlerts, resync, watchRun } from "../store.js";
 import { html, useEffect, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
@@ -32,7 +32,7 @@ const loadTerminal = () => import("../parts/terminal.js");
 
 export default function RunPage({ id }) {
   const [problem, setProblem] = useState(null);
-  const loads = reloads.value;
+  const connections = resync.value; // what could not be had while the server was gone is asked for again
   const load = (abort) => loadRun(id, abort).then((found) => found.value.id !== id && go(runAddress(found.value.id)));
   const [, again] = useState(0);
   useEffect(() => {
@@ -43,7 +43,7 @@ export default function RunPage({ id }) {
       (error) => !isAborted(error) && setProblem(error),
     );
     return () => abort.abort();
-  }, [id, loads]);
+  }, [id, connections]);
   useEffect(() => watchRun(id), [id]);
   useKeys({ Escape: () => go("#/runs") });
 

@@ -11,7 +11,7 @@ import { clearTicked, SelectionBar, tick, ticked } from "../parts/selection_bar.
 import { scrollToRow, useVirtual } from "../parts/virtual.js";
 import { go, route, runAddress, setQuery } from "../router.js";
 import * as list from "../run_list.js";
-import { knownRun, reloads } from "../store.js";
+import { knownRun, reloads, resync } from "../store.js";
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
@@ -25,10 +25,12 @@ export default function RunsPage() {
   const { query } = route.value;
   const view = useMemo(() => list.viewOf(query), [query.toString()]);
   const loads = reloads.value;
+  const connections = resync.value;
   useTitle("Runs");
   useEffect(() => {
     if (loads) list.loadRows(view);
   }, [view.q, view.show, view.tag, view.sweep, view.sort, Boolean(view.group), loads]);
+  useEffect(() => list.retryRows(), [connections]);
   const columns = view.cols ?? list.commonColumns.value;
   return html`<div class="page runs-page">
     <${RunsToolbar} view=${view} columns=${columns} />

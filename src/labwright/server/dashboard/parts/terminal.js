@@ -2,16 +2,19 @@
 
 import { address, runPath } from "../api.js";
 import { token } from "../session.js";
+import { resync } from "../store.js";
 import "../terminal_style.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
 import { FitAddon } from "../vendor/xterm-fit.js";
 import { Terminal as Screen } from "../vendor/xterm.js";
 
+const CONNECTING = "Connecting…";
+const LOST = "The connection was lost.";
 const PROTOCOLS = () => ["labwright.terminal", `labwright.token.${token.value}`]; // a socket carries no headers of ours
 
 export default function Terminal({ run }) {
   const box = useRef(null);
-  const [state, setState] = useState("Connecting…");
+  const [state, setState] = useState(CONNECTING);
   const [tries, setTries] = useState(0);
   useEffect(() => {
     const style = getComputedStyle(document.documentElement);
@@ -40,7 +43,7 @@ export default function Terminal({ run }) {
       screen.focus();
     };
     socket.onmessage = ({ data }) => screen.write(new Uint8Array(data));
-    socket.onclose = ({ reason }) => setState(reason || "The connection was lost.");
+    socket.onclose = ({ reason }) => setState(reason || LOST);
     const encoder = new TextEncoder();
     screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
     screen.onResize(tellSize);
@@ -53,8 +56,16 @@ export default function Terminal({ run }) {
       screen.dispose();
     };
   }, [run.id, tries]);
+  const connect = () => {
+    setState(CONNECTING);
+    setTries((count) => count + 1);
+  };
+  const connections = resync.value;
+  useEffect(() => {
+    if (state === LOST) connect(); // with the server, which is back
+  }, [connections]);
   return html`<section class="stack" aria-label="Terminal">
     <p class="muted">${run.tty ? "Every key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
-    ${state && html`<p class="hint-line">${state} ${state !== "Connecting…" && html`<button onClick=${() => (setState("Connecting…"), setTries(tries + 1))}>Connect again</button>`}</p>`}
+    ${state && html`<p class="hint-line">${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}</p>`}
     <div class="terminal" ref=${box}></div></section>`;
 }
