@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 from collections.abc import Callable
 
@@ -109,3 +110,23 @@ def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
     server.start()
     expect(page.get_by_role("link", name="another", exact=True)).to_have_count(0, timeout=60_000)
     expect(page.get_by_role("link", name="one", exact=True)).to_be_visible()
+
+
+def test_a_server_that_is_only_silent_is_told_of_too(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    """As behind a tunnel that hangs: the connection stands, and nothing comes through it."""
+    server = make_server().start()
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST)
+    visitor.page.clock.install()
+    page = visitor.sign_in("#/help")
+    expect(page.get_by_role("heading", name="Help")).to_be_visible()
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        page.clock.fast_forward(41_000)
+        expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    expect(page.get_by_role("alert")).to_have_count(0)

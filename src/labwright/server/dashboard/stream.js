@@ -55,7 +55,10 @@ export class Stream {
   async #follow() {
     const used = ourToken();
     this.#abort = new AbortController();
-    const watchdog = new Watchdog(() => this.#abort.abort());
+    const watchdog = new Watchdog(() => {
+      this.#failures ||= 1; // so long a silence is told at once, not after another one
+      this.#abort.abort();
+    });
     const headers = { "X-Auth-Token": used, ...(this.#position && { "Last-Event-ID": this.#position }) };
     try {
       const response = await fetch(address("events/stream"), { headers, signal: this.#abort.signal });
