@@ -19,6 +19,13 @@ LINK = "javascript:alert(3)//"
 OUTSIDE = '<img src="http://example.com/x.png"><link rel=stylesheet href="http://example.com/x.css">'
 ESCAPES = "\x1b]8;;javascript:alert(4)\x07click\x1b]8;;\x07 \x1b[31mred\x1b[38;2;1;2;3;url(x)m \x1b[999;<b>m \x00\x08"
 
+NOTE_WHAT_IS_DRAWN = """() => {
+    window.drawn = [];
+    const pen = CanvasRenderingContext2D.prototype;
+    const { fillText } = pen;
+    pen.fillText = function (text, ...place) { drawn.push(text); fillText.call(this, text, ...place); };
+}"""
+
 
 @pytest.fixture
 def hostile_run(lab: LiveServer) -> dict[str, Any]:
@@ -56,6 +63,22 @@ def test_no_character_turns_the_words_after_it_round(visitor: Visitor, lab: Live
     page.get_by_role("button", name="More").last.click()
     page.get_by_role("button", name="Rename…").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value(turned)  # what is typed stays as it is
+
+
+def test_nor_in_the_terminal_or_in_a_picture_of_a_chart(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.submit("printf 'photo\u202egnp.exe'; sleep 300", name="photo\u202egnp.exe")
+    lab.wait_for_status(run["id"], "running")
+    points = [{"key": "loss", "step": step, "value": 1} for step in range(2)]
+    assert lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points}).status == 202
+    page = visitor.sign_in(f"#/runs/{run['id']}?tab=terminal")
+    expect(page.locator(".terminal .xterm-rows")).to_contain_text("photo\ufffdgnp.exe")
+    page.get_by_role("tab", name="Overview").click()
+    page.evaluate(NOTE_WHAT_IS_DRAWN)
+    page.get_by_label("Chart of loss").get_by_role("button", name="Download").click()
+    with page.expect_download():
+        page.get_by_role("button", name="Picture").click()
+    assert f"photo\ufffdgnp.exe ({run['id']})" in page.evaluate("drawn")
+    lab.post(f"/runs/{run['id']}/stop")
 
 
 def test_hostile_text_is_shown_as_text(visitor: Visitor, hostile_run: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 // A plot as a file: larger than on the page, with its name and what each line is, so that it can be read elsewhere.
 
 import { saveBlob } from "../downloads.js";
+import { unturned } from "../format.js";
 
 const SIZE = { width: 960, height: 440 };
 const MARGIN = 16;
@@ -42,5 +43,5 @@ function framed(drawn, title, lines) {
 function write(pen, text, x, y, color, font) {
   pen.fillStyle = color;
   pen.font = font;
-  pen.fillText(text, x, y);
+  pen.fillText(unturned(text), x, y);
 }

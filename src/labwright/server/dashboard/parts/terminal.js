@@ -1,6 +1,7 @@
 // A run's window: its output as a terminal shows it, and keys that go to the run.
 
 import { address, runPath } from "../api.js";
+import { unturned } from "../format.js";
 import { token } from "../session.js";
 import { resync } from "../store.js";
 import "../terminal_style.js";
@@ -42,7 +43,8 @@ export default function Terminal({ run }) {
       tellSize();
       screen.focus();
     };
-    socket.onmessage = ({ data }) => screen.write(new Uint8Array(data));
+    const decoder = new TextDecoder(); // a character may come in two pieces
+    socket.onmessage = ({ data }) => screen.write(unturned(decoder.decode(data, { stream: true })));
     socket.onclose = ({ reason }) => setState(reason || LOST);
     const encoder = new TextEncoder();
     screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
