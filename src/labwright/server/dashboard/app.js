@@ -6,6 +6,7 @@ import { startKeyboard } from "./keyboard.js";
 import { startNotices } from "./notices.js";
 import { SignInPage } from "./pages/signin.js";
 import { Message, Problem } from "./parts/message.js";
+import { openPalette } from "./parts/palette.js";
 import { Shell } from "./parts/shell.js";
 import { PLACES } from "./places.js";
 import { go, route, startRouter } from "./router.js";
@@ -100,6 +101,7 @@ startRouter();
 startKeyboard({
   ...Object.fromEntries(PLACES.map(({ key, href }) => [`g ${key}`, () => go(href)])),
   "?": () => go("#/help"),
+  "/": () => token.value && openPalette(), // a page that has a search of its own takes this key
 });
 startStore();
 startTitle();

@@ -7,7 +7,7 @@ import { useTitle } from "../window_title.js";
 
 const KEYS = [
   ["⌘ K or Ctrl K", "find a run, a sweep, a plan or a page; begin a run or a sweep"],
-  ["/", "filter the runs"],
+  ["/", "filter the runs, or search a run's output; elsewhere as ⌘ K"],
   ["j, k", "next and previous row"],
   ["Enter", "open the row"],
   ["x", "tick the row, for comparing, stopping, tagging"],

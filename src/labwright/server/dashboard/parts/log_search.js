@@ -2,13 +2,16 @@
 
 import { isAborted } from "../api.js";
 import { counted } from "../format.js";
-import { html, useState } from "../ui.js";
+import { useKeys } from "../keyboard.js";
+import { html, useRef, useState } from "../ui.js";
 import { sayError } from "./toast.js";
 
 export function LogSearch({ reader, hits, search, onSearch, onShow }) {
   const [at, setAt] = useState(-1);
   const [isBusy, setBusy] = useState(false);
   const { words, all } = search;
+  const field = useRef(null);
+  useKeys({ "/": () => field.current.select() });
   const onInput = (event) => {
     setAt(-1);
     onSearch({ words: event.currentTarget.value, all: null });
@@ -39,7 +42,7 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
     ${words && html`<span class="muted small num log-count">${countText(search, hits, at)}</span>`}
     ${words && isPart && !all && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
     ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
-    <input type="search" class="small-input" placeholder="Search output" aria-label="Search output" onInput=${onInput} onKeyDown=${onKeyDown} />`;
+    <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" onInput=${onInput} onKeyDown=${onKeyDown} />`;
 }
 
 // `searched`: how many bytes at the end were looked through, if there may be more lines before these.
