@@ -200,6 +200,8 @@ def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor
     page.keyboard.type("hello there\n")
     expect(screen).to_contain_text("you said hello there")
     visitor.picture("terminal")
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("tab", name="Terminal")).to_be_focused()  # no trap for who has no mouse
     page.get_by_role("tab", name="Overview").click()
     assert lab.run(run["id"])["status"] == "running", "closing the terminal ends nothing"
     visitor.open(f"#/runs/{run['id']}?tab=terminal")

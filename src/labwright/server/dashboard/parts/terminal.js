@@ -49,6 +49,7 @@ export default function Terminal({ run }) {
     const encoder = new TextEncoder();
     screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
     screen.onResize(tellSize);
+    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey)); // else no key would lead out
     const watcher = new ResizeObserver(() => box.current?.clientWidth && fit.fit());
     watcher.observe(box.current);
     return () => {
@@ -67,7 +68,7 @@ export default function Terminal({ run }) {
     if (state === LOST) connect(); // with the server, which is back
   }, [connections]);
   return html`<section class="stack" aria-label="Terminal">
-    <p class="muted">${run.tty ? "Every key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
+    <p class="muted">Shift-Tab leads out of it. ${run.tty ? "Every other key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
     ${state && html`<p class="hint-line">${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}</p>`}
     <div class="terminal" ref=${box}></div></section>`;
 }
