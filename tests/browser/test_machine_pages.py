@@ -27,6 +27,8 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
     page = visitor.sign_in(f"#/runs/{behind}")
     page.locator(".run-reason").get_by_role("link", name="in front").click()
     expect(page.get_by_role("heading", name="in front")).to_be_visible()
+    visitor.open("#/runs")
+    expect(page.get_by_role("row").filter(has_text="behind")).to_contain_text("in use by in front")
     visitor.open("#/cluster")
     line = page.get_by_label("Queue").get_by_role("listitem").filter(has_text="behind")
     expect(line).to_contain_text("queued")
@@ -55,7 +57,7 @@ def test_the_queue_is_in_order_and_its_reasons_stay_true(
     page = make_visitor(server).sign_in("#/cluster")
     lines = page.get_by_label("Queue").get_by_role("listitem")
     expect(lines.get_by_role("link")).to_have_text([f"x={value}" for value in values])
-    expect(lines.first).to_contain_text("in use by")
+    expect(lines.first).to_contain_text("in use by in front")  # by its name, though no page has shown it so far
     server.post(f"/sweeps/{sweep}/pause")
     for line in (lines.first, lines.last):
         expect(line).to_contain_text("its sweep is paused")
