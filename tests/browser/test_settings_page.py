@@ -73,11 +73,12 @@ def test_a_model_and_its_key_are_set(lab: LiveServer, page: Page, tmp_path: Path
 def test_limits_are_set_beside_what_the_file_says_already(lab: LiveServer, page: Page) -> None:
     file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Limits").click()
-    page.get_by_label("keep_days").fill("-3")
-    page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("alert")).to_have_text(
-        re.compile("^keep_days must be a whole number from 0 .*Nothing was saved")
-    )
+    for mistyped in ("-3", "0x10"):
+        page.get_by_label("keep_days").fill(mistyped)
+        page.get_by_role("button", name="Save changes").click()
+        expect(page.get_by_role("alert")).to_have_text(
+            re.compile("^keep_days must be a whole number from 0 .*Nothing was saved")
+        )
     page.get_by_label("keep_days").fill("45")
     page.get_by_label("grace_seconds").fill("3")
     page.get_by_role("button", name="Save changes").click()

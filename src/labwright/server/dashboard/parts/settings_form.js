@@ -52,10 +52,12 @@ function Row({ setting, words, value, onChange }) {
 
 const asText = (value) => String(value);
 
+const DECIMAL = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i; // 0x10 is a slip of the finger, not sixteen
+
 // Empty is the default again; what is no number goes as it was typed, and is refused with words.
 function asValue(typed, { default: usual }) {
   if (typeof usual === "boolean") return typed === "true";
   if (typeof usual === "string") return typed.trim() || null;
   if (!typed.trim()) return null;
-  return Number.isFinite(Number(typed)) ? Number(typed) : typed;
+  return DECIMAL.test(typed) && Number.isFinite(Number(typed)) ? Number(typed) : typed;
 }
