@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable
 from urllib.parse import quote
@@ -36,6 +37,29 @@ def test_sorting_by_a_metric_puts_the_best_first(visitor: Visitor, lab: LiveServ
     expect(page.locator(".row .cell-name a")).to_have_text([run["name"] for run in by_loss])
     page.get_by_role("button", name="train/loss", exact=True).click()
     expect(page.locator(".row .cell-name a").first).to_have_text(by_loss[-1]["name"])
+
+
+def test_another_order_or_filter_is_read_from_its_first_row(visitor: Visitor, sample: Sample) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 260})
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    expect(page.locator(".row .cell-name a").first).to_be_visible()
+    table = page.get_by_role("region", name="Table of runs")
+    for choose in (
+        lambda: page.get_by_role("button", name="Name", exact=True).click(),
+        lambda: page.get_by_label("Filter runs").fill("seed"),
+    ):
+        table.evaluate("(box) => { box.scrollTop = box.scrollHeight }")
+        assert table.evaluate("(box) => box.scrollTop") > 0
+        choose()
+        wait_until(lambda: table.evaluate("(box) => box.scrollTop") == 0, "the first row to be seen")
+
+
+def test_a_date_is_not_cut_off(visitor: Visitor, sample: Sample) -> None:
+    visitor.page.clock.install(time=datetime.datetime.now() + datetime.timedelta(days=100))
+    page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
+    created = page.locator(".cell-created").first
+    expect(created).to_have_text(re.compile(r"\b20\d\d$"))
+    assert created.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, f"{created.inner_text()} is cut off"
 
 
 def test_groups_without_the_seed_show_mean_and_deviation(visitor: Visitor, sample: Sample) -> None:

@@ -78,6 +78,9 @@ function Table({ view, columns }) {
     if (last > items.length - NEAR_END_ROWS) list.loadMoreRows();
   }, [last, items.length]);
 
+  useLayoutEffect(() => {
+    ref.current.scrollTop = 0; // who asks for other rows, or another order, wants the first of them
+  }, [view.q, view.show, view.tag, view.sweep, view.sort, view.group]);
   const names = useMemo(() => items.map(nameOfItem), [items]);
   useLayoutEffect(() => {
     if (lastOpened && names.includes(lastOpened)) scrollToRow(ref.current, names.indexOf(lastOpened), rowHeight, headHeight);
