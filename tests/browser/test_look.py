@@ -175,10 +175,11 @@ BEYOND = """(parts) => parts
 
 
 def is_inside(visitor: Visitor, name: str) -> None:
-    """Nothing makes the page wider than its window, and every button can be hit by a finger or a mouse."""
+    """Nothing makes the page wider or longer than its window, and every button can be hit by a finger or a mouse."""
     wide = visitor.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
     main = visitor.page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('main'))")
-    assert (wide, main) == (0, 0), name
+    tall = visitor.page.evaluate("document.scrollingElement.scrollHeight - innerHeight")
+    assert (wide, main, tall) == (0, 0, 0), name
     heights = visitor.page.evaluate(
         "[...document.querySelectorAll('main button, nav a')].map((one) => one.offsetHeight)"
     )
