@@ -24,6 +24,7 @@ from tests.support.waiting import wait_until
 HOSTILE = (
     "<img src=x onerror=alert()> [x](javascript:alert()) <script>alert()</script> \ue000\ue101 [y](https://a.b/0.5)"
 )
+CODE = 'It is 0.91.\n\n```python\nloss = 0.77  # not 0.66\n```\n\n```\nloss 0.55\n```\n\n[curve](https://a.b "of 0.31")'
 
 
 def said(page: Page, text: str) -> None:
@@ -162,6 +163,8 @@ def script(asked: Asked) -> Turn:
         return Turn(text=("So far",), hang_after=2)
     if "hostile" in words:
         return Turn(text=(HOSTILE,))
+    if "in code" in words:
+        return Turn(text=(CODE,))
     if last["role"] == "user":
         return Turn(
             thinking="Look first.", text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),)
@@ -211,6 +214,28 @@ def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
     said(page, "hostile")
     expect(page.locator(".answer").last).to_contain_text("<script>alert()</script>")
     assert page.locator(".answer").last.locator("img, script, a:not([href='https://a.b/0.5'])").count() == 0
+
+
+def test_claims_in_code_are_marked_too_and_every_one_is_told_with_its_reason(
+    talker: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    page = make_visitor(talker).sign_in("#/chat")
+    said(page, "Say it in code")
+    answer = page.locator(".answer")
+    note = answer.get_by_role("group").filter(has_text="not supported")
+    expect(note).to_contain_text("5 claims are not supported")
+    assert [one.evaluate("mark => mark.firstChild.textContent") for one in answer.locator("mark").all()] == [
+        "0.91",
+        "0.77",
+        "0.66",
+        "0.55",
+    ]
+    expect(answer.locator(".hl-comment mark")).to_contain_text("0.66")
+    note.locator("summary").click()
+    expect(note.get_by_role("listitem")).to_have_text(
+        [f"{value} no source: no evidence is cited for it" for value in ("0.91", "0.77", "0.66", "0.55", "0.31")]
+    )
+    assert serious_faults(page) == []
 
 
 def test_what_it_cost_so_far_is_told_while_it_works(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:

@@ -8,6 +8,7 @@ import { html } from "./ui.js";
 const [OPENS, CLOSES, NUMBERS] = ["\uE000", "\uE001", 0xe100];
 const PRIVATE = /[\uE000-\uF8FF]/g;
 const PART = /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}\b)/;
+const SIGN = /(\uE000[\uE100-\uF8FF]|\uE001)/;
 const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress, wild: wildAddress };
 
 // Positions of marks count characters, as the server does, not the halves of them that JavaScript counts.
@@ -23,26 +24,35 @@ export function withMarks(text, marks) {
 
 export const plain = (text) => text.replace(/\uE000[\uE100-\uF8FF]|\uE001/g, "");
 
-// A piece of words between two signs of Markdown.
-export function decorated(text, { marks = [], evidence }) {
+// Text piece by piece, in order: a mark may begin in one piece and end in another.
+function reader(pattern, marks, draw) {
   let mark = null;
-  return text.split(PART).map((part) => {
+  return (text) => text.split(pattern).map((part) => {
     if (part[0] === OPENS) mark = marks[part.charCodeAt(1) - NUMBERS];
     else if (part === CLOSES) mark = null;
-    else if (part) return drawn(part, mark, evidence);
+    else if (part) return draw(part, mark);
     return null;
   });
 }
 
+// A piece of words between two signs of Markdown.
+export const decorated = (text, { marks = [], evidence }) => reader(PART, marks, (part, mark) => marked(inner(part, evidence), mark))(text);
+
+// Code, as its colours cut it to pieces: only what is marked is more than text.
+export const markedCode = (marks) => reader(SIGN, marks, marked);
+
 // Ids lead to what they name; nothing is cited.
 export const LINKED = { words: (text) => decorated(text, {}), source: plain };
 
-function drawn(part, mark, evidence) {
-  const inner = /^\[E\d/.test(part) ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`) : linked(part);
-  if (!mark) return inner;
-  const why = `${mark.fault.replaceAll("_", " ")}: ${mark.detail}`;
-  return html`<mark class="unsupported" title=${why}>${inner}<span class="hidden"> (${why})</span></mark>`;
+export const faultWords = ({ fault, detail }) => `${fault.replaceAll("_", " ")}: ${detail}`;
+
+function marked(shown, mark) {
+  if (!mark) return shown;
+  const why = faultWords(mark);
+  return html`<mark class="unsupported" title=${why}>${shown}<span class="hidden"> (${why})</span></mark>`;
 }
+
+const inner = (part, evidence) => (/^\[E\d/.test(part) ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`) : linked(part));
 
 function linked(part) {
   const [, kind] = /^(run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}$/.exec(part) ?? [];

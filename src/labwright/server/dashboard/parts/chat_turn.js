@@ -1,6 +1,6 @@
 // One turn of a conversation: what was said, what was done about it, what was answered, and how it ended.
 
-import { decorated, plain, withMarks } from "../cited_text.js";
+import { decorated, faultWords, markedCode, plain, withMarks } from "../cited_text.js";
 import { planAddress, runAddress, sweepAddress, wildAddress } from "../router.js";
 import { html, useMemo } from "../ui.js";
 import { Approval } from "./chat_approval.js";
@@ -54,11 +54,14 @@ function Step({ step, evidence }) {
 
 function Answer({ step, evidence }) {
   const text = useMemo(() => withMarks(step.text, step.marks), [step.text, step.marks]);
-  const draw = { words: (words) => decorated(words, { marks: step.marks, evidence }), source: plain };
-  const wrong = step.marks.length;
+  const draw = { words: (words) => decorated(words, { marks: step.marks, evidence }), source: plain, pieces: () => markedCode(step.marks) };
   return html`<article class="answer" aria-busy=${step.isGrowing ? "true" : undefined}><${Markdown} text=${text} draw=${draw} />
-    ${wrong > 0 && html`<p class="unsupported-note small"><${Icon} name="triangle-alert" size="14" />${wrong === 1 ? "One claim is" : `${wrong} claims are`} not supported by what was looked at; marked above.</p>`}</article>`;
+    ${step.marks.length > 0 && html`<${Unsupported} marks=${step.marks} />`}</article>`;
 }
+
+// Each with its reason: where a finger points there is no hover, and not all of a text is drawn, such as the title of a link.
+const Unsupported = ({ marks }) => html`<details class="unsupported-note small"><summary><${Icon} name="triangle-alert" size="14" />${marks.length === 1 ? "One claim is" : `${marks.length} claims are`} not supported by what was looked at; marked above. <span class="muted">Why?</span></summary>
+  <ul>${marks.map((mark) => html`<li key=${`${mark.start} ${mark.detail}`}><code>${mark.text}</code> <span class="muted">${faultWords(mark)}</span></li>`)}</ul></details>`;
 
 const Thinking = ({ step }) => html`<details class="fold"><summary><${Icon} name="lightbulb" size="14" /><span>${step.isGrowing ? "Thinking…" : "Thought"}</span></summary><p class="fold-text">${step.text}</p></details>`;
 

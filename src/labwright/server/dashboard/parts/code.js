@@ -15,19 +15,22 @@ const BY_SUFFIX = { py: "python", sh: "bash", json: "json", jsonl: "json", yaml:
 
 export const languageOf = (path) => BY_SUFFIX[path.split(".").pop().toLowerCase()] ?? "";
 
-export function Code({ text, language = "", label = "Code" }) {
-  const parts = useMemo(() => highlighted(text, language), [text, language]);
-  return html`<pre class="code" tabindex="0" role="region" aria-label=${label}><code>${parts}</code></pre>`;
+const asText = () => (text) => text;
+
+// `pieces` makes what draws one piece of text after another, where there is more to show than text.
+export function Code({ text, language = "", label = "Code", pieces = asText }) {
+  const nodes = useMemo(() => highlighted(text, language), [text, language]);
+  const draw = pieces();
+  return html`<pre class="code" tabindex="0" role="region" aria-label=${label}><code>${nodes.map((node) => drawn(node, draw))}</code></pre>`;
 }
 
 function highlighted(text, language) {
-  if (!highlighter.getLanguage(language) || text.length > MOST) return text;
-  const { _emitter: emitter } = highlighter.highlight(text, { language, ignoreIllegals: true });
-  return emitter.rootNode.children.map(drawn);
+  if (!highlighter.getLanguage(language) || text.length > MOST) return [text];
+  return highlighter.highlight(text, { language, ignoreIllegals: true })._emitter.rootNode.children;
 }
 
-function drawn(node) {
-  if (typeof node === "string") return node;
-  const children = node.children.map(drawn);
+function drawn(node, draw) {
+  if (typeof node === "string") return draw(node);
+  const children = node.children.map((child) => drawn(child, draw));
   return node.scope ? h("span", { class: `hl-${node.scope.split(".")[0]}` }, children) : children;
 }

@@ -1,6 +1,6 @@
 // Markdown as elements, made from marked's tokens one by one: no markup is parsed, so none in the text can come alive.
 // Markup inside the Markdown is shown as the text it is. Pictures come from `picture(href)` or stay words. `draw` has
-// words(text) and source(text), for words and for code in which there is more to show than text.
+// words(text), source(address) and pieces(), what draws the pieces of a block of code: for text in which there is more to show.
 
 import { h, html, useMemo } from "../ui.js";
 import { lexer } from "../vendor/marked.js";
@@ -8,11 +8,12 @@ import { Code } from "./code.js";
 
 const SAFE_LINK = /^(https?:|mailto:|#\/)/i;
 
-const asText = { words: (text) => text, source: (text) => text };
+const same = (text) => text;
+const asText = { words: same, source: same, pieces: () => same };
 
 export function Markdown({ text, picture, draw = asText }) {
   const tokens = useMemo(() => lexer(text), [text]);
-  return html`<div class="markdown">${blocks(tokens, { picture, ...draw })}</div>`;
+  return html`<div class="markdown">${blocks(tokens, { picture, ...asText, ...draw })}</div>`;
 }
 
 const blocks = (tokens, draw) => tokens.map((token) => block(token, draw));
@@ -27,7 +28,7 @@ function block(token, draw) {
     case "text":
       return token.tokens ? inner() : draw.words(token.text);
     case "code":
-      return html`<${Code} text=${draw.source(token.text)} language=${(token.lang ?? "").split(/\s/)[0]} />`;
+      return html`<${Code} text=${token.text} pieces=${draw.pieces} language=${(token.lang ?? "").split(/\s/)[0]} />`;
     case "blockquote":
       return html`<blockquote>${blocks(token.tokens, draw)}</blockquote>`;
     case "list":
