@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from playwright.sync_api import expect
 
 from tests.browser.conftest import FAILED_REQUEST, Visitor
@@ -98,16 +100,71 @@ def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor
     assert page.evaluate(UNLOADS)
 
 
+def being_planned(visitor: Visitor, lab: LiveServer, plan_id: str, nodes: dict[str, str], **lights: bool) -> None:
+    """Shown as if that were so now: it is over in a second."""
+    progress = [{"node": node, "status": status, "seconds": None, "message": ""} for node, status in nodes.items()]
+    lights = {"validated": False, "approved": False, "ready_for_run": False, **lights}
+    words = {"status": "compiling", "node": list(nodes)[-1], "error": "", "model": "", "questions": []}
+    facts: dict[str, Any] = {"digest": "", "approval": None, "feedback": {}, "progress": progress, "steps": []}
+    now = {**lab.get(f"/plans/{plan_id}"), "compiling_by": "person", "planning": {**words, **lights, **facts}}
+    visitor.page.route(f"**/plans/{plan_id}", lambda route: route.fulfill(json=now))
+    visitor.allow(FAILED_REQUEST)  # there is no workspace behind it
+
+
 def test_who_has_approved_is_not_asked_to_while_the_last_check_runs(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "decided", "goal": "g", "raw_markdown": PLAN})
     nodes = {"HumanReview": "finished", "FinalHandoffCheck": "started"}
-    progress = [{"node": node, "status": status, "seconds": None, "message": ""} for node, status in nodes.items()]
-    lights = {"validated": True, "approved": True, "ready_for_run": False, "digest": "", "approval": None}
-    words = {"status": "compiling", "node": "FinalHandoffCheck", "error": "", "model": "", "questions": []}
-    planning = {**words, **lights, "feedback": {}, "progress": progress, "steps": []}
-    now = {**lab.get(f"/plans/{plan['id']}"), "compiling_by": "person", "planning": planning}  # over in a second
-    visitor.page.route(f"**/plans/{plan['id']}", lambda route: route.fulfill(json=now))
-    visitor.allow(FAILED_REQUEST)  # there is no workspace behind it
+    being_planned(visitor, lab, plan["id"], nodes, validated=True, approved=True)
     page = visitor.sign_in(f"#/plans/{plan['id']}")
     expect(page.get_by_text("Final Handoff Check is under way. It is approved")).to_be_visible()
     expect(page.get_by_text("before you approve it")).to_have_count(0)
+
+
+FEEDS = {
+    "train": (),
+    "summarise": ("train",),
+    "choose_best": ("summarise", "train"),
+    "compare_with_baseline": ("summarise", "choose_best", "train"),
+    "write_table": ("summarise", "train"),
+    "clean_rows": ("summarise",),
+    "normalise": ("clean_rows",),
+    "bootstrap_intervals": ("clean_rows",),
+    "effect_size": ("normalise", "bootstrap_intervals"),
+    "outliers_of_every_mixed_configuration": ("train", "clean_rows"),
+    "plot": ("effect_size", "outliers_of_every_mixed_configuration"),
+    "final_report": ("plot", "choose_best", "write_table", "train"),
+}
+# Lines through a box that they do not lead from or to, and names that are wider than their box.
+MISLEADING = """svg => {
+    const boxes = [...svg.querySelectorAll(".graph-box")].map((box) => ({
+        name: box.textContent, place: box.querySelector("rect").getBoundingClientRect(),
+        isWide: box.querySelector(".graph-name").getBBox().width > box.querySelector("rect").getBBox().width - 16,
+    }));
+    const frame = svg.getBoundingClientRect();
+    const isIn = ({ x, y }, { place }) => x + frame.left > place.left + 1 && x + frame.left < place.right - 1
+        && y + frame.top > place.top + 1 && y + frame.top < place.bottom - 1;
+    const through = [...svg.querySelectorAll(".graph-edge")].flatMap((line) => {
+        const points = Array.from({ length: 400 }, (_, at) => line.getPointAtLength(at / 399 * line.getTotalLength()));
+        return boxes.filter((box) => points.some((point) => isIn(point, box))).map(({ name }) => name);
+    });
+    return [...through, ...boxes.filter(({ isWide }) => isWide).map(({ name }) => `${name} is too wide`)];
+}"""
+
+
+def test_no_line_of_a_workflow_runs_through_a_step(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "twelve steps", "goal": "g", "raw_markdown": PLAN})
+    steps = [
+        {"id": name, "kind": "python", "inputs": {}, "outputs": {}, "responsibility": name, "command": ""}
+        for name in FEEDS
+    ]
+    grid = {"parameters": [], "seeds": [], "metric": {"name": "loss", "direction": "minimize"}}
+    edges = [(source, name) for name, sources in FEEDS.items() for source in sources]
+    workflow = {"name": "w", "steps": steps, "edges": edges, "grid": grid}
+    visitor.page.route(f"**/plans/{plan['id']}/workflow", lambda route: route.fulfill(json=workflow))
+    being_planned(visitor, lab, plan["id"], {"CompileTaskIR": "finished", "ValidateWorkspace": "started"})
+    page = visitor.sign_in(f"#/plans/{plan['id']}?tab=workflow")
+    graph = page.locator(".graph")
+    expect(graph.locator(".graph-box")).to_have_count(len(FEEDS))
+    expect(graph.locator(".graph-edge")).to_have_count(len(edges))
+    assert graph.evaluate(MISLEADING) == []
+    visitor.picture("plan-twelve-steps")
