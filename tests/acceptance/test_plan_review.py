@@ -188,6 +188,7 @@ def test_a_rejection_with_a_node_does_it_again_with_the_reason(lab: LiveServer) 
     assert at_rest(lab, plan_id)["raw_markdown"] == edited, "the older feedback is in it already"
     rejected = lab.post(f"/plans/{plan_id}/review", {"approved": False, "reason": "not now"})
     assert (rejected["planning"]["status"], rejected["compiling_by"], rejected["asks"]) == ("rejected", "", "")
+    assert rejected["planning"]["validated"], "whether the checks pass is another fact than what a person thinks of it"
     assert "It was rejected: not now" in lab.call("POST", f"/plans/{plan_id}/execute").json["error"]["hint"]
     for body in ({"approved": False}, {"approved": False, "reason": "x", "node": "Nowhere"}, {"approved": True}):
         assert lab.call("POST", f"/plans/{plan_id}/review", body).status == 422

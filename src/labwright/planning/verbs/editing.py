@@ -16,7 +16,8 @@ from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
-VOID: dict[str, Any] = {"approval": None, "validated": False, "ready_for_run": False, "handoff": None}
+UNAPPROVED: dict[str, Any] = {"approval": None, "ready_for_run": False, "handoff": None}
+VOID: dict[str, Any] = {**UNAPPROVED, "validated": False}
 
 
 def edit(lab: Lab, plan_id: str, changes: dict[str, Any], actor: Actor, based_on: int | None) -> View:

@@ -14,7 +14,7 @@ from labwright.planning.plan_views import View, view
 from labwright.planning.request import write_request
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.state import change_state, read_state
-from labwright.planning.verbs.editing import VOID
+from labwright.planning.verbs.editing import UNAPPROVED
 from labwright.planning.verbs.standing import (
     at_rest,
     begin,
@@ -79,7 +79,7 @@ def reject(lab: Lab, plan_id: str, reason: str, node: str | None, actor: Actor) 
         plan, handle = at_rest(lab, plan_id)
         request = request_of(plan, handle)
         if node is None:
-            change_state(handle, status="rejected", node="HumanReview", error=reason, **VOID)
+            change_state(handle, status="rejected", node="HumanReview", error=reason, **UNAPPROVED)
             return view(lab, plans.change(lab, plan_id, lambda plan: replace(unapproved(plan, reason), asks=""), actor))
         pipeline.reject(handle, reason, node)
         write_request(handle, request.model_copy(update={"auto_approve": ""}))
