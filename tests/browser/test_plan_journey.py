@@ -114,6 +114,29 @@ def test_a_question_is_answered_and_a_change_asked_for(
     expect(needs).to_have_count(0)
 
 
+def test_an_approval_is_taken_back_and_what_validation_finds_stands_at_the_decision(
+    planner: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    plan_id = approved(planner, compiled(planner)["id"])["id"]
+    page = make_visitor(planner).sign_in(f"#/plans/{plan_id}")
+    expect(page.get_by_role("button", name="Approve this plan")).to_have_count(0)
+    page.get_by_role("button", name="Reject or ask for a change").click()
+    page.get_by_label("What should be different?").fill("too few degrees")
+    page.get_by_role("button", name="Reject plan").click()
+    expect(page.get_by_text("Rejected: too few degrees")).to_be_visible()
+    expect(page.locator(".light-on")).to_have_text(re.compile("validated"))
+    file = f"/plans/{plan_id}/workspace/files/src/experiment/tasks/summarise.py"
+    planner.call("PUT", file, {"content": f"{planner.get(file)['content']}\nimport subprocess\n"})
+    page.get_by_role("button", name="Validate").click()
+    decision, found = page.get_by_label("Decision"), page.get_by_label("Validation", exact=True)
+    expect(decision).to_contain_text(re.compile(r"Validation has \d+ findings?, below"), timeout=SLOW)
+    expect(page.get_by_label("Planning").locator(".status-failed")).to_contain_text(["Validate Workspace: failed"])
+    changes = page.get_by_label("Changes", exact=True)
+    expect(changes).to_contain_text("summarise.py")
+    tops = [one.evaluate("card => card.getBoundingClientRect().top") for one in (decision, found, changes)]
+    assert tops == sorted(tops), "what changed may be long: what was found stands before it"
+
+
 def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     planner.environment["LABWRIGHT_MAX_PARALLEL"] = "1"
     planner.restart()

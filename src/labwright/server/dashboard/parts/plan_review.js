@@ -26,18 +26,21 @@ export function PlanReview({ plan, workspace, refresh }) {
   return html`<div class="review">
     <div class="stack">
       ${plan.compiling_by && html`<${BeingPlanned} progress=${planning.progress} />`}
-      ${planning.error && html`<p class="hint-line hint-bad"><${Icon} name="octagon-alert" size="14" /> ${planning.error}</p>`}
+      ${planning.error && html`<p class="hint-line hint-bad"><${Icon} name="octagon-alert" size="14" /> ${planning.status === "rejected" ? "Rejected: " : ""}${planning.error}</p>`}
       ${planning.questions.length > 0 && planning.status === "needs_input" && html`<${Questions} path=${path} questions=${planning.questions} refresh=${refresh} />`}
       ${workspace.problem && !workspace.data && !plan.compiling_by && html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`}
       ${!workspace.data && !workspace.problem && !plan.compiling_by && html`<div class="loading" aria-busy="true"></div>`}
       ${workspace.data && !UNDECIDABLE.has(planning.status) && html`<${Decision} plan=${plan} path=${path} workspace=${workspace.data} refresh=${() => (refresh(), workspace.refresh())} />
-        <${PlanChanges} plan=${plan} digest=${workspace.data.digest} /><${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} />`}
+        <${Validation} validation=${workspace.data.validation} /><${Rehearsal} rehearsal=${workspace.data.rehearsal} /><${PlanChanges} plan=${plan} digest=${workspace.data.digest} />`}
     </div>
     <div class="stack">${planning.steps.length > 0 && html`<${Steps} title="Execution" steps=${planning.steps.map((one) => ({ ...one, name: one.step }))} />`}
       ${(plan.compiling_by || planning.steps.length > 0) && html`<${PlanWork} plan=${plan} />`}
-      <${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, name: one.node }))} /></div>
+      <${Steps} title="Planning" steps=${planning.progress.map((one) => ({ ...one, ...outcome(one, workspace.data?.validation), name: one.node }))} /></div>
   </div>`;
 }
+
+// A check that was carried out to its end and found something is no green one.
+const outcome = ({ node, status }, validation) => (node === "ValidateWorkspace" && status === "finished" && validation?.passed === false ? { status: "failed", message: counted(validation.findings.length, "finding") } : {});
 
 function BeingPlanned({ progress }) {
   const now = progress.find(({ status }) => status === "started");
@@ -90,19 +93,24 @@ function Decision({ plan, path, workspace, refresh }) {
     setBusy(false);
   };
   const isOpen = plan.status === "draft" && !plan.compiling_by;
+  const canReject = isPerson() && (isOpen || (plan.status === "approved" && !plan.compiling_by));
   return html`<section class="card stack" aria-label="Decision"><h2>Decision</h2>
     <p>What is to be approved: <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />
       ${" "}<span class="muted">the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.</span></p>
     ${approval && html`<p class="status status-finished"><${Icon} name="check" />approved ${approval.automatic ? "automatically " : ""}by <${Who} actor=${approval.by} />${approval.reason && ` (${approval.reason})`}: <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code></p>`}
     <${Changed} since="it was validated; validate it again first" what=${workspace.changed_since_validation} />
     <${Changed} since="the approval" what=${workspace.changed_since_approval} />
-    ${!planning.validated && html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`}
-    ${isOpen && isPerson() && html`<div class="verbs verbs-left">
-      <button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>
+    ${!planning.validated && html`<${NotValidated} validation=${workspace.validation} />`}
+    ${canReject && html`<div class="verbs verbs-left">
+      ${isOpen && html`<button class="primary" disabled=${busy || workspace.changed_since_validation.length > 0} onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}><${Icon} name="check" size="14" />Approve this plan</button>`}
       <button disabled=${busy} aria-expanded=${String(Boolean(rejection))} onClick=${() => (rejection ? dropRejection() : setRejection(NO_WORDS))}><${Icon} name="pencil" size="14" />Reject or ask for a change</button></div>`}
-    ${rejection && html`<${Rejection} draft=${rejection} setDraft=${setRejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
+    ${canReject && rejection && html`<${Rejection} draft=${rejection} setDraft=${setRejection} nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))} model=${planning.model} busy=${busy} onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")} />`}
   </section>`;
 }
+
+const NotValidated = ({ validation }) => (validation?.passed === false
+  ? html`<p class="hint-line hint-bad"><${Icon} name="circle-x" size="14" /> Validation has ${counted(validation.findings.length, "finding")}, below. <span class="muted">An approval is recorded, and does not make it runnable.</span></p>`
+  : html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`);
 
 const Changed = ({ since, what }) => what.length > 0 && html`<div class="hint-line">Changed since ${since}: <ul>${what.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`;
 
