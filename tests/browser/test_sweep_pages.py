@@ -50,8 +50,13 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     page.get_by_role("button", name="Retry 1 failed").click()
     expect(page.get_by_role("status")).to_contain_text("1 new run.")
     page.get_by_role("button", name="Extend…").click()
-    page.get_by_label("More values of wait").fill("301")
-    page.get_by_role("button", name="Extend sweep").click()
+    extend = page.get_by_role("button", name="Extend sweep")
+    expect(extend).to_be_disabled()  # by nothing
+    expect(page.get_by_label("Seeds in all")).to_have_count(0)  # it has none, and can be given none
+    values = page.get_by_label("More values of wait")
+    expect(values).to_have_attribute("placeholder", "beside 0, 300")
+    values.fill("301")
+    extend.click()
     expect(page.locator(".sweep-progress")).to_contain_text("4 runs")
     page.get_by_role("button", name="Stop sweep").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop sweep").click()

@@ -1,7 +1,7 @@
 // What can be done with a sweep now.
 
 import { post } from "../api.js";
-import { counted } from "../format.js";
+import { counted, text } from "../format.js";
 import { mayWrite } from "../session.js";
 import { valuesOf } from "../typed_values.js";
 import { html, useState } from "../ui.js";
@@ -48,22 +48,22 @@ export function SweepVerbs({ sweep, refresh }) {
 // More values of a list, more seeds, more runs: whatever is left empty stays as it is.
 function Extend({ sweep, busy, onSave, onClose }) {
   const [draft, setDraft] = useState({ values: {}, seeds: "", runs: "" });
-  const lists = Object.entries(sweep.parameters).filter(([, value]) => Array.isArray(value) || Array.isArray(value?.values));
+  const lists = Object.entries(sweep.parameters).map(([name, value]) => [name, Array.isArray(value) ? value : value?.values]).filter(([, tried]) => Array.isArray(tried));
+  const values = Object.entries(draft.values).filter(([, words]) => words.trim()).map(([name, words]) => [name, valuesOf(words)]);
+  const body = {
+    ...(values.length && { parameters: Object.fromEntries(values) }),
+    ...(draft.seeds && { seeds: Number(draft.seeds) }),
+    ...(draft.runs && { max_runs: Number(draft.runs) }),
+  };
   const submit = (event) => {
     event.preventDefault();
-    const values = Object.entries(draft.values).filter(([, words]) => words.trim()).map(([name, words]) => [name, valuesOf(words)]);
-    const body = {
-      ...(values.length && { parameters: Object.fromEntries(values) }),
-      ...(draft.seeds && { seeds: Number(draft.seeds) }),
-      ...(draft.runs && { max_runs: Number(draft.runs) }),
-    };
-    if (Object.keys(body).length) onSave(body);
+    onSave(body);
   };
   const setValue = (name) => (event) => setDraft({ ...draft, values: { ...draft.values, [name]: event.currentTarget.value } });
   return html`<${Dialog} title="Extend the sweep" onClose=${onClose}><form class="stack" onSubmit=${submit}>
     <p class="muted">What is done already is not repeated.</p>
-    ${lists.map(([name]) => html`<label class="field" key=${name}>More values of ${name}<input type="text" placeholder="0.3, 0.001" value=${draft.values[name] ?? ""} onInput=${setValue(name)} /></label>`)}
-    <label class="field">Seeds in all<input type="number" min="1" max="1000" placeholder=${sweep.seeds.length || 1} value=${draft.seeds} onInput=${(event) => setDraft({ ...draft, seeds: event.currentTarget.value })} /></label>
+    ${lists.map(([name, tried]) => html`<label class="field" key=${name}>More values of ${name}<input type="text" placeholder="beside ${tried.map(text).join(", ")}" value=${draft.values[name] ?? ""} onInput=${setValue(name)} /></label>`)}
+    ${sweep.seeds.length > 0 && html`<label class="field">Seeds in all<input type="number" min="1" max="1000" placeholder=${sweep.seeds.length} value=${draft.seeds} onInput=${(event) => setDraft({ ...draft, seeds: event.currentTarget.value })} /></label>`}
     ${sweep.max_runs !== null && html`<label class="field">Runs at most<input type="number" min="1" placeholder=${sweep.max_runs} value=${draft.runs} onInput=${(event) => setDraft({ ...draft, runs: event.currentTarget.value })} /></label>`}
-    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy}>Extend sweep</button></div></form></${Dialog}>`;
+    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy || !Object.keys(body).length}>Extend sweep</button></div></form></${Dialog}>`;
 }
