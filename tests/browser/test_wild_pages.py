@@ -104,6 +104,21 @@ def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visi
     expect(baseline.locator(".run-line")).to_have_count(0)
 
 
+def test_a_paused_loop_does_not_call_runs_that_have_ended_running(
+    wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    wild_id = wild_lab.post("/wild/start", {"goal": GOAL})["id"]
+    page = make_visitor(wild_lab).sign_in(f"#/wild/{wild_id}")
+    baseline = page.get_by_role("list", name="Iterations").locator(".tree-node").first
+    expect(baseline.locator(".tree-head")).to_contain_text("running")
+    page.get_by_role("button", name="Pause").click()
+    expect(baseline.locator(".run-line")).to_have_count(0)
+    expect(baseline.locator(".tree-head")).to_contain_text("not judged yet")
+    page.get_by_role("button", name="Resume").click()
+    expect(baseline.locator(".tree-head")).to_contain_text("baseline")
+    wild_lab.post(f"/wild/{wild_id}/stop")
+
+
 def test_a_loop_that_asks_is_called_by_its_goal(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     goal = "reach val_acc 0.98 by tuning lr"
     wild_id = wild_lab.post("/wild/start", {"goal": goal, "budget": {"runs": 1}})["id"]

@@ -22,11 +22,18 @@ function inTreeOrder(iterations) {
 export function WildTree({ wild, open }) {
   if (!wild.iterations.length) return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
   return html`<ol class="tree" aria-label="Iterations">${inTreeOrder(wild.iterations).map(
-    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} open=${(open ?? []).filter(({ id }) => one.run_ids.includes(id))} />`)}</ol>`;
+    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} open=${open?.filter(({ id }) => one.run_ids.includes(id)) ?? null} />`)}</ol>`;
+}
+
+// A loop that is paused judges nothing: whether the runs of an idea go on, they themselves say.
+function stateOf(one, open) {
+  if (!open) return one.status;
+  if (open.length) return isGoing(open) ? one.status : "waiting";
+  return one.status === "running" ? "ended" : one.status;
 }
 
 function Iteration({ one, metric, isBest, open }) {
-  const state = open.length && !isGoing(open) ? "waiting" : one.status;
+  const state = stateOf(one, open);
   const [icon, kind, word] = VERDICTS[one.decision?.verdict] ?? STATES[state] ?? STATES.planned;
   const { result, decision } = one;
   return html`<li class="tree-node ${isBest ? "tree-best" : ""}" style=${{ marginLeft: `${Math.min(one.depth, DEEPEST) * 20}px` }}>
@@ -38,6 +45,6 @@ function Iteration({ one, metric, isBest, open }) {
     <p class="tree-change">${Object.entries(one.change).map(([name, value]) => html`<code key=${name}>${name}=${text(value)}</code> `)}${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}</p>
     ${decision && html`<p class="muted">${decision.reason}</p>`}
     ${one.run_ids.length > 0 && html`<p class="small">${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}</p>`}
-    <${OpenRuns} runs=${open} />
+    <${OpenRuns} runs=${open ?? []} />
   </li>`;
 }
