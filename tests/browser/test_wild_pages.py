@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -16,6 +17,7 @@ from tests.support.live_server import LiveServer
 HOSTILE = "lr 0.1 to 0.2 <img src=x onerror=alert()> <script>alert()</script>"
 SCRIPT = """
 import argparse
+import os
 import time
 
 parser = argparse.ArgumentParser()
@@ -23,8 +25,11 @@ parser.add_argument("--lr", type=float, default=0.5)
 parser.add_argument("--seed", type=int, default=0)
 args = parser.parse_args()
 time.sleep(0.4)
+while os.path.exists("hold"):
+    time.sleep(0.05)
 print(f"val_acc={0.6 - abs(args.lr - 0.1) + args.seed * 1e-4:.5f}", flush=True)
 """
+SLOTS = 3  # as many as a baseline has seeds
 GOAL = "reach val_acc 0.99 by tuning lr"
 
 
@@ -34,11 +39,20 @@ def wild_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     project.mkdir()
     (project / "train.py").write_text(SCRIPT)
     (project / "eval.py").write_text("LIMIT = 1\n")
-    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="2").start()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL=str(SLOTS)).start()
     yield server
     for wild in server.get("/wild"):
         server.call("POST", f"/wild/{wild['id']}/stop")
     server.stop()
+
+
+@pytest.fixture
+def hold(wild_lab: LiveServer) -> Iterator[Path]:
+    """While it is there, no run ends by itself."""
+    path = wild_lab.project / "hold"
+    path.touch()
+    yield path
+    path.unlink(missing_ok=True)
 
 
 def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
@@ -86,8 +100,9 @@ def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_v
     expect(page.get_by_role("heading", name=GOAL, level=1)).to_be_visible()
 
 
+@pytest.mark.usefixtures("hold")
 def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
-    taken = [wild_lab.submit("sleep 600", name="in front")["id"] for _ in range(2)]
+    taken = [wild_lab.submit("sleep 600", name="in front")["id"] for _ in range(SLOTS)]
     for run_id in taken:
         wild_lab.wait_for_status(run_id, "running")
     wild_id = wild_lab.post("/wild/start", {"goal": GOAL})["id"]
@@ -100,19 +115,21 @@ def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visi
     expect(page.locator(".run-reason")).to_have_text("Waits for its runs to end.")
     expect(baseline.locator(".tree-head")).to_contain_text("running")
     wild_lab.post(f"/wild/{wild_id}/stop")
-    wild_lab.post(f"/runs/{taken[1]}/stop")
+    for run_id in taken[1:]:
+        wild_lab.post(f"/runs/{run_id}/stop")
     expect(baseline.locator(".run-line")).to_have_count(0)
 
 
 def test_a_paused_loop_does_not_call_runs_that_have_ended_running(
-    wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
+    wild_lab: LiveServer, make_visitor: Callable[..., Visitor], hold: Path
 ) -> None:
     wild_id = wild_lab.post("/wild/start", {"goal": GOAL})["id"]
     page = make_visitor(wild_lab).sign_in(f"#/wild/{wild_id}")
     baseline = page.get_by_role("list", name="Iterations").locator(".tree-node").first
-    expect(baseline.locator(".tree-head")).to_contain_text("running")
+    expect(baseline.locator(".run-line", has_text="running")).to_have_count(SLOTS)
     page.get_by_role("button", name="Pause").click()
-    expect(baseline.locator(".run-line")).to_have_count(0)
+    expect(page.locator(".run-head .status").first).to_have_text("paused")
+    hold.unlink()
     expect(baseline.locator(".tree-head")).to_contain_text("not judged yet")
     page.get_by_role("button", name="Resume").click()
     expect(baseline.locator(".tree-head")).to_contain_text("baseline")
