@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 MOST_VALUES = 64
+_LEAST_DOUBLED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,14 @@ def spaced(low: float, high: float, *, whole: bool, by_nature_log: bool, wish: W
     if wish.step:
         return _typed(_by_step(low, high, wish.step), whole=whole), "linear"
     log = low > 0 and (wish.scale == "log" or bool(wish.factor) or (wish.scale != "linear" and by_nature_log))
-    log = log or (low > 0 and not wish.scale and high / low >= 100)
+    log = log or (low > 0 and not wish.scale and (high / low >= 100 or (whole and _doubles(low, high, wish))))
     values = _logarithmic(low, high, wish, whole=whole) if log else _even(low, high, wish, whole=whole)
     return _typed(values, whole=whole), "log" if log else "linear"
+
+
+def _doubles(low: float, high: float, wish: Wish) -> bool:
+    """`hidden 32 to 256`: who names powers of two as ends means those between them; not for a few layers."""
+    return not wish.count and low >= _LEAST_DOUBLED and _is_power_of_two(low) and _is_power_of_two(high)
 
 
 def _by_step(low: float, high: float, step: float) -> list[float]:
