@@ -142,6 +142,12 @@ def test_what_is_missing_is_asked_and_not_invented(scan: ProjectScan, goal: str,
     assert about in ("metric",) or not reading.variations
 
 
+def test_short_notes_in_another_language_are_asked_about_and_not_half_read(scan: ProjectScan) -> None:
+    (asked,) = read_goal("dropout 0,1 und 0,5, val_acc", scan).questions  # which is not 0 and 1
+    assert asked.about == "language"
+    assert not read_goal("dropout 0.1 and 0.5\ndropout 0,1 und 0,5, val_acc", scan).questions
+
+
 def test_suggestions_can_be_given_back_as_answers(scan: ProjectScan) -> None:
     question = read_goal("tune the learning rate by val_acc", scan).questions[0]
     assert question.suggestions[0] == "0.01, 0.1, 1"

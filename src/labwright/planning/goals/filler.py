@@ -35,10 +35,13 @@ _TELLING = {
 }  # fmt: skip
 
 
+_FOREIGN = {"und", "oder", "zwischen", "sowie", "avec", "entre", "ou", "con", "para"}  # as they stand beside values
+
+
 def is_english(words: Words) -> bool:
     """Short notes such as `lr 0.1/0.01` pass: there is nothing foreign in them."""
     spoken = {token.text for token in words.tokens if token.is_word}
     if spoken & _TELLING:
         return True
-    unread = [token for token in words.unread() if token.is_word and token.text not in FILLER]
-    return len(unread) < 4 and all(text.isascii() for text in spoken)
+    unread = [token.text for token in words.unread() if token.is_word and token.text not in FILLER]
+    return len(unread) < 4 and not set(unread) & _FOREIGN and all(text.isascii() for text in spoken)
