@@ -66,6 +66,23 @@ def test_pictures_show_and_a_drawing_with_a_script_is_only_a_picture(visitor: Vi
     assert page.locator("iframe, object, embed, main svg script").count() == 0
 
 
+def test_what_is_called_a_picture_and_is_none_is_a_file(visitor: Visitor, lab: LiveServer) -> None:
+    (lab.project / "torn.png").write_text("the disk was full")
+    (lab.project / "torn.py").write_text(
+        "import labwright\nlabwright.init()\nlabwright.log({'torn': labwright.Image('torn.png')}, step=1)\n"
+    )
+    run = lab.wait_for_end(lab.submit("python3 torn.py", name="torn")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}?tab=artifacts")
+    tile = page.get_by_role("button", name="torn")
+    icon = tile.locator(".artifact-icon")
+    expect(icon).to_be_visible()
+    inside = "(tile) => tile.clientWidth - 2 * parseFloat(getComputedStyle(tile).paddingLeft)"
+    assert icon.evaluate("(icon) => icon.clientWidth") == tile.evaluate(inside), "not as wide as its tile"
+    tile.click()
+    expect(page.get_by_role("dialog")).to_contain_text("cannot be shown as a picture")
+    expect(page.get_by_role("dialog").get_by_role("img")).to_have_count(0)
+
+
 def test_of_a_large_file_only_the_beginning_is_fetched_to_show_it(visitor: Visitor, lab: LiveServer) -> None:
     (lab.project / "large.py").write_text(
         "import labwright\nrun = labwright.init()\n"

@@ -41,27 +41,32 @@ export function Artifacts({ run }) {
   </section>`;
 }
 
+const FileIcon = () => html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`;
+
 function Tile({ run, item, onOpen }) {
   const isHere = item.size !== null;
   const about = html`<span class="artifact-name" title=${item.path}>${item.caption || item.key}</span>
     <span class="muted small">${isHere ? `step ${item.step} · ${bytes(item.size)}` : item.path}</span>`;
   if (!isHere) return html`<li class="artifact"><span class="artifact-icon"><${Icon} name="file" size="24" /></span>${about}</li>`;
   return html`<li><button class="artifact" onClick=${() => onOpen(item)}>
-    ${isPicture(item.path) && item.size <= LARGEST_TILE ? html`<${Picture} run=${run} item=${item} alt="" />` : html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`}
+    ${isPicture(item.path) && item.size <= LARGEST_TILE ? html`<${Picture} run=${run} item=${item} alt="" otherwise=${html`<${FileIcon} />`} />` : html`<${FileIcon} />`}
     ${about}</button></li>`;
 }
 
 const pathOf = (run, item) => runPath(run.id, `/artifacts/${item.path.slice(HERE.length).split("/").map(encodeURIComponent).join("/")}`);
 
-function Picture({ run, item, alt = item.caption || item.key }) {
+// `otherwise` is shown for what is called a picture and is none, or is gone.
+function Picture({ run, item, alt = item.caption || item.key, otherwise }) {
   const source = usePicture(run, item);
-  return source ? html`<img class="artifact-picture" src=${source} alt=${alt} />` : html`<span class="artifact-picture" aria-busy="true"></span>`;
+  const [isBroken, setBroken] = useState(false);
+  if (isBroken || source === null) return otherwise;
+  return source ? html`<img class="artifact-picture" src=${source} alt=${alt} onError=${() => setBroken(true)} />` : html`<span class="artifact-picture" aria-busy="true"></span>`;
 }
 
 // The server sends every file as an attachment; its type is set here by its name. An SVG becomes a data: address, which has
 // no origin: even opened in a window of its own it could reach nothing of ours.
 function usePicture(run, item) {
-  const [source, setSource] = useState("");
+  const [source, setSource] = useState(""); // null if it cannot be had
   useEffect(() => {
     const abort = new AbortController();
     let made = "";
@@ -69,7 +74,7 @@ function usePicture(run, item) {
       const picture = new Blob([blob], { type: PICTURES[suffixOf(item.path)] });
       made = suffixOf(item.path) === "svg" ? await asData(picture) : URL.createObjectURL(picture);
       if (!abort.signal.aborted) setSource(made);
-    }, () => {}); // it may be gone; its name stays
+    }, (error) => !isAborted(error) && setSource(null));
     return () => {
       abort.abort();
       if (made.startsWith("blob:")) URL.revokeObjectURL(made);
@@ -104,7 +109,7 @@ function Viewer({ run, item, onClose }) {
   };
   return html`<${Dialog} title=${item.caption || item.key} onClose=${onClose} wide>
     <p class="muted small">${fileName(item.path)} · step ${item.step} · ${bytes(item.size)}${text && item.size > SHOWN_AS_TEXT && ` · its first ${bytes(SHOWN_AS_TEXT)}`}</p>
-    ${isPicture(item.path) && html`<${Picture} run=${run} item=${item} />`}
+    ${isPicture(item.path) && html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as a picture.</p>`} />`}
     ${typeof text === "string" && html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
     ${text === null && html`<p class="muted">This file cannot be shown as text.</p>`}
     <div class="dialog-verbs"><button disabled=${isSaving} onClick=${save}><${Icon} name="download" size="14" />${isSaving ? "Downloading…" : "Download"}</button>
