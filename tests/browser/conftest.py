@@ -68,6 +68,9 @@ class Visitor:
             self.faults.append(f"console {message.type}: {message.text}")
 
     def _on_dialog(self, dialog: Any) -> None:
+        if dialog.type == "beforeunload":  # the browser's own question, of a page with something unsaved in it
+            dialog.accept()
+            return
         self.faults.append(f"a script opened a dialog: {dialog.message}")
         dialog.dismiss()
 

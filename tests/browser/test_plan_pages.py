@@ -77,6 +77,23 @@ def test_what_was_written_comes_back_after_it_was_cancelled(visitor: Visitor, la
     expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
 
 
+def test_what_was_written_is_there_when_the_page_is_loaded_anew(visitor: Visitor, lab: LiveServer) -> None:
+    plan = lab.post("/plans", {"title": "Reloaded", "goal": "g", "raw_markdown": PLAN})
+    page = visitor.sign_in(f"#/plans/{plan['id']}?tab=document")
+    page.get_by_role("button", name="Edit document").click()
+    page.get_by_role("textbox", name="Document").fill("an hour of work")
+    visitor.open("#/chat")
+    page.get_by_role("textbox", name="Message").fill("half a sen")
+    visitor.open("#/plans")
+    page.get_by_label("Goal").fill("find out")
+    page.reload()
+    expect(page.get_by_label("Goal")).to_have_value("find out")
+    visitor.open("#/chat")
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("half a sen")
+    visitor.open(f"#/plans/{plan['id']}?tab=document")
+    expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
+
+
 def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Two writers", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}")

@@ -2,6 +2,7 @@
 
 import { newKey, post } from "../api.js";
 import { LINKED } from "../cited_text.js";
+import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { number, text } from "../format.js";
 import { useKeys } from "../keyboard.js";
@@ -20,7 +21,7 @@ import { WildTree } from "../parts/wild_tree.js";
 import { isEnded, WildVerbs } from "../parts/wild_verbs.js";
 import { chatAddress, go, runAddress, sweepAddress } from "../router.js";
 import { mayWrite } from "../session.js";
-import { html, useRef, useState } from "../ui.js";
+import { html, useRef } from "../ui.js";
 import { useTitle } from "../window_title.js";
 
 export default function WildPage({ id }) {
@@ -69,7 +70,7 @@ function Found({ wild }) {
 }
 
 function Steer({ wild, refresh }) {
-  const [words, setWords] = useState("");
+  const [words, setWords] = useDraft(`steering ${wild.id}`, "");
   const key = useRef(newKey());
   const submit = async (event) => {
     event.preventDefault();

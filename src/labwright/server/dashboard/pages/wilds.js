@@ -1,6 +1,7 @@
 // Loops that try one idea after another: all of them, and a form that starts one.
 
 import { newKey, post } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { number } from "../format.js";
 import { useListKeys } from "../keyboard.js";
@@ -35,7 +36,7 @@ export default function WildsPage() {
 }
 
 function Start() {
-  const [goal, setGoal] = useState("");
+  const [goal, setGoal] = useDraft("goal of a loop", "");
   const [budget, setBudget] = useState({});
   const [more, setMore] = useState({ script: "", protect: "" });
   const [problem, setProblem] = useState(null);
@@ -49,7 +50,9 @@ function Start() {
       const protect = more.protect.split(",").map((path) => path.trim()).filter(Boolean);
       const given = budgetOf(budget);
       const body = { goal: goal.trim(), protect, ...(more.script.trim() && { script: more.script.trim() }), ...(Object.keys(given).length && { budget: given }) };
-      go(wildAddress((await post("wild/start", body, key.current)).id));
+      const { id } = await post("wild/start", body, key.current);
+      setGoal("");
+      go(wildAddress(id));
     } catch (error) {
       setProblem(error);
       setBusy(false);

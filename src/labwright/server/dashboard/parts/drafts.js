@@ -1,9 +1,28 @@
-// What somebody writes and has not saved or sent: kept while they look elsewhere, and asked about before the page goes.
+// What somebody writes and has not saved or sent: kept while they look elsewhere and when the page is loaded anew, as phones
+// do with pages in the background, and asked about before the page goes. In this tab alone: in another one it would be sent twice.
 
+import { keyOf } from "../storage.js";
 import { useState } from "../ui.js";
 import { say } from "./toast.js";
 
-const drafts = new Map(); // words, or { text, before, … }
+const KEY = keyOf("drafts");
+const drafts = new Map(kept()); // words, or { text, before, … }
+
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY)) ?? [];
+  } catch {
+    return []; // a browser may forbid it
+  }
+}
+
+function keepAll() {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify([...drafts]));
+  } catch {
+    // Not allowed or full: it lasts as long as the page.
+  }
+}
 
 // `none` stands for no draft; `first` goes before what was kept. Answers the draft, how to keep another one in its place,
 // and how to do without it, which can be undone.
@@ -12,6 +31,7 @@ export function useDraft(name, none = null, first = none) {
   const keep = (value) => {
     if (value === none) drafts.delete(name);
     else drafts.set(name, value);
+    keepAll();
     setDraft(value);
   };
   const drop = () => {

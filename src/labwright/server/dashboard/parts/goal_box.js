@@ -1,6 +1,7 @@
 // A goal in plain words becomes a plan to look at. Nothing runs before somebody has approved it.
 
 import { post } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { go, planAddress } from "../router.js";
 import { mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
@@ -10,7 +11,7 @@ import { sayError } from "./toast.js";
 const TITLE = 80;
 
 export function GoalBox() {
-  const [goal, setGoal] = useState("");
+  const [goal, setGoal] = useDraft("goal", "");
   const [busy, setBusy] = useState(false);
   const submit = async (event) => {
     event.preventDefault();
@@ -19,6 +20,7 @@ export function GoalBox() {
     setBusy(true);
     try {
       const plan = await post("plans", { title: words.split("\n")[0].slice(0, TITLE), goal: words, compile: {} });
+      setGoal("");
       go(planAddress(plan.id));
     } catch (error) {
       sayError(error);
