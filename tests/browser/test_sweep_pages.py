@@ -78,6 +78,7 @@ def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: Li
     expect(page.get_by_text("2 runs have finished, and none logged val_acc.")).to_be_visible()
     expect(page.get_by_text("They logged")).to_contain_text("val_accuracy")
     expect(page.get_by_text("labwright.log")).to_contain_text('{"val_acc": value}')
+    expect(page.get_by_text("if it prints val_acc=0.5")).to_contain_text("key_value = true")
 
 
 def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: LiveServer) -> None:

@@ -96,7 +96,7 @@ function NoBest({ sweep, runs }) {
   if (logged.includes(key)) return html`<p>${ended} has a finite value of <code>${key}</code>.</p>`;
   return html`<p>${ended} logged <code>${key}</code>.</p>
     ${logged.length > 0 && html`<p>They logged ${logged.slice(0, LOGGED).map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`}
-    <p class="muted">Log it in the script: <code>import labwright; labwright.log({"${key}": value}, step=step)</code></p>`;
+    <p class="muted">Log it in the script: <code>import labwright; labwright.log({"${key}": value}, step=step)</code>; or, if it prints <code>${key}=0.5</code>, have pairs read: <code>key_value = true</code> under <code>[metrics]</code> in <code>labwright.toml</code>, and start the server again.</p>`;
 }
 
 function Runs({ sweep, runs }) {
