@@ -39,7 +39,13 @@ def test_a_skill_is_made_seen_with_live_values_changed_and_deleted(
     field.fill("no skill at all")
     expect(page.get_by_role("alert")).to_contain_text("The skill has no frontmatter")
     field.fill(SKILL)
-    expect(page.get_by_role("region", name="Preview")).to_contain_text("The goal: {{goal}}")  # nobody knows it yet
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text("The goal: {{goal}}")  # nobody knows it yet
+    field.fill(f"{SKILL}{{{{")
+    expect(preview).to_contain_text("Below: as it was before that.")
+    expect(preview).to_contain_text("The goal: {{goal}}")
+    field.fill(SKILL)
+    expect(preview).not_to_contain_text("Below")
     page.get_by_role("button", name="Save skill").click()
     expect(page.get_by_role("heading", name="house-rules", level=1)).to_be_visible()
     page.get_by_text("Variables: experiment_context, goal").click()

@@ -37,8 +37,10 @@ export function Rendered({ id, text, variables = [] }) {
     <${Shown} text=${rendered} problem=${problem} /></section>`;
 }
 
+// The last that could be filled in stays, so that nothing jumps while one types; and is said to be the last.
 export function Shown({ text, problem }) {
   return html`${problem && html`<p class="hint-line hint-bad" role="alert"><${Icon} name="octagon-alert" size="14" /> ${problem.message} <span class="muted">${problem.hint}</span></p>`}
     ${text === null && !problem && html`<div class="loading" aria-busy="true"></div>`}
+    ${problem && text !== null && html`<p class="muted preview-old">Below: as it was before that.</p>`}
     ${text !== null && html`<article class="card document"><${Markdown} text=${text} /></article>`}`;
 }
