@@ -247,6 +247,14 @@ def test_one_that_kills_its_parent_gets_no_answer_through(tmp_path: Path) -> Non
         assert child.run_tests({}) is None
 
 
+def test_other_users_of_the_machine_cannot_look_into_what_is_checked(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path / "plan", {"good": "def test_it():\n    pass\n"})
+    with child_for(plan, digest_of(plan), sys.executable) as child:
+        made = [folder for folder in child.workspace.parents if folder.name.startswith("labwright-plan-")]
+        assert [folder.stat().st_mode & 0o077 for folder in made] == [0]
+        assert child.run_tests({}) is not None, "nor can the child"
+
+
 GOOD_LINE = '{"ok": true, "workflow": {"steps": []}, "contract": {"findings": []}, "effects": []}'
 LOADS = {
     "prints an answer and leaves": f"""

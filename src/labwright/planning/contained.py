@@ -71,9 +71,8 @@ class Child:
 
     @property
     def barred_from(self) -> str:
-        """A folder that keeps the child from its interpreter: root's has no rights, and only bubblewrap leads past."""
-        has_no_rights = os.geteuid() == 0 and containment().kind != "bubblewrap"
-        return closed_folder(self.python) if has_no_rights else ""
+        """A folder that keeps the child from its interpreter."""
+        return closed_folder(self.python) if _stops_at_closed_folders() else ""
 
     def _run(self, command: Sequence[str], word: str) -> Outcome:
         fence = Fence(
@@ -107,18 +106,31 @@ def _line_after(word: str, done: Outcome) -> bytes:
     return lines[0][len(word) + 1 :] if len(lines) == 1 else b""
 
 
+def _stops_at_closed_folders() -> bool:
+    """Root's child has no rights, and only bubblewrap leads past."""
+    return os.geteuid() == 0 and containment().kind != "bubblewrap"
+
+
 @contextmanager
 def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
-    """Readable for any user, as the child runs as one without rights; and what the digest names, or a Conflict."""
-    folder = Path(tempfile.mkdtemp(prefix="labwright-plan-"))
+    """What the digest names, or a Conflict; in a folder that other users of the machine are kept out of."""
+    closed = Path(tempfile.mkdtemp(prefix="labwright-plan-"))
+    folder = closed / "child"
     try:
         copy_files(workspace, folder / _WORKSPACE, digest)
         write_small_package(folder / "package")
         shutil.copyfile(_RUNNER, folder / _RUNNER.name)
-        for path, _folders, names in os.walk(folder):
-            os.chmod(path, 0o755)  # noqa: S103 - a copy of what was generated, for another user
-            for name in names:
-                os.chmod(os.path.join(path, name), 0o644)
+        _let_anybody_read(folder)
+        if _stops_at_closed_folders():
+            closed.chmod(0o755)
         yield Child(folder, python)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(closed)
+
+
+def _let_anybody_read(folder: Path) -> None:
+    """Also the user without rights that root's child is."""
+    for path, _folders, names in os.walk(folder):
+        os.chmod(path, 0o755)  # noqa: S103 - a copy of what was generated
+        for name in names:
+            os.chmod(os.path.join(path, name), 0o644)
