@@ -255,6 +255,17 @@ def test_other_users_of_the_machine_cannot_look_into_what_is_checked(tmp_path: P
         assert child.run_tests({}) is not None, "nor can the child"
 
 
+def test_what_a_killed_server_left_goes_with_the_next_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, at_work = tmp_path / "labwright-plan-left", tmp_path / "labwright-plan-at-work"
+    for folder in (left, at_work):
+        write_plan(folder / "child", {})
+    os.utime(left, (0, 0))
+    plan = write_plan(tmp_path / "plan", {})
+    with child_for(plan, digest_of(plan), sys.executable):
+        assert not left.exists() and at_work.exists()
+
+
 GOOD_LINE = '{"ok": true, "workflow": {"steps": []}, "contract": {"findings": []}, "effects": []}'
 LOADS = {
     "prints an answer and leaves": f"""

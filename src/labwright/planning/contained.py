@@ -9,8 +9,9 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from labwright.workspace.digest import Digest
 
 _RUNNER = Path(__file__).with_name("run_tests.py")
 _LIMITS = Limits(wall_seconds=120.0, cpu_seconds=40, memory_mb=2048, processes=64)
+_PREFIX = "labwright-plan-"
+_ABANDONED_AFTER_SECONDS = 3600.0  # no check takes as long
 _WORKSPACE, _MADE_UP = "workspace", "made_up.json"
 # Libraries that start a thread for each core would soon meet the limit of processes.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -114,7 +117,8 @@ def _stops_at_closed_folders() -> bool:
 @contextmanager
 def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
     """What the digest names, or a Conflict; in a folder that other users of the machine are kept out of."""
-    closed = Path(tempfile.mkdtemp(prefix="labwright-plan-"))
+    _remove_abandoned()
+    closed = Path(tempfile.mkdtemp(prefix=_PREFIX))
     folder = closed / "child"
     try:
         copy_files(workspace, folder / _WORKSPACE, digest)
@@ -126,6 +130,18 @@ def child_for(workspace: Path, digest: Digest, python: str) -> Iterator[Child]:
         yield Child(folder, python)
     finally:
         shutil.rmtree(closed)
+
+
+def _remove_abandoned() -> None:
+    """What a killed server left, with the next plan that is checked."""
+    longest_ago = time.time() - _ABANDONED_AFTER_SECONDS
+    for entry in os.scandir(tempfile.gettempdir()):
+        if not entry.name.startswith(_PREFIX):
+            continue
+        with suppress(FileNotFoundError):  # another server may be as fast
+            facts = entry.stat(follow_symlinks=False)
+            if facts.st_uid == os.geteuid() and facts.st_mtime < longest_ago:
+                shutil.rmtree(entry.path)
 
 
 def _let_anybody_read(folder: Path) -> None:
