@@ -72,7 +72,10 @@ def validate_plan(
 
 
 def execute_plan(lab: LabClient, plan_id: PlanId) -> Json:
-    """Run a plan that a person has approved, as it was approved; anything else is refused, and says what is missing."""
+    """Run a plan that a person has approved, as it was approved; anything else is refused, and says what is missing.
+
+    Of one that ended, what failed or did not finish is made again, and nothing else.
+    """
     return plan_briefly(lab.execute_plan(_plain(plan_id)))
 
 

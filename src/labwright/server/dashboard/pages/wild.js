@@ -2,11 +2,11 @@
 
 import { newKey, post } from "../api.js";
 import { LINKED } from "../cited_text.js";
-import { useDraft } from "../drafts.js";
 import { useFetched } from "../fetched.js";
 import { number, text } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { Copy } from "../parts/copy.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Markdown } from "../parts/markdown.js";
 import { Message, Problem } from "../parts/message.js";

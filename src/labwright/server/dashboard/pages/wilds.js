@@ -1,10 +1,10 @@
 // Loops that try one idea after another: all of them, and a form that starts one.
 
 import { newKey, post } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { number } from "../format.js";
 import { useListKeys } from "../keyboard.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
 import { StatusWord } from "../parts/status.js";

@@ -1,10 +1,10 @@
 // A goal in plain words becomes a plan to look at. Nothing runs before somebody has approved it.
 
 import { post } from "../api.js";
-import { useDraft } from "../drafts.js";
 import { go, planAddress } from "../router.js";
 import { mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
+import { useDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { sayError } from "./toast.js";
 
