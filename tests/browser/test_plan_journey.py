@@ -137,7 +137,7 @@ def test_an_approval_is_taken_back_and_what_validation_finds_stands_at_the_decis
     assert tops == sorted(tops), "what changed may be long: what was found stands before it"
     page.set_viewport_size({"width": 390, "height": 844})
     said = found.locator(".faults li > :last-child").first
-    assert said.evaluate("words => words.getBoundingClientRect().width") > 200, "beside a long path it could not be read"
+    assert said.evaluate("words => words.getBoundingClientRect().width") > 200, "squeezed by a long path"
 
 
 def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:

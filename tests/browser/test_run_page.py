@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Visitor
 from tests.browser.sample import Sample
@@ -192,6 +192,21 @@ def test_an_output_without_an_error_says_so(visitor: Visitor, lab: LiveServer) -
     expect(log_lines(page)).to_have_text(["fine"])
     page.get_by_role("button", name="First error").click()
     expect(page.get_by_role("status")).to_contain_text("No error was found in this output.")
+
+
+def test_words_typed_while_the_first_error_is_looked_for_are_searched(visitor: Visitor, lab: LiveServer) -> None:
+    run = lab.wait_for_end(lab.submit("echo warm; echo 'ValueError: no'; exit 1", name="typed meanwhile")["id"])
+    page = visitor.sign_in(f"#/runs/{run['id']}")
+    held: list[Route] = []
+    page.route("**/logs/first-error", lambda route: held.append(route))
+    with page.expect_request("**/logs/first-error"):
+        page.get_by_role("button", name="First error").click()
+    page.get_by_label("Search output").fill("warm")
+    held[0].continue_()
+    expect(page.locator(".line-marked")).to_have_text("ValueError: no")
+    expect(page.get_by_role("log").locator("mark")).to_have_text("warm")
+    page.get_by_role("button", name="First error").click()
+    expect(page.get_by_label("Search output")).to_have_value("")
 
 
 def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab: LiveServer) -> None:

@@ -62,6 +62,7 @@ export function Log({ run }) {
   };
   const toError = async () => {
     setSeeking(true); // in a huge output it takes seconds
+    setSearch({ words: "", all: null }); // now, not with the answer: what is typed meanwhile is searched for
     try {
       const { offset, searched, total_size: total } = await reader.firstError();
       if (offset === null) say(`No error was found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
@@ -72,7 +73,6 @@ export function Log({ run }) {
     setSeeking(false);
   };
   const showAt = async (offset) => {
-    setSearch({ words: "", all: null });
     setFollows(false);
     const line = await reader.lineAt(offset);
     if (line) show(line);

@@ -42,7 +42,7 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
     ${words && html`<span class="muted small num log-count">${countText(search, hits, at)}</span>`}
     ${words && isPart && !all && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
     ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
-    <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" onInput=${onInput} onKeyDown=${onKeyDown} />`;
+    <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" value=${words} onInput=${onInput} onKeyDown=${onKeyDown} />`;
 }
 
 // `searched`: how many bytes at the end were looked through, if there may be more lines before these.
