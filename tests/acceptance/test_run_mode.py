@@ -31,6 +31,7 @@ from labwright.planning.run_mode import experiments_with_failed_runs, note_faile
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.sandbox import Containment
+from labwright.services import runs as run_verbs
 from labwright.services import sweeps as sweep_verbs
 from labwright.services.sweep_extension import Extension
 from labwright.store import sweeps
@@ -240,6 +241,19 @@ def test_runs_that_failed_are_made_again_and_no_others(project: Path) -> None:
     assert starts(project) == ONCE + Counter(["0.1 1"])
     assert len(experiment["sweep_ids"]) == 2 and not experiment["failed"]
     assert {found["n"] for found in experiment["configurations"]} == {2}
+
+
+def test_runs_that_failed_are_made_again_also_after_they_were_deleted(project: Path) -> None:
+    (project / "fail.txt").write_text("0.1/1")
+    handle = plan_of(project)
+    handoff = read_state(handle).handoff
+    assert handoff is not None
+    with working_lab(project) as lab:
+        assert execute(lab, handle).completed
+        (failed,) = [run for run in runs_of_plan(lab, handle) if run.status is RunStatus.FAILED]
+        run_verbs.archive(lab, failed.id, PERSON)
+        run_verbs.delete(lab, failed.id, PERSON)
+        assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]
 
 
 def test_the_report_of_a_stopped_plan_waits_for_runs_that_are_still_ending(project: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Conflict, NotFound
 from labwright.domain.ids import SWEEP, is_id
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import RunStatus
 from labwright.planning.carriers import counted_carriers
 from labwright.planning.run_mode.execution import plain
 from labwright.planning.state import PlanRunHandoff
-from labwright.store import runs
+from labwright.store import sweeps
 from labwright.workflow import Store, StoreInUse
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -24,7 +24,7 @@ def experiments_with_failed_runs(lab: Lab, handle: PlanWorkspaceHandle, handoff:
     return [
         step
         for step, result in results.items()
-        if is_id(carriers.get(step, [""])[-1], SWEEP) and _lacks_runs(lab, result, handoff.digest)
+        if is_id(carrier := carriers.get(step, [""])[-1], SWEEP) and _lacks_runs(lab, result, carrier, handoff.digest)
     ]
 
 
@@ -55,16 +55,15 @@ def _last_results(store: Store) -> dict[str, Any]:
     return {step: kept and plain(store.stored(kept).encoded) for step, kept in last.items()}
 
 
-def _lacks_runs(lab: Lab, result: Any, digest: str) -> bool:
+def _lacks_runs(lab: Lab, result: Any, sweep_id: str, digest: str) -> bool:
     if result is None:
         return True
-    unfinished = [run["run_id"] for run in result["runs"] if run["status"] != RunStatus.FINISHED]
-    return any(run.approved == digest for run in _there(lab, unfinished))
+    return any(run["status"] != RunStatus.FINISHED for run in result["runs"]) and _is_of(lab, sweep_id, digest)
 
 
-def _there(lab: Lab, run_ids: Sequence[str]) -> Iterable[Run]:
-    for run_id in run_ids:
-        try:
-            yield runs.get(lab.db.reader(), run_id)
-        except NotFound:
-            continue
+def _is_of(lab: Lab, sweep_id: str, digest: str) -> bool:
+    """The sweep is asked, as its failed runs may have been deleted."""
+    try:
+        return bool(sweeps.get(lab.db.reader(), sweep_id).template.get("approved") == digest)
+    except NotFound:
+        return False
