@@ -27,6 +27,7 @@ from tests.support.planning import (
     planning_server,
     started,
     told,
+    validated,
 )
 from tests.support.waiting import wait_until
 
@@ -67,6 +68,8 @@ parser.add_argument("--seed", type=int, default=0)
 options = parser.parse_args()
 if os.path.exists("no_space") and options.seed == 1:
     raise SystemExit("no space left on device")
+if os.path.exists("no_baseline") and options.lr == 0.1:
+    raise SystemExit("no node left")
 print(f"loss={options.lr + options.seed / 1000}")
 """
 
@@ -149,6 +152,20 @@ def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_
     assert "- [x] Every run ends" in report and "Failed runs" not in report, report
     refused = server.call("POST", f"/plans/{plan_id}/execute")
     assert refused.status == 409 and b"completed, and none of its runs failed" in refused.body, refused.body
+
+
+def test_a_failed_plan_that_is_checked_again_is_executed_for_its_failed_runs(make: MakeServer) -> None:
+    server = make()
+    (server.project / "fragile.py").write_text(FRAGILE)
+    plan_id = compiled(server.start(), "lr 0.1 and 0.3 for fragile.py, lowest loss")["id"]
+    approved(server, plan_id)
+    (server.project / "no_baseline").touch()
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "failed"
+    (server.project / "no_baseline").unlink()
+    assert validated(server, plan_id)["status"] == "approved"
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "completed"
 
 
 def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(server: LiveServer) -> None:

@@ -37,12 +37,10 @@ def execute(lab: Lab, plan_id: str, actor: Actor) -> View:
 
 
 def _to_make_again(lab: Lab, plan: Plan) -> list[str]:
-    """Experiments of an execution that ended, of which some runs failed."""
+    """Experiments of an execution that ended, of which some runs failed; also if it was checked again since then."""
     handle = plans.folder_of(lab, plan.id)
     handoff = read_state(handle).handoff
-    if plan.status not in _ENDED or handoff is None:
-        return []
-    return experiments_with_failed_runs(lab, handle, handoff)
+    return [] if handoff is None else experiments_with_failed_runs(lab, handle, handoff)
 
 
 def _check_handoff(lab: Lab, plan: Plan, scan: ProjectScan, again: list[str]) -> None:
