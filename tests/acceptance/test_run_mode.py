@@ -256,6 +256,27 @@ def test_runs_that_failed_are_made_again_also_after_they_were_deleted(project: P
         assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]
 
 
+def test_what_is_being_retried_in_its_sweep_is_waited_for_and_not_started_beside(project: Path) -> None:
+    (project / "fail.txt").write_text("0.1/1")
+    handle, facts = plan_of(project), []
+    with working_lab(project) as lab:
+        assert execute(lab, handle).completed
+        (project / "fail.txt").unlink()
+        (project / "hold.txt").touch()
+        (sweep_id,) = {run.sweep_id for run in runs_of_plan(lab, handle) if run.sweep_id}
+        sweep_verbs.retry_failed(lab, sweep_id, PERSON)
+        wait_until(lambda: starts(project)["0.1 1"] == 2, "the retry to start")
+        note_failed(handle, ["train"], "some of its runs failed")
+        thread = threading.Thread(target=lambda: execute(lab, handle, facts))
+        thread.start()
+        wait_until(lambda: [fact for fact in facts if fact.get("step") == "train"], "the step to begin")
+        (project / "hold.txt").unlink()
+        thread.join()
+    (experiment,) = numbers_of(project)["experiments"]
+    assert starts(project) == ONCE + Counter(["0.1 1"])
+    assert experiment["sweep_ids"] == [sweep_id] and not experiment["failed"]
+
+
 def test_the_report_of_a_stopped_plan_waits_for_runs_that_are_still_ending(project: Path) -> None:
     (project / "hold.txt").touch()
     (project / "slow.txt").touch()

@@ -33,6 +33,8 @@ def run_experiment(execution: Execution, step: Step, inputs: dict[str, Sealed]) 
     execution.check_approved()
     values = {name: plain(value.encoded) for name, value in inputs.items()}
     earlier = [id for id in execution.earlier_ids(SWEEP, step.id, inputs) if _is_there(execution.lab, id)]
+    for sweep_id in earlier:  # somebody may be having its failed runs tried again
+        execution.wait_for(_Watch(execution, step.id, sweep_id).ended)
     listed = _not_done(execution.lab, earlier, listed_runs(experiment, values))
     if not listed:
         note_carrier(execution.handle, step.id, earlier[-1], beside=earlier[:-1])
