@@ -77,6 +77,23 @@ def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Vis
     expect(page.get_by_role("option")).to_have_count(0)
 
 
+def test_a_question_about_a_run_outlives_a_reload_and_goes_over_no_other_words(
+    visitor: Visitor, sample: Sample
+) -> None:
+    page = visitor.sign_in("#/chat")
+    field = page.get_by_role("textbox", name="Message")
+    field.fill("written before")
+    visitor.open(f"#/runs/{sample.failed}")
+    page.get_by_label("Ask about train/loss").click()
+    brought = f"@{sample.failed} `train/loss` "
+    expect(field).to_have_value(brought)
+    field.press_sequentially("why so high")
+    page.reload()
+    expect(field).to_have_value(f"{brought}why so high")
+    page.get_by_role("link", name="New", exact=True).click()
+    expect(field).to_have_value("written before")
+
+
 def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true", "name": "not-yours"})
     page = visitor.sign_in("#/chat")

@@ -33,15 +33,14 @@ export default function ChatPage({ id = "" }) {
   return html`<div class="page chat-page ${id ? "chat-open" : ""}">
     <aside class="chat-list" aria-label="Conversations"><header class="page-head"><h2>Conversations</h2><a class="button" href="#/chat"><${Icon} name="plus" size="14" />New</a></header>
       ${sessions.data && (sessions.data.length ? html`<${SessionList} sessions=${sessions.data} current=${id} />` : html`<p class="muted chat-none">None so far.</p>`)}</aside>
-    ${id ? html`<${Open} id=${id} />` : html`<${New} />`}
+    ${id ? html`<${Open} id=${id} />` : html`<${New} key=${String(route.value.query)} query=${route.value.query} />`}
   </div>`;
 }
 
-function New() {
+function New({ query }) {
   useTitle("Chat");
-  const { query } = route.value;
-  const about = query.get("about");
-  const [draft, setDraft] = useDraft("chat", "", about ? `@${about} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "");
+  const about = query.get("about") ? `@${query.get("about")} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "";
+  const [draft, setDraft] = useDraft(`chat ${about}`.trim(), "", about); // what is asked about a run does not go over what was written before
   const [mode, setMode] = useState("agent");
   const [busy, setBusy] = useState(false);
   const key = useRef(newKey());

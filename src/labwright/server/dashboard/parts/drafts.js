@@ -24,10 +24,10 @@ function keepAll() {
   }
 }
 
-// `none` stands for no draft; `first` goes before what was kept. Answers the draft, how to keep another one in its place,
-// and how to do without it, which can be undone.
+// `none` stands for no draft; `first` is there before anything was written. Answers the draft, how to keep another one in its
+// place, and how to do without it, which can be undone.
 export function useDraft(name, none = null, first = none) {
-  const [draft, setDraft] = useState(first === none ? (drafts.get(name) ?? none) : first);
+  const [draft, setDraft] = useState(drafts.get(name) ?? first);
   const keep = (value) => {
     if (value === none) drafts.delete(name);
     else drafts.set(name, value);
