@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from labwright.domain.actor import Scope
 from labwright.tokens import mint
@@ -92,6 +92,22 @@ def test_a_question_about_a_run_outlives_a_reload_and_goes_over_no_other_words(
     expect(field).to_have_value(f"{brought}why so high")
     page.get_by_role("link", name="New", exact=True).click()
     expect(field).to_have_value("written before")
+
+
+def test_what_is_typed_while_words_are_on_their_way_stays(visitor: Visitor) -> None:
+    page = visitor.sign_in("#/chat")
+    page.get_by_role("button", name="gpus").click()
+    expect(page.locator(".answer")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/chat", lambda route: held.append(route))
+    field = page.get_by_role("textbox", name="Message")
+    field.fill("alerts")
+    with page.expect_request("**/chat"):
+        field.press("Enter")
+    field.press_sequentially(" and what is running?")
+    held[0].continue_()
+    expect(field).to_have_value("and what is running?")
+    expect(page.locator(".said-text")).to_have_text(["gpus", "alerts"])
 
 
 def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: LiveServer) -> None:

@@ -69,6 +69,8 @@ function Open({ id }) {
   const isDeleted = useDeletion(id);
   const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id && event.type !== DELETED });
   const [draft, setDraft] = useDraft(`chat ${id}`, "");
+  const written = useRef(draft); // by now: more may be typed while words are on their way
+  written.current = draft;
   const [sending, setSending] = useState(null); // what was said and is not in the log yet
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");
@@ -88,7 +90,7 @@ function Open({ id }) {
     try {
       await send("chat", { session_id: id, message: draft }, key.current);
       key.current = newKey();
-      setDraft("");
+      setDraft(withoutSaid(written.current, draft));
     } catch (error) {
       setSending(null);
       sayError(error); // the words stay; sent again under the same key they are said once
@@ -109,6 +111,8 @@ function Open({ id }) {
       state=${sending && !isTaken ? "working" : state} onSend=${speak} onStop=${state !== "idle" || session.waits.length ? stop : null} />
   </div>`;
 }
+
+const withoutSaid = (text, said) => (text.startsWith(said) ? text.slice(said.length).trimStart() : text);
 
 // By somebody else, or in another tab: what is no longer there is not asked for.
 function useDeletion(id) {
