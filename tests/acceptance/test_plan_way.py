@@ -13,6 +13,7 @@ import pytest
 from labwright.llm.answering import TOOL
 from labwright.planning.nodes import NODES
 from labwright.sim.slurm import SimulatedSlurm
+from tests.acceptance.test_cli import labwright
 from tests.conftest import stop_all
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.model_server import Turn, model_server
@@ -61,6 +62,7 @@ labwright.finish()
 FRAGILE = """
 import argparse
 import os
+import time
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float, default=0.1)
@@ -70,6 +72,8 @@ if os.path.exists("no_space") and options.seed == 1:
     raise SystemExit("no space left on device")
 if os.path.exists("no_baseline") and options.lr == 0.1:
     raise SystemExit("no node left")
+while os.path.exists("hold"):
+    time.sleep(0.05)
 print(f"loss={options.lr + options.seed / 1000}")
 """
 
@@ -135,8 +139,8 @@ def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hid
     assert "The baseline itself is the best" in report
 
 
-def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_others(make: MakeServer) -> None:
-    server = make()
+def completed_with_failed_runs(server: LiveServer) -> tuple[LiveServer, str]:
+    """And the plan: two of its four runs failed, and would not now."""
     (server.project / "fragile.py").write_text(FRAGILE)
     (server.project / "no_space").touch()
     plan_id = compiled(server.start(), "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss")["id"]
@@ -144,6 +148,11 @@ def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_
     execute(server, plan_id)
     assert executed(server, plan_id)["status"] == "completed"
     (server.project / "no_space").unlink()
+    return server, plan_id
+
+
+def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_others(make: MakeServer) -> None:
+    server, plan_id = completed_with_failed_runs(make())
     execute(server, plan_id)
     assert executed(server, plan_id)["status"] == "completed"
     sweeps = [found for found in server.get("/sweeps") if found["plan_id"] == plan_id]
@@ -152,6 +161,31 @@ def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_
     assert "- [x] Every run ends" in report and "Failed runs" not in report, report
     refused = server.call("POST", f"/plans/{plan_id}/execute")
     assert refused.status == 409 and b"completed, and none of its runs failed" in refused.body, refused.body
+
+
+def test_a_report_that_is_not_the_newest_says_so(make: MakeServer) -> None:
+    server, plan_id = completed_with_failed_runs(make())
+    assert server.get(f"/plans/{plan_id}/report")["since"] == ""
+    (sweep,) = [found for found in server.get("/sweeps") if found["plan_id"] == plan_id]
+    server.post(f"/sweeps/{sweep['id']}/retry-failed")
+    wait_until(lambda: server.get(f"/sweeps/{sweep['id']}")["progress"].get("finished") == 4, "the retries to finish")
+    assert "2 runs that had failed have finished" in server.get(f"/plans/{plan_id}/report")["since"]
+    said = labwright(server, "plan", "report", plan_id)
+    assert said.stderr.startswith("warning: Since it was written") and "Since it" not in said.stdout
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "completed"
+    report = server.get(f"/plans/{plan_id}/report")
+    assert report["since"] == "" and "- [x] Every run ends" in report["markdown"]
+
+
+def test_the_report_of_the_execution_before_is_told_from_that_of_the_one_that_goes(make: MakeServer) -> None:
+    server, plan_id = completed_with_failed_runs(make())
+    (server.project / "hold").touch()
+    execute(server, plan_id)
+    assert "Another execution goes on" in server.get(f"/plans/{plan_id}/report")["since"]
+    (server.project / "hold").unlink()
+    executed(server, plan_id)
+    assert server.get(f"/plans/{plan_id}/report")["since"] == ""
 
 
 def test_a_failed_plan_that_is_checked_again_is_executed_for_its_failed_runs(make: MakeServer) -> None:

@@ -20,7 +20,7 @@ from labwright.cli.plan_standing import (
     show_findings,
     show_standing,
 )
-from labwright.cli.screen import Cell, Column, Screen
+from labwright.cli.screen import Cell, Column, Screen, warn
 from labwright.cli.words import one_line, size
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
@@ -267,9 +267,12 @@ def report(reference: PlanRef, project: Project = None, as_json: AsJson = False)
     found = client.plan_report(plan_id_of(client, reference))
     if as_json:
         screen.json(found)
-    elif screen.is_terminal:
+        return
+    if screen.is_terminal:
         show_document(_PICTURE.sub(r"\1: `results/\2`", found["markdown"]))
         folder = client.paths.plans / found["plan_id"]
         screen.next(f"With its pictures: {folder / 'results' / 'report.md'}")
     else:
         screen.output(found["markdown"])
+    if found["since"]:
+        warn(found["since"])

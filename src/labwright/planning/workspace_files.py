@@ -16,6 +16,7 @@ from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.plan_views import View, planning_view
 from labwright.planning.request import hash_of
+from labwright.planning.results.since import since_written
 from labwright.planning.results.write import REPORT
 from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, read_state
@@ -168,7 +169,7 @@ def _until_report(plan: Plan) -> str:
 
 
 def results_view(lab: Lab, plan_id: str) -> View:
-    """The report of an execution, and the files beside it."""
+    """The report of an execution, the files beside it, and what has come since."""
     plan = stored.get(lab.db.reader(), plan_id)
     handle = plans.folder_of(lab, plan_id)
     try:
@@ -176,4 +177,5 @@ def results_view(lab: Lab, plan_id: str) -> View:
     except NotFound as error:
         raise NotFound(f"Plan {plan_id} is {plan.status} and has no report yet.", hint=_until_report(plan)) from error
     beside = [path for path in _files(handle.paths.dir) if path.startswith("results/")]
-    return {"plan_id": plan_id, "markdown": text, "files": _entries(handle, beside, {})}
+    files = _entries(handle, beside, {})
+    return {"plan_id": plan_id, "markdown": text, "files": files, "since": since_written(lab, handle, plan)}

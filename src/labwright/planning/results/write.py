@@ -19,7 +19,7 @@ from labwright.workflow import RunResult
 from labwright.workspace import PlanWorkspaceHandle
 
 REPORT = "results/report.md"
-_NUMBERS = "results/results.json"
+NUMBERS = "results/results.json"
 _LARGEST_VALUE = 64 << 10  # of what a step returned; larger ones are in the folder of the execution
 
 
@@ -47,7 +47,7 @@ def write_results(lab: Lab, handle: PlanWorkspaceHandle, handoff: PlanRunHandoff
     _remove_old_pictures(handle)
     for picture in (picture for part in parts for picture in part.pictures):
         handle.write(f"results/{picture.file}", picture.svg.encode())
-    handle.write(_NUMBERS, (json.dumps(_numbers(report), indent=1, ensure_ascii=False) + "\n").encode())
+    handle.write(NUMBERS, (json.dumps(_numbers(report), indent=1, ensure_ascii=False) + "\n").encode())
     handle.write(REPORT, report.markdown().encode())
     return REPORT
 

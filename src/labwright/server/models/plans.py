@@ -228,6 +228,7 @@ class ReportOut(BaseModel):
     plan_id: str
     markdown: str
     files: list[FileEntryOut]
+    since: str  # what has come since it was written, in a sentence; empty where it is the newest
 
 
 class PlanVersionOut(BaseModel):

@@ -4,6 +4,7 @@ import { get } from "../api.js";
 import { LINKED } from "../cited_text.js";
 import { useFetched } from "../fetched.js";
 import { html, useEffect, useState } from "../ui.js";
+import { Icon } from "./icon.js";
 import { Markdown } from "./markdown.js";
 import { Message, Problem } from "./message.js";
 import { filePath } from "./plan_files.js";
@@ -15,7 +16,8 @@ export function PlanReport({ plan }) {
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const picture = (href, alt) => html`<${Picture} plan=${plan} href=${href} alt=${alt} />`;
-  return html`<article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} draw=${LINKED} /></article>`;
+  return html`${data.since && html`<div class="notice-line" role="status"><${Icon} name="info" size="14" /><span>${data.since}</span></div>`}
+    <article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} draw=${LINKED} /></article>`;
 }
 
 // An SVG of ours, but made from the names and numbers of runs: shown from a data: address, which has no origin.
