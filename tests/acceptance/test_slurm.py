@@ -39,6 +39,13 @@ def start_again_now(slurm: SimulatedSlurm, job_id: str) -> None:
     slurm.client("scontrol", "update", f"jobid={job_id}", "starttime=now")
 
 
+def logs_of(slurm: SimulatedSlurm) -> str:
+    """What its daemons wrote, for a failure that only they can explain."""
+    return "\n".join(
+        f"{path.name}:\n{path.read_text()[-4000:]}" for path in sorted(slurm.layout.logs.glob("slurm*.log"))
+    )
+
+
 def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: SimulatedSlurm) -> None:
     found = server.get("/cluster")["cluster"]
     assert (found["type"], found["status"], found["source"]) == ("slurm", "healthy", "detected")

@@ -15,7 +15,7 @@ import pytest
 from labwright.compute.slurm.batch import SIDECAR
 from labwright.processes import processes_of_run, send_signal
 from labwright.sim.slurm import SimulatedSlurm
-from tests.acceptance.test_slurm import MakeServer, grid, start_again_now, started, until_file, with_reason
+from tests.acceptance.test_slurm import MakeServer, grid, logs_of, start_again_now, started, until_file, with_reason
 from tests.support.live_server import LiveServer
 from tests.support.sidecars import supervisor_of
 from tests.support.waiting import wait_until
@@ -91,7 +91,7 @@ def test_a_preempted_run_may_save_and_goes_on_later(
     wait_until(lambda: server.run(run["id"])["attempt"] == 2, "the run to be queued again")
     start_again_now(patient_slurm, run["slurm_job_id"])
     ended = server.wait_for_end(run["id"], timeout=120)
-    assert (ended["status"], ended["attempt"]) == ("finished", 2), ended["error"]
+    assert (ended["status"], ended["attempt"]) == ("finished", 2), f"{ended['error']}\n{logs_of(patient_slurm)}"
     assert server.output(run["id"]) == "attempt 1\nsaved\nattempt 2\n"
 
 
