@@ -65,7 +65,7 @@ def test_where_every_run_fails_their_words_are_the_reason_and_the_next_execution
         text = report_of(project)
         (project / "fail.txt").unlink()  # nothing that was approved: what was missing is there now
         again = execute(lab, plan_of(project))
-    assert re.match(r"train: .*no run finished with val_acc\. run-\w+ failed: lr 0\.\d <b>explodes</b>", outcome.reason)
+    assert re.match(r"train: no run finished with val_acc\. run-\w+ failed: lr 0\.\d <b>explodes</b>", outcome.reason)
     assert "No run finished with a value" in text and "`labwright plan execute plan-" in text
     assert again.completed and starts(project) == ONCE + ONCE
 

@@ -19,7 +19,7 @@ from labwright.workflow.tasks import Retry, Task, task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from labwright.workflow.attempts import Suspended, TimedOut
+    from labwright.workflow.attempts import Failed, Suspended, TimedOut
     from labwright.workflow.contract import validate_contract
     from labwright.workflow.description import describe
     from labwright.workflow.engine import InvalidWorkflow, run, run_async
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labwright.workflow.values import Sealed
 
 _LATER = {
+    "Failed": "attempts",
     "Finding": "reports",
     "InvalidWorkflow": "engine",
     "Outcome": "outcomes",
@@ -56,6 +57,7 @@ __all__ = [
     "Experiment",
     "ExperimentResult",
     "ExperimentRun",
+    "Failed",
     "Finding",
     "InvalidWorkflow",
     "Metric",

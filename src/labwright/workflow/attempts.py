@@ -31,6 +31,10 @@ class Suspended(Exception):
     """Raised by a body that waits for something outside, as a person's answer: the next run tries it again."""
 
 
+class Failed(Exception):
+    """Raised where its words say all: they are told without the name of a class before them."""
+
+
 class Bodies:
     """Calls bodies. All async ones of a run share one event loop, so that they may share clients and locks."""
 

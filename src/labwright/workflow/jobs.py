@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from labwright.workflow.attempts import Suspended, TimedOut
+from labwright.workflow.attempts import Failed, Suspended, TimedOut
 from labwright.workflow.tasks import Retry
 from labwright.workflow.type_rules import Type, misfit
 from labwright.workflow.values import LARGEST, Refused, Sealed, decode, encode, text_of
 
 _TRACEBACK_LIMIT = 8000
+_WORDS_LIMIT = 1000
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,10 @@ def _attempt(job: Job, attempt: int) -> News:
 
 
 def _words(error: BaseException) -> str:
+    if isinstance(error, Failed):
+        return str(error)[:_WORDS_LIMIT]
     name = "timed out" if isinstance(error, TimedOut) else type(error).__name__
-    return f"{name}: {error}".rstrip(": ")[:1000]
+    return f"{name}: {error}".rstrip(": ")[:_WORDS_LIMIT]
 
 
 class Workers:

@@ -15,13 +15,13 @@ from labwright.planning.run_mode.approved import check_approved
 from labwright.planning.scan import ProjectScan
 from labwright.planning.state import PlanRunHandoff
 from labwright.planning.waiting import wait_for
-from labwright.workflow import Sealed
+from labwright.workflow import Failed, Sealed
 from labwright.workspace import PlanWorkspaceHandle
 
 Found = TypeVar("Found")
 
 
-class StepFailed(Exception):
+class StepFailed(Failed):
     """What a step started came to nothing."""
 
 
