@@ -7,7 +7,8 @@ import re
 import sys
 from typing import Any
 
-from labwright.cli.screen import Screen
+from labwright.cli.markdown import AnswerOnTerminal
+from labwright.cli.screen import Screen, has_colours
 from labwright.cli.words import counted, one_line, shorten, visible
 
 Json = dict[str, Any]
@@ -26,7 +27,7 @@ class ChatScreen:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._in_line = False  # whether words stand in the present line
+        self._answer = AnswerOnTerminal(screen) if has_colours(sys.stdout) else _PlainAnswer(screen)
 
     def show(self, piece: Json) -> None:
         if self._screen.as_json:
@@ -46,14 +47,10 @@ class ChatScreen:
             self.show(piece)
 
     def _text(self, data: Json) -> None:
-        words = visible(data["text"])
-        self._screen.output(words)
-        self._in_line = not words.endswith("\n")
+        self._answer.add(data["text"])
 
     def _line(self, text: str, style: str) -> None:
-        if self._in_line:
-            self._screen.output("\n")
-            self._in_line = False
+        self._answer.end()
         for line in text.splitlines():
             self._screen.say((visible(line), style))
 
@@ -107,9 +104,24 @@ class ChatScreen:
             self._line(_WHY[data["why"]], "dim")
         elif data.get("cut"):
             self._line("The answer was cut off at the longest that the model may give.", "amber")
+        self._answer.end()
+
+
+class _PlainAnswer:
+    """For pipes and terminals that cannot be drawn on: its words as they come."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._in_line = False  # whether words stand in the present line
+
+    def add(self, words: str) -> None:
+        self._screen.output(visible(words))
+        self._in_line = not words.endswith("\n")
+
+    def end(self) -> None:
         if self._in_line:
             self._screen.output("\n")
-            self._in_line = False
+        self._in_line = False
 
 
 def _why_not_done(data: Json) -> str:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.markdown import show_document
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
 from labwright.cli.plan_progress import REDONE_BY, follow_compilation, follow_execution
-from labwright.cli.plan_screen import plan_line, show_document
+from labwright.cli.plan_screen import plan_line
 from labwright.cli.plan_standing import (
     lights,
     next_step,

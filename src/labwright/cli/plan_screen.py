@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.markdown import show_document
 from labwright.cli.plan_standing import lights, next_step, show_questions
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, counted, one_line, visible
+from labwright.cli.words import ago, clock_time, counted, one_line
 from labwright.domain.plan import PlanStatus
 
 Json = dict[str, Any]
@@ -109,14 +110,3 @@ def show_faults(screen: Screen, form: Json) -> None:
         screen.say(
             (f"  line {fault['line']}: ", "bold"), one_line(fault["message"]), (f"  {one_line(fault['hint'])}", "dim")
         )
-
-
-def show_document(text: str) -> None:
-    from markdown_it import MarkdownIt
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    shown = Markdown("", hyperlinks=False)
-    # HTML as the text it is: rich would leave it out, and a reader is to see all of a plan.
-    shown.parsed = MarkdownIt("commonmark", {"html": False}).enable("table").parse(visible(text))
-    Console().print(shown)
