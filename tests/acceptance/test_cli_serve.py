@@ -69,6 +69,20 @@ def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer)
     assert place.wait_for_end(run["id"])["exit_code"] == 8
 
 
+def test_down_claims_nothing_of_runs_that_the_server_did_not_tell_of(place: LiveServer) -> None:
+    up(place)
+    run = place.submit("while ! test -e go; do sleep 0.05; done")
+    place.wait_for_status(run["id"], "running")
+    (place.state / "token").write_text("lw_another\n")
+    ended = labwright(place, "down")
+    assert ended.stdout == "The server has ended. Runs that were going go on.\n"
+    assert "A valid token is needed" in ended.stderr
+
+    (place.project / "go").touch()
+    up(place)
+    assert place.wait_for_end(run["id"])["status"] == "finished"
+
+
 def test_of_two_starts_at_once_one_is_up_and_the_other_says_where(place: LiveServer) -> None:
     starts = [
         subprocess.Popen(

@@ -87,12 +87,10 @@ def down(project: Project = None, as_json: AsJson = False) -> None:
         _forget(paths, server)
         _say_down(screen, paths, {"was_running": False}, "The server had ended already, without tidying up; done now.")
         return
-    counts = _run_counts(paths.project)
+    going, queued = _going_and_queued(paths.project)
     with screen.working("ending the server"):
         _end(server.process)
     _forget(paths, server)
-    going = sum(counts.get(status, 0) for status in ACTIVE)
-    queued = counts.get(RunStatus.QUEUED, 0)
     facts = {"was_running": True, "runs_going_on": going, "runs_queued": queued}
     _say_down(screen, paths, facts, f"The server has ended.{_left_behind(going, queued)}")
 
@@ -125,7 +123,9 @@ def _forget(paths: ProjectPaths, server: RunningServer) -> None:
             paths.server.unlink(missing_ok=True)
 
 
-def _left_behind(going: int, queued: int) -> str:
+def _left_behind(going: int | None, queued: int | None) -> str:
+    if going is None:
+        return " Runs that were going go on."
     words = f" {counted(going, 'run')} still going." if going else " No run is going."
     return f"{words} {counted(queued, 'run')} queued until the next labwright up." if queued else words
 
@@ -315,14 +315,14 @@ def _open_browser(paths: ProjectPaths, link: str) -> None:
     webbrowser.open(paths.sign_in.as_uri())
 
 
-def _run_counts(project: Path) -> dict[str, int]:
-    """A server that hangs is ended all the same."""
+def _going_and_queued(project: Path) -> tuple[int, int] | tuple[None, None]:
+    """How many runs. A server that hangs, or knows another token, is ended all the same: then nobody knows."""
     try:
         counts: dict[str, int] = LabClient(project, patience=_COUNT_SECONDS).cluster()["run_summary"]
     except LabwrightError as error:
         note(f"the server did not say what is running: {error.message}")
-        return {}
-    return counts
+        return None, None
+    return sum(counts.get(status, 0) for status in ACTIVE), counts.get(RunStatus.QUEUED, 0)
 
 
 def _end(process: ProcessIdentity) -> None:
