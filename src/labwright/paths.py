@@ -36,7 +36,7 @@ class RunPaths:
         self.output = f"{self.dir}/output.log"  # relay: what the job prints
         self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
         self.output_removed = f"{self.dir}/output.removed"  # server: empty; its mtime says when gc removed the output
-        self.stdin = f"{self.dir}/stdin"  # a FIFO: viewer to job
+        self.stdin = f"{self.dir}/stdin"  # supervisor: a link to the input of the job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
         self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
         self.exit = f"{self.dir}/exit.json"  # supervisor

@@ -18,6 +18,7 @@ from labwright.domain.plan import PlanStatus
 from labwright.domain.plan_document import TITLE, Header
 from labwright.domain.plan_reader import read as read_plan
 from labwright.domain.run import RunStatus
+from labwright.paths import ProjectPaths, RunPaths
 from labwright.server.app import make_api
 from labwright.server.opening import open_lab, prepare_state
 from labwright.services.figures import figures
@@ -176,6 +177,15 @@ def anchors(page: Path) -> set[str]:
     """Headings as GitHub makes them into names."""
     headings = _HEADING.findall(_FENCED.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_file_of_the_state_folder_and_of_a_run_is_in_the_reference() -> None:
+    project, run = ProjectPaths(Path("/project")), RunPaths("/run")
+    named = {Path(path).name for path in (*vars(project).values(), *vars(run).values())}
+    beside = {project.project.name, project.state.name, Path(run.dir).name, Path(run.control).name}
+    told = {Path(name).name for name in re.findall(r"`([^`\n]+)`", read("run-folder.md"))}
+    told |= {Path(name).parts[0] for name in re.findall(r"`([\w.-]+/[^`\n]*)`", read("run-folder.md"))}
+    assert sorted(named - beside - told) == []
 
 
 def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
