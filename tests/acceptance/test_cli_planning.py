@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_cli import answer, labwright
-from tests.acceptance.test_cli_terminal import COLOUR, at_terminal
+from tests.acceptance.test_cli_terminal import COLOUR, YES_OR_NO, at_terminal
 from tests.support.live_server import LiveServer
 from tests.support.planning import QUICK, planning_server
 
@@ -39,7 +39,7 @@ def test_a_goal_at_a_terminal_shows_each_node_and_ends_with_the_next_step(lab: L
     assert lines[-1] == f"Next: labwright plan review {plan_id}"
     own = [line for line in lines if not line.startswith("\x1b")]
     assert max(len(line) for line in own) <= 80
-    reviewed = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed="y\n"))
+    reviewed = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed="y\n", question=YES_OR_NO))
     assert "Approve this plan?" in reviewed and "plan/implementation_plan.md" in reviewed
     assert f"Run it: labwright plan execute {plan_id}" in reviewed
     assert answer(lab, "plan", "show", plan_id, "--json")["planning"]["approval"]["by"] == "person"
@@ -127,7 +127,7 @@ def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp
     assert "works by rules and read no reason" in mended.stdout
     assert "subprocess" not in labwright(lab, "plan", "show", plan_id, "--file", CODE).stdout
     typed = "n\nuse 2 seeds\nDraftPlan\nDraftImplementationPlan\n"
-    shown = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed=typed))
+    shown = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed=typed, question=YES_OR_NO))
     assert "DraftPlan is none of them" in shown and "× 2 seeds" in shown, "a slip does not cost the reason"
     assert "switched off" in labwright(lab, "plan", "validate", plan_id).stdout
     assert "switched off" not in labwright(lab, "plan", "validate", plan_id, "--rehearsal").stdout

@@ -21,6 +21,7 @@ from tests.support.model_server import Turn, model_server
 from tests.support.waiting import wait_until
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+YES_OR_NO = "[y/N]"
 
 
 class Terminal:
@@ -67,11 +68,12 @@ class Terminal:
         return shown.decode().replace("\r\n", "\n")
 
 
-def at_terminal(server: LiveServer, *arguments: str, typed: str = "", **more: Any) -> str:
-    """All that appears."""
+def at_terminal(server: LiveServer, *arguments: str, typed: str = "", question: str = "", **more: Any) -> str:
+    """All that appears. What is typed is typed at once, or when the question is there."""
     terminal = Terminal(server, *arguments, **more)
+    before = terminal.until(question) if question else ""
     terminal.type(typed)
-    return terminal.rest()
+    return before + question + terminal.rest()
 
 
 def _read(descriptor: int) -> bytes:
@@ -110,10 +112,20 @@ def test_the_last_line_is_what_to_do_next(lab: LiveServer) -> None:
 
 def test_deleting_asks_first(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
-    assert "for ever?" in at_terminal(lab, "delete", run, typed="n\n")
+    assert "for ever?" in at_terminal(lab, "delete", run, typed="n\n", question=YES_OR_NO)
     assert lab.run(run)["id"] == run
-    at_terminal(lab, "delete", run, typed="y\n")
+    at_terminal(lab, "delete", run, typed="y\n", question=YES_OR_NO)
     assert lab.call("GET", f"/runs/{run}").status == 404
+
+
+def test_what_was_typed_before_a_question_is_no_answer_to_it(lab: LiveServer) -> None:
+    run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
+    terminal = Terminal(lab, "delete", run)
+    terminal.type("y\n")
+    terminal.until(YES_OR_NO)
+    terminal.type("n\n")
+    terminal.rest()
+    assert lab.run(run)["id"] == run
 
 
 def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:

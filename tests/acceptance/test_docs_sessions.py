@@ -31,6 +31,9 @@ labwright up -d
 _FIRST_PLAN = """
 first_plan() { labwright plan list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[-1]["id"])'; }
 """
+_REVIEWED = """
+{ until grep -q y/N ~/shown; do sleep 0.1; done; echo y; } | script -qefc "labwright plan review $(first_plan)" ~/shown
+"""
 _ASKED = """
 labwright up -d
 labwright run --name long sleep 300
@@ -65,7 +68,7 @@ PAGES = [
         place=_DIGITS,
         before=_FIRST_PLAN + _ENVIRONMENT,
         instead={
-            "labwright plan review plan-a2mcje2jm6": 'echo y | script -qec "labwright plan review $(first_plan)" -',
+            "labwright plan review plan-a2mcje2jm6": _REVIEWED,
             "plan-a2mcje2jm6": "$(first_plan)",
         },
         after=_ALL_FINISH,

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+from labwright.cli.asking import forget_typed_ahead
 from labwright.cli.markdown import AnswerOnTerminal
 from labwright.cli.screen import Screen, has_colours
 from labwright.cli.words import counted, one_line, shorten, visible
@@ -139,6 +140,7 @@ def _why_not_done(data: Json) -> str:
 
 
 def ask(question: str) -> bool:
+    forget_typed_ahead()
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

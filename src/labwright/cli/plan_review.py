@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.asking import confirm
 from labwright.cli.markdown import show_document
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.plan_ids import PlanRef, plan_id_of
@@ -151,7 +152,7 @@ def _ask(screen: Screen, client: LabClient, plan: Json) -> bool:
     """Yes approves; no asks why, and which node is to try again."""
     if not plan["planning"]["validated"]:
         screen.say(("It does not pass validation: an approval is recorded, and it still cannot run.", "amber"))
-    if typer.confirm("Approve this plan?", default=False):
+    if confirm("Approve this plan?"):
         return True
     reason = typer.prompt("What is to be different? (Enter leaves it as it is)", default="", show_default=False)
     if reason.strip():

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.asking import confirm_deletion
 from labwright.cli.editor import edit_text
 from labwright.cli.goal_group import NEW, GoalGroup
 from labwright.cli.options import AsJson, Project, connect
@@ -19,7 +20,7 @@ from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_
 from labwright.cli.screen import Screen, note
 from labwright.cli.words import visible
 from labwright.client.lab import LabClient
-from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
+from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.plan import PlanStatus
 from labwright.domain.plan_reader import LONGEST, read
 
@@ -232,19 +233,12 @@ def delete(
     screen, client = Screen(as_json=as_json), connect(project)
     found = client.plan(plan_id_of(client, reference))
     if not yes:
-        _confirm(found)
+        confirm_deletion(f"  {found['id']}  {found['title']}\nDelete this plan with all its versions, for ever?")
     client.delete_plan(found["id"])
     if as_json:
         screen.json([found["id"]])
     else:
         screen.say((found["id"], "bold"), "  deleted")
-
-
-def _confirm(found: Json) -> None:
-    if not sys.stdin.isatty():
-        raise Conflict("Deleting needs a yes.", hint="Add --yes where nobody can be asked.")
-    if not typer.confirm(f"  {found['id']}  {found['title']}\nDelete this plan with all its versions, for ever?"):
-        raise typer.Exit(1)
 
 
 def _tell(screen: Screen, saved: Json) -> None:

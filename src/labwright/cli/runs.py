@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.asking import confirm_deletion
 from labwright.cli.options import AsJson, LastRun, Project, RunRef, RunRefs, connect
 from labwright.cli.screen import Screen, note
 from labwright.cli.show import run_in_full, run_line, run_table
@@ -155,11 +155,8 @@ def delete(
 
 
 def _confirm(runs: list[Json]) -> None:
-    if not sys.stdin.isatty():
-        raise Conflict("Deleting needs a yes.", hint="Add --yes where nobody can be asked.")
     names = "\n".join(f"  {run['id']}  {run['name']}" for run in runs)
-    if not typer.confirm(f"{names}\nDelete {counted(len(runs), 'run')} with output and metrics, for ever?"):
-        raise typer.Exit(1)
+    confirm_deletion(f"{names}\nDelete {counted(len(runs), 'run')} with output and metrics, for ever?")
 
 
 def wait(
