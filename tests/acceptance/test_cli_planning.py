@@ -63,7 +63,8 @@ def test_a_script_goes_the_whole_way(lab: LiveServer) -> None:
     shown = COLOUR.sub("", at_terminal(lab, "plan", "report", plan_id))
     assert "results/train-by-degree" in shown and "report.md" in shown
     events = labwright(lab, "events", "-n", "500").stdout
-    assert "plan.node" in events and "plan.step" in events
+    assert f"plan.node       {plan_id}  ValidateWorkspace · finished  (person)\n" in events
+    assert f"plan.step       {plan_id}  train · finished  (person)\n" in events
     again = labwright(lab, "plan", "new", "--from-plan", plan_id, "degree 2 and 4", "--no-rehearsal")
     assert "a new plan from its text" in again.stderr and saved(again.stdout) != plan_id
     assert "varies        degree 2, 4" in again.stdout, again.stdout

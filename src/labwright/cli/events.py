@@ -7,14 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.screen import Screen, note
+from labwright.cli.screen import Cell, Screen, note
 from labwright.cli.show import status_cell
-from labwright.cli.words import clock_time, one_line
+from labwright.cli.words import clock_time, one_line, size
 from labwright.client.follow import follow_events, last_position
 from labwright.domain.event import EventType
 
 Json = dict[str, Any]
 _OWN_FRAMES = ("hello", "reset")
+# Of an event's facts those that tell a person something, in the order in which they are read.
+_TELLING = (
+    "name", "title", "text", "node", "step", "number", "question", "type", "url", "status", "message", "answer",
+)  # fmt: skip
 
 
 def events(
@@ -46,28 +50,27 @@ def _show(screen: Screen, event: Json) -> None:
     if screen.as_json:
         screen.json_line(event)
         return
-    data = event["data"]
-    subject = event["run_id"] or event["sweep_id"] or data.get("plan_id") or data.get("wild_id") or ""
-    when = clock_time(event["time"])
-    screen.say((f"{when}  ", "dim"), f"{event['type']:<15} ", (f"{subject:<16} ", "bold"), *_words(event))
+    when, by = clock_time(event["time"]), f"  ({event['actor']})"
+    line = f"{event['type']:<15} ", (f"{_subject(event):<16} ", "bold"), *_words(event)
+    screen.say((f"{when}  ", "dim"), *line, (by, "dim"))
 
 
-def _words(event: Json) -> list[Any]:
+def _subject(event: Json) -> str:
+    """What it is about: a run before all else, then what the type names, as the plan of `plan.node`."""
+    kind = event["type"].partition(".")[0]
+    return event["run_id"] or event["data"].get(f"{kind}_id") or event["sweep_id"] or ""
+
+
+def _words(event: Json) -> list[Cell]:
     data = event["data"]
-    by = (f"  ({event['actor']})", "dim")
-    if event["type"] == EventType.RUN_STATUS:
-        why = f": {one_line(data['reason'])}" if data.get("reason") else ""
+    if "to" in data:
+        to = status_cell(data["to"]) if event["type"] == EventType.RUN_STATUS else data["to"]
         code = f", exit {data['exit_code']}" if data.get("exit_code") else ""
-        return [f"{data['from']} → ", status_cell(data["to"]), f"{code}{why}", by]
-    if event["type"] in (EventType.SWEEP_STATUS, EventType.PLAN_STATUS):
         why = f": {one_line(data['reason'])}" if data.get("reason") else ""
-        return [f"{data['from']} → {data['to']}{why}", by]
-    if event["type"] in (EventType.RUN_UPDATED, EventType.SWEEP_UPDATED, EventType.PLAN_UPDATED):
+        return [f"{data['from']} → ", to, f"{code}{why}"]
+    if "changed" in data:
         version = f", version {data['version']}" if "version" in data else ""
-        return [f"changed: {', '.join(data['changed'])}{version}", by]
-    shown = [
-        one_line(str(data[name]))
-        for name in ("name", "title", "text", "message", "answer", "type", "url")
-        if data.get(name)
-    ]
-    return [" · ".join(shown), by]
+        return [f"changed: {', '.join(data['changed'])}{version}"]
+    if "freed_bytes" in data:
+        return [f"freed {size(data['freed_bytes'])}"]
+    return [" · ".join(one_line(str(data[name])) for name in _TELLING if data.get(name))]
