@@ -258,9 +258,9 @@ def _keep_after(words: Words, mention: Mention, after: Found, stop: int, found: 
         )
         found.unclear.append((flag, f"{words_}: which are they to be?"))
         return
-    adding = _adding_word(words, mention)
-    if adding is not None and fit(flag, after.values):
-        words.take(adding, mention.start)
+    adding, too = _adding_word(words, mention), _too(words, after.end)
+    if (adding is not None or too) and fit(flag, after.values):
+        words.take(mention.start if adding is None else adding, after.end + too)
         found.added.append((flag, typed_values(flag, after.values)))
         return
     _note(flag, mention.start, after.values, found)
@@ -283,6 +283,16 @@ def _adding_word(words: Words, mention: Mention) -> int | None:
     while words.at(place) in ("the", "a", "try", "test", "run"):
         place -= 1
     return place if words.at(place) in _ADDING else None
+
+
+def _too(words: Words, place: int) -> int:
+    """How many words `too` or `as well` takes behind values. Not where it goes on: `lr 0.5 too high`."""
+    for phrase in (("too",), ("as", "well")):
+        end = place + len(phrase)
+        goes_on = end < len(words.tokens) and words.tokens[end].is_word and words.at(end) not in ("and", "or", "with")
+        if words.matches(place, phrase) and not goes_on:
+            return len(phrase)
+    return 0
 
 
 def _keep_bare(words: Words, mention: Mention, count: int | None, found: Varied) -> None:
