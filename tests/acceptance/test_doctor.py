@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,24 @@ def test_what_is_missing_damaged_or_open_to_others_is_found(
     assert "did you mean [[alerts]]" in found["tables"]["said"]
     assert "db rebuild" in found["database"]["fix"] and "unable to contact" in found["Slurm"]["said"]
     assert "chmod go= " in found["state folder"]["fix"] and "is taken" in found["address"]["said"]
+
+
+def test_what_others_say_in_several_lines_is_one_line_of_its_own(
+    make_server: Callable[..., LiveServer], tmp_path: Path
+) -> None:
+    server = make_server()
+    bad_driver = bare_path(tmp_path / "bin", nvidia_smi="printf 'no driver\\n\\e[31mmismatch\\n' >&2; exit 9")
+    server.state.mkdir(mode=0o700)
+    file = server.state / "labwright.db"
+    database = sqlite3.connect(file)
+    database.execute("CREATE TABLE rows AS SELECT zeroblob(99999) AS row")
+    database.close()
+    content = file.read_bytes()
+    file.write_bytes(content[:5000] + b"\xff" * 4000 + content[9000:])
+    shown = labwright(server, "doctor", env={"PATH": bad_driver}).stdout
+    assert "damaged: " in shown and "no driver" in shown
+    assert [line for line in shown.splitlines()[:-1] if not line.startswith(("ok ", "warn ", "fail ", "  "))] == []
+    assert "\x1b" not in shown
 
 
 def test_a_fix_can_be_typed_as_it_stands_where_a_folder_has_a_space_in_its_name(

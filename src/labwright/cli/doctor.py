@@ -17,7 +17,7 @@ import typer
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen
 from labwright.cli.without_server import run_without_server
-from labwright.cli.words import counted, size
+from labwright.cli.words import counted, one_line, size
 from labwright.client.address import read_server
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError, ServerUnreachable
@@ -59,7 +59,7 @@ def doctor(project: Project = None, as_json: AsJson = False) -> None:
 def _show(screen: Screen, findings: list[Finding]) -> None:
     room = max(len(finding.name) for finding in findings) + 2
     for finding in findings:
-        screen.say((f"{finding.status:<6}", _STYLES[finding.status]), finding.name.ljust(room), finding.said)
+        screen.say((f"{finding.status:<6}", _STYLES[finding.status]), finding.name.ljust(room), one_line(finding.said))
         if finding.fix:
             screen.say(" " * 6, " " * room, (f"fix: {finding.fix}", "dim"))
 
