@@ -16,6 +16,7 @@ from labwright.sim.slurm import SimulatedSlurm, SlurmSize, simulated_slurm
 from labwright.sim.slurm_config import Timers
 from tests.support.live_server import LiveServer
 from tests.support.slurm import jobs_named
+from tests.support.sweeping import alerts_of, sweep_when
 from tests.support.waiting import wait_until
 
 MakeServer = Callable[..., LiveServer]
@@ -290,6 +291,19 @@ def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveSe
     server.restart()
     server.post(f"/sweeps/{sweep}/resume")
     wait_until(lambda: all_wait_for("BeginTime"), "the jobs to be released", 60)
+    server.post(f"/sweeps/{sweep}/stop")
+
+
+def test_a_budget_of_runs_lets_the_jobs_that_it_counts_begin_before_it_pauses(server: LiveServer) -> None:
+    """Three can be at work at a time; the others are pending when the first of them end."""
+    wanted = grid(parameters={"lr": list(range(12))}, gpus=2, budget={"runs": 8}, base_command="sleep 1; echo")
+    sweep = server.post("/sweeps", wanted)["id"]
+    wait_until(lambda: server.get(f"/sweeps/{sweep}")["progress"]["finished"], "the first to end")
+    server.post(f"/sweeps/{sweep}/pause")
+    server.post(f"/sweeps/{sweep}/resume")
+    held = sweep_when(server, sweep, "paused")
+    assert (held["progress"]["launching"], held["progress"]["ready"]) == (0, 4)
+    assert [alert["rule"] for alert in alerts_of(server, sweep)] == ["sweep_budget:runs"]
     server.post(f"/sweeps/{sweep}/stop")
 
 

@@ -110,6 +110,28 @@ def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab
     assert "use no GPU" in "".join(make(lab, SweepMethod.RANDOM, **asked).warnings)
 
 
+def test_a_pending_job_may_begin_when_the_number_of_runs_is_used_up(lab: Lab) -> None:
+    sweep = make(lab, SweepMethod.RANDOM, max_runs=30, budget={"runs": 2})
+    assert queued_now(lab, sweep) == 2
+    begun, pending = (run for run in stored.unended_runs(lab.db.reader(), sweep.id) if run.status is RunStatus.QUEUED)
+    move(lab, begun, *_BEGINS[RunStatus.QUEUED])
+    pending = move(lab, pending, RunStatus.LAUNCHING)
+    supply = Supply(lab, sweep)
+    assert (supply.top_up(), supply.cannot_go_on(), supply.at_work) == (None, None, 1)
+    move(lab, pending, RunStatus.RUNNING)
+    assert (Supply(lab, sweep).top_up() or ("",))[0] == "runs"
+
+
+def test_a_pending_job_may_not_begin_when_the_time_is_too_short_for_it(lab: Lab) -> None:
+    """Two of half an hour fit into an hour, until the first takes all of it but for a minute."""
+    sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=1800.0, budget={"runs": 2, "gpu_hours": 1})
+    assert queued_now(lab, sweep) == 2
+    end_one(lab, sweep, started_at="2026-01-01T00:00:00.000Z", ended_at="2026-01-01T00:59:00.000Z")
+    (pending,) = (run for run in stored.unended_runs(lab.db.reader(), sweep.id) if run.status is RunStatus.QUEUED)
+    move(lab, pending, RunStatus.LAUNCHING)
+    assert (Supply(lab, sweep).top_up() or ("",))[0] == "gpu_hours"
+
+
 def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
     """Whoever was preempted after fifty minutes has used them, also while it waits to begin again."""
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=600.0, budget={"gpu_hours": 1})

@@ -142,7 +142,7 @@ class SweepKeeper:
             self._complete(sweep.id)
         elif overrun:
             self._pause_short(sweep, supply, overrun, "its budget is used up")
-        elif short and not supply.queued:
+        elif short:
             self._pause_short(sweep, supply, short, "its budget does not allow another run")
         elif supply.added:
             self._lab.wake()

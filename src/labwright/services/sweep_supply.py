@@ -35,8 +35,9 @@ class Supply:
         counts = sweeps.count_by_status(lab.db.reader(), sweep.id)
         self._ready = counts[RunStatus.READY]
         self._total = sum(counts.values())
-        self.queued = counts[RunStatus.QUEUED]
-        self._in_flight = self.queued + sum(counts[status] for status in ACTIVE)
+        self._queued = counts[RunStatus.QUEUED]
+        self._launching = counts[RunStatus.LAUNCHING]  # for long only on Slurm, as pending jobs
+        self._in_flight = self._queued + sum(counts[status] for status in ACTIVE)
         failures, self.successes = outcomes(lab.db.reader(), sweep)
         self.failures = failures - sweep.failures_accepted
         self.added = 0
@@ -60,7 +61,8 @@ class Supply:
 
     @property
     def at_work(self) -> int:
-        return self._in_flight - self.queued
+        """What a pause leaves alone: pending jobs are held."""
+        return self._in_flight - self._queued - self._launching
 
     def raised(self, part: str) -> dict[str, Any]:
         """The budget with so much more of this part that the sweep can go on."""
@@ -68,11 +70,11 @@ class Supply:
         return raised(sweep.budget, sweep.first_budget, part, needed(part, self._ledger()))
 
     def cannot_go_on(self) -> Short | None:
-        """What is used up; or short, if nothing is queued that may still run and no more may be."""
+        """What is used up; or short, if nothing waits that may still run and no more may be queued."""
         if not self._sweep.is_rationed or self.is_done:
             return None
         has_more = self._ready or self._may_ask()
-        return self.overrun or (self._short_for_good() if has_more and not self.queued else None)
+        return self.overrun or (self._short_for_good() if has_more else None)
 
     def top_up(self) -> Short | None:
         """Queue what may be queued; answers what is short if a budget holds something back."""
@@ -89,8 +91,17 @@ class Supply:
         return None
 
     def _short_for_good(self) -> Short | None:
-        """What is only promised to runs at work may come back when they end sooner: that is worth waiting for."""
-        return what_is_short(self._sweep.budget, self._ledger(with_promises=self._in_flight == 0))
+        """What is only promised to runs at work may come back when they end sooner: that is worth waiting for.
+
+        So is what has yet to begin. Pending jobs are counted among the runs, so these may be used up; of time there has
+        to be enough for one more, or they would overrun it.
+        """
+        if self._queued:
+            return None
+        budget = dict(self._sweep.budget)
+        if self._launching:
+            budget.pop("runs", None)
+        return what_is_short(budget, self._ledger(with_promises=self._in_flight == 0))
 
     def _window(self) -> int:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
@@ -128,7 +139,7 @@ class Supply:
                 return
             moved = queue_ready(tx, self._sweep, count, SYSTEM)
         self._ready = self._ready - moved if moved else 0  # a run that somebody else made is not ours to queue
-        self.queued += moved
+        self._queued += moved
         self._in_flight += moved
         self.added += moved
 
@@ -162,7 +173,7 @@ class Supply:
         if current.is_rationed:
             self._ready += len(made)
         else:
-            self.queued += len(made)
+            self._queued += len(made)
             self._in_flight += len(made)
         self._total += len(made)
         self.added += len(made)
