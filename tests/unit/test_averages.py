@@ -52,6 +52,22 @@ def test_whether_two_configurations_differ_does_not_depend_on_the_unit(scale: fl
     assert not differ(near, configuration([value * scale for value in [0.9, 1.2, 1.3]]))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_different"),
+    [
+        ([0.00, 0.04], [0.199, 0.243], True),  # p = 0.022, of 1.98 degrees of freedom
+        ([0.00, 0.04], [0.099, 0.143], False),  # p = 0.078
+        ([0.0, 0.1, 0.2], [0.23, 0.34, 0.45], True),  # p = 0.0495, of 3.96
+        ([0.0, 0.1, 0.2], [0.21, 0.32, 0.43], False),  # p = 0.063
+        ([0.0, 0.001], [0.0, 0.3], False),
+    ],
+)
+def test_degrees_of_freedom_that_are_no_whole_number_count_as_what_they_are(
+    one: list[float], other: list[float], are_different: bool
+) -> None:
+    assert differ(configuration(one), configuration(other)) == are_different
+
+
 def configuration(values: list[float]) -> Configuration:
     found = Configuration(label="c", trial=None)
     for seed, value in enumerate(values):
