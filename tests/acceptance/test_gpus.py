@@ -300,6 +300,7 @@ def test_asking_for_more_cards_than_there_are_is_refused(gpu_server: MakeGpuServ
     answer = server.call("POST", "/runs", {"command": "true", "gpus": 3})
     assert answer.status == 422
     assert "this machine has 2" in answer.json["error"]["message"]
+    assert answer.json["error"]["field"] == ["gpus"]
 
 
 def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: MakeGpuServer) -> None:

@@ -343,6 +343,12 @@ def test_a_job_that_slurm_holds_after_a_failed_launch_asks_what_to_do(
     assert [one["status"] for one in server.get(f"/alerts?run_id={run}")] == ["resolved"]
 
 
+def test_what_calls_sbatch_is_refused_with_the_place_of_its_command(server: LiveServer) -> None:
+    bodies = {"/runs": {"command": "sbatch job.sh"}, "/sweeps": grid(base_command="sbatch job.sh")}
+    refused = [server.call("POST", path, body).json["error"]["field"] for path, body in bodies.items()]
+    assert refused == [["command"], ["base_command"]]
+
+
 def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
     wanted = grid(method="random", max_runs=6, seeds=2, sampling_seed=7, parameters={"lr": {"min": 0.1, "max": 1}})
     made = []

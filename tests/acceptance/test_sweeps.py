@@ -380,17 +380,18 @@ def test_secrets_of_a_sweep_reach_its_runs_and_are_gone_at_its_end(lab: LiveServ
         ({"parameters": {"a": [1, 2], "seed": {"values": [1, 2], "when": {"a": 1}}}}, ["parameters", "seed"]),
         ({"method": "adaptive", "max_runs": 3, "parameters": {"seed": [1, 2]}}, ["parameters"]),
         ({"unknown": 1}, ["unknown"]),
-        ({"workdir": "/nowhere"}, None),
+        ({"workdir": "/nowhere"}, ["workdir"]),
+        ({"slurm": {"extra": ["--array=1-3"]}}, ["slurm", "extra"]),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place_and_nothing_is_made(
-    lab: LiveServer, change: dict[str, Any], field: list[str] | None
+    lab: LiveServer, change: dict[str, Any], field: list[str]
 ) -> None:
     before = len(lab.get("/sweeps?limit=1000"))
     body = {"name": "bad", "base_command": "train", "parameters": {"lr": [1]}, "metric": METRIC, **change}
     refused = lab.call("POST", "/sweeps", body)
     assert refused.status == 422, refused.body
-    assert refused.json["error"].get("field") == field
+    assert refused.json["error"]["field"] == field
     assert refused.json["error"]["hint"]
     assert len(lab.get("/sweeps?limit=1000")) == before
 

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,8 +96,11 @@ class GpuPlan:
     warnings: tuple[str, ...]
 
 
-def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) -> PlannedRun:
-    workdir = _check(lab, wanted)
+def plan_run(
+    lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True, command_field: str = "command"
+) -> PlannedRun:
+    """`command_field` is where the request has the command."""
+    workdir = _check(lab, wanted, command_field)
     env = _plan_environment(lab, wanted)
     missing = tuple(sorted(set(wanted.secrets_before) - env.secrets.keys() - env.plain.keys()))
     gpu = plan_gpus(lab.cluster.current, wanted, {**_caller_environment(lab, wanted), **wanted.env})
@@ -138,15 +143,26 @@ def plan_run(lab: Lab, wanted: NewRun, actor: Actor, *, with_code: bool = True) 
     return PlannedRun(run=run, secrets=env.secrets)
 
 
-def _check(lab: Lab, wanted: NewRun) -> Path:
+def _check(lab: Lab, wanted: NewRun, command_field: str) -> Path:
     """The folder that it is to run in, if everything said of it can be done."""
     if not wanted.command.strip():
         raise Invalid("The command is empty.", hint='Send what a shell would run, e.g. "python train.py --lr 0.1".')
     workdir = _check_workdir(lab, wanted.workdir)
-    check_extra((wanted.slurm or {}).get("extra", []))
+    with _faults_in("slurm", "extra"):
+        check_extra((wanted.slurm or {}).get("extra", []))
     if lab.cluster.current.type is ClusterType.SLURM:
-        refuse_nested(wanted.command, workdir)
+        with _faults_in(command_field):
+            refuse_nested(wanted.command, workdir)
     return workdir
+
+
+@contextmanager
+def _faults_in(*place: str) -> Iterator[None]:
+    """What is wrong is wrong with this field of the request."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid(error.message, hint=error.hint, field=place) from error
 
 
 def _check_workdir(lab: Lab, text: str | None) -> Path:
@@ -155,9 +171,10 @@ def _check_workdir(lab: Lab, text: str | None) -> Path:
     workdir = lab.paths.project / os.path.expanduser(text)
     if not os.path.isdir(workdir):
         what = "is not a folder" if os.path.exists(workdir) else "does not exist"
-        raise Invalid(f"The workdir {workdir} {what}.", hint="Make the folder, or leave workdir out.")
+        hint = "Make the folder, or leave workdir out."
+        raise Invalid(f"The workdir {workdir} {what}.", hint=hint, field=("workdir",))
     if not os.access(workdir, os.R_OK | os.X_OK):
-        raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.")
+        raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.", field=("workdir",))
     return workdir.resolve()
 
 
@@ -237,6 +254,7 @@ def plan_gpus(cluster: Cluster, wanted: NewRun, env: dict[str, str]) -> GpuPlan:
         raise Invalid(
             f"The run asks for {gpus} GPUs; this machine has {cluster.gpu_count}.",
             hint=f"Ask for at most {cluster.gpu_count}, or use a larger machine.",
+            field=("gpus",),
         )
     advised = GpuwrapConfig(enabled=cluster.gpuwrap is GpuwrapAdvice.ENABLED)
     return GpuPlan(gpus=gpus, named=(), wrap=wanted.gpuwrap_config or advised, warnings=())

@@ -73,7 +73,8 @@ def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
     seed, per_config = _seed(wanted), max(1, len(wanted.seeds))
     configs = first_configurations(wanted.method, space, wanted.max_runs, per_config, seed)
     first = configs[0] if configs else {}
-    planned = plan_run(lab, replace(wanted.common, command=_any_command(template, first, wanted)), actor)
+    common_run = replace(wanted.common, command=_any_command(template, first, wanted))
+    planned = plan_run(lab, common_run, actor, command_field="base_command")
     sweep, common = _draft_of(wanted, planned, seed, actor)
     sweep = replace(sweep, warnings=_warnings(lab, sweep, (*common.warnings, *template.warnings), len(configs)))
     if wanted.auto_start:
