@@ -114,6 +114,23 @@ def test_a_signal_before_the_time_limit_reaches_the_job(server: LiveServer) -> N
     assert server.output(run["id"]) == "ready\nwarned\n"
 
 
+def test_a_warning_comes_when_it_was_asked_for(server: LiveServer) -> None:
+    """Slurm looks at limits twice a minute, and would warn so short a run in its first second or never."""
+    command = "trap 'echo $SECONDS; exit 0' USR1; while :; do sleep 0.05; done"
+    run = server.submit(command, time_limit_seconds=20, slurm={"extra": ["--signal=USR1@10"]})
+    assert server.wait_for_end(run["id"], timeout=60)["status"] == "finished"
+    assert 7 <= int(server.output(run["id"])) < 20
+
+
+def test_somebodys_own_signal_is_passed_on_at_once(server: LiveServer, slurm: SimulatedSlurm) -> None:
+    command = "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done"
+    run = started(server, command, time_limit_seconds=3600, slurm={"extra": ["--signal=USR1@60"]})
+    wait_until(lambda: server.output(run["id"]) == "ready\n", "the trap")
+    slurm.client("scancel", "--batch", "--signal=USR1", run["slurm_job_id"])
+    assert server.wait_for_end(run["id"])["status"] == "finished"
+    assert server.output(run["id"]) == "ready\nsaved\n"
+
+
 def test_a_child_that_escaped_slurm_ends_with_its_run(server: LiveServer) -> None:
     """proctrack/linuxproc does not see one that forked twice; we know it by the run's id."""
     run = started(server, "(setsid sleep 1000 &) ; sleep 0.2; echo up; sleep 1000")

@@ -16,6 +16,7 @@ from labwright.compute.slurm.resources import (
     load_defaults,
     sbatch_options,
     signal_before_limit,
+    warning_of,
 )
 from labwright.compute.slurm.srun import refuse_nested, srun_sizes
 from labwright.domain.cluster import Cluster, ClusterType
@@ -215,11 +216,21 @@ def test_a_warning_goes_to_the_sidecar_and_is_known_to_it() -> None:
     assert signal_before_limit(["--nice", "--signal=B:SIGUSR2@60"]) == signal.SIGUSR2
 
 
-@pytest.mark.parametrize(("limit", "asked", "told"), [(70, "USR1@15", 65), (60.5, "USR1", 120), (120, "USR1@15", 15)])
-def test_a_warning_comes_before_the_limit_to_the_second(limit: float, asked: str, told: int) -> None:
-    """Which Slurm, who sends it, has rounded up to minutes."""
-    found = options(time_limit_seconds=limit, slurm={"extra": [f"--signal={asked}"]})
-    assert f"--signal=B:USR1@{told}" in found
+@pytest.mark.parametrize(
+    ("limit", "asked", "after", "told"),
+    [(70, "USR1@15", 55, 5), (60.5, "USR1", 0.5, 60), (120, "USR1@15", 105, 0), (7200, "USR1@300", 6900, 240)],
+)
+def test_a_warning_comes_before_the_limit_to_the_second(limit: float, asked: str, after: float, told: int) -> None:
+    """From the sidecar. Slurm, who has the limit rounded up to minutes, is not to be sooner."""
+    warned = run(time_limit_seconds=limit, slurm={"extra": [f"--signal={asked}"]})
+    assert warning_of(warned, NO_DEFAULTS) == {"warning_signal": signal.SIGUSR1, "warning_after_seconds": after}
+    assert f"--signal=B:USR1@{told}" in sbatch_options(warned, NO_DEFAULTS)
+
+
+def test_a_warning_before_a_limit_that_only_slurm_knows_is_slurms() -> None:
+    warned = run(slurm={"extra": ["--signal=USR1@15"]})
+    assert warning_of(warned, NO_DEFAULTS)["warning_after_seconds"] is None
+    assert "--signal=B:USR1@15" in sbatch_options(warned, NO_DEFAULTS)
 
 
 def test_equal_requests_share_arrays_of_what_slurm_bears() -> None:

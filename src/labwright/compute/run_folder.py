@@ -14,7 +14,7 @@ from typing import Any
 from labwright.compute.alert_rules import SWITCHES, project_rules
 from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
-from labwright.compute.slurm.resources import warning_signal
+from labwright.compute.slurm.resources import warning_of
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import Conflict
@@ -98,7 +98,7 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
     on_gpus = lab.cluster.current.type is ClusterType.LOCAL_GPU and not on_slurm
     return {
         "wake": "" if on_slurm else str(lab.paths.wake),  # a FIFO does not reach from node to node
-        "slurm": {"warning_signal": warning_signal(run, lab.slurm.defaults)} if on_slurm else None,
+        "slurm": warning_of(run, lab.slurm.defaults) if on_slurm else None,
         "python_path": str(lab.paths.python_path),
         "grace_seconds": settings.grace_seconds,
         "log_cap_bytes": settings.log_cap_mb << 20,

@@ -112,7 +112,8 @@ class Supervisor:
         with contextlib.suppress(PermissionError):  # already the leader of a session of its own
             os.setsid()
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._wakeups = Wakeups(self._slurm["warning_signal"] if self._slurm else None)
+        warning = self._slurm or {}
+        self._wakeups = Wakeups(warning.get("warning_signal"), warning.get("warning_after_seconds"))
         self.record.reserve_exit()
 
     def _rest_before_cards(self, seconds: float) -> dict[str, Any] | None:
@@ -191,15 +192,14 @@ class Supervisor:
                 self._end_job("stop")
             elif self._wakeups.terminated:
                 self._end_job("terminated")
-            elif self._wakeups.warned:
-                self._pass_on_warning(self._wakeups.warned)
+            elif number := self._wakeups.take_warning():
+                self._warn(number)
             elif self._tree.status is None:
                 self._sleep(self._until_next(began + limit if limit else None))
             self._tree.reap()
         self._folder.take_anew()
 
-    def _pass_on_warning(self, number: int) -> None:
-        self._wakeups.warned = None
+    def _warn(self, number: int) -> None:
         self.record.event("warned", signal=number)
         forward(number, self._tree.members())
 
@@ -208,6 +208,7 @@ class Supervisor:
             _CONTROL_POLL_SECONDS,
             self._monitor.due_in,
             self._relay.due_in if self._relay else None,
+            self._wakeups.warning_in,
             deadline - time.monotonic() if deadline else None,
         ]
         return max(0.0, min(wait for wait in waits if wait is not None))

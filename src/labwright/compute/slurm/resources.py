@@ -18,6 +18,7 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTAL
 _SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(?:@(\d+))?", re.IGNORECASE)
 _SIGNALLED_BEFORE_SECONDS = 60  # where it does not say how long before the limit
 _LONGEST_WARNING_SECONDS = 65_535  # that Slurm takes
+_EARLY_SECONDS = 60  # so much sooner than asked for Slurm may send it
 _SHORT = {
     "J": "job-name",
     "o": "output",
@@ -181,17 +182,28 @@ def _given(wanted: Mapping[str, str]) -> set[str]:
 
 
 def _extra(run: Run, defaults: SlurmDefaults) -> list[str]:
-    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out. It counts from the limit
-    that the sidecar keeps to, which may come before Slurm's own."""
-    sooner = math.ceil((_minutes(run) or 0) * 60 - (run.time_limit_seconds or 0))
+    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out. Where the run has a limit
+    the sidecar warns of it to the second, so Slurm, which may be early, is asked for a moment after that; it also sends
+    the signal before a preemption, where a cluster is set up so."""
+    shift = 0
+    if run.time_limit_seconds:
+        shift = math.ceil((_minutes(run) or 0) * 60 - run.time_limit_seconds) - _EARLY_SECONDS
 
     def told(match: re.Match[str]) -> str:
-        before = int(match[2] or _SIGNALLED_BEFORE_SECONDS)
-        return f"--signal=B:{match[1]}@{min(before + sooner, _LONGEST_WARNING_SECONDS)}"
+        return f"--signal=B:{match[1]}@{min(max(0, _seconds_before(match) + shift), _LONGEST_WARNING_SECONDS)}"
 
     items = [*defaults.extra, *(run.slurm or {}).get("extra", ())]
     return [_SIGNAL.sub(told, item) for item in items]
 
 
-def warning_signal(run: Run, defaults: SlurmDefaults) -> int | None:
-    return signal_before_limit([*(run.slurm or {}).get("extra", ()), *defaults.extra])
+def _seconds_before(match: re.Match[str]) -> int:
+    return int(match[2] or _SIGNALLED_BEFORE_SECONDS)
+
+
+def warning_of(run: Run, defaults: SlurmDefaults) -> dict[str, float | None]:
+    """The signal that the sidecar passes on, and when it sends that itself, to a run with a time limit."""
+    asked = [*(run.slurm or {}).get("extra", ()), *defaults.extra]
+    before = next((_seconds_before(match) for item in asked if (match := _SIGNAL.fullmatch(item))), None)
+    limit = run.time_limit_seconds
+    after = None if before is None or not limit else max(0.0, limit - before)
+    return {"warning_signal": signal_before_limit(asked), "warning_after_seconds": after}
