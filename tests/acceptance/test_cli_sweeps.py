@@ -121,6 +121,13 @@ def test_a_bad_file_is_refused_with_the_line_and_what_to_do(lab: LiveServer, tex
     assert len(lab.get("/sweeps?limit=1000")) == before
 
 
+def test_a_file_that_is_no_utf_8_is_refused_with_the_line(lab: LiveServer) -> None:
+    (lab.project / "latin.yaml").write_bytes(GOOD.encode() + "goal: café\n".encode("latin-1"))
+    refused = labwright(lab, "sweep", "latin.yaml")
+    assert "latin.yaml, line 4:" in refused.stderr
+    assert "UTF-8" in refused.stderr
+
+
 def test_a_missing_file_says_so(lab: LiveServer) -> None:
     refused = labwright(lab, "sweep", "nowhere.yaml")
     assert refused.returncode == 1

@@ -69,6 +69,9 @@ def read_sweep_file(path: Path) -> SweepFile:
             raise Invalid(f"{path}, line 1: the file is empty.", hint=_EXAMPLE)
         reader = _Reader(path, loader)
         content = reader.value(node, ())
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count(b"\n") + 1
+        raise Invalid(f"{path}, line {line}: {error.reason}.", hint="Save it as plain text in UTF-8.") from error
     except yaml.YAMLError as error:
         raise _unreadable(path, error) from error
     if not isinstance(content, dict):

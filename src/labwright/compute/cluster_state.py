@@ -138,7 +138,7 @@ def _with_cards(seen: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
 def _refuse_impossible(kind: ClusterType, looks: Looks) -> None:
     if kind is ClusterType.SLURM and not looks.slurm.answers:
         raise Invalid(
-            f"Slurm does not answer on this machine: {looks.slurm.said}.",
+            f"Slurm does not answer on this machine: {looks.slurm.said.removesuffix('.')}.",
             hint="Choose local_gpu or cpu_only; or start the server where sinfo works (SLURM_CONF).",
         )
     if kind is ClusterType.LOCAL_GPU and not looks.gpus:
