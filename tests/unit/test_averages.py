@@ -60,6 +60,7 @@ def test_whether_two_configurations_differ_does_not_depend_on_the_unit(scale: fl
         ([0.0, 0.1, 0.2], [0.23, 0.34, 0.45], True),  # p = 0.0495, of 3.96
         ([0.0, 0.1, 0.2], [0.21, 0.32, 0.43], False),  # p = 0.063
         ([0.0, 0.001], [0.0, 0.3], False),
+        ([0.0, 0.001], [-1.7e308, 1.7e308], False),  # no float holds the spread
     ],
 )
 def test_degrees_of_freedom_that_are_no_whole_number_count_as_what_they_are(

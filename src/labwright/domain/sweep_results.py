@@ -139,6 +139,8 @@ def differ(one: Configuration, other: Configuration) -> bool:
     scale = max(one.std or 0.0, other.std or 0.0)  # the squares of a diverged loss would be beyond any float
     if scale == 0.0:
         return one.mean != other.mean
+    if math.isinf(scale):
+        return False  # so may its spread itself: whatever the means, that is noise
     parts = [((found.std or 0.0) / scale) ** 2 / found.n for found in (one, other)]
     spread = sum(parts)
     freedom = spread**2 / sum(
