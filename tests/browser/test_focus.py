@@ -5,6 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Visitor
+from tests.browser.sample import Sample
 from tests.support.live_server import LiveServer
 
 
@@ -59,3 +60,13 @@ def test_a_button_that_stays_locked_leaves_the_focus_beside_it(visitor: Visitor,
     press(form.get_by_role("button", name="Save changes"))
     expect(form.get_by_role("button", name="Save changes")).to_be_disabled()
     expect(form).to_be_focused()
+
+
+def test_a_dialog_opened_from_a_menu_gives_the_focus_back_to_it(visitor: Visitor, sample: Sample) -> None:
+    page = visitor.sign_in(f"#/runs/{sample.failed}")
+    more = page.get_by_role("main").get_by_role("button", name="More", exact=True)
+    more.press("Enter")
+    page.get_by_role("button", name="Rename…").press("Enter")
+    expect(page.get_by_role("dialog").get_by_label("Name")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(more).to_be_focused()

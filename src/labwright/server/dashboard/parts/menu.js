@@ -16,15 +16,19 @@ export function Menu({ label, icon, children, active = false }) {
       removeEventListener("focusin", outside);
     };
   }, [open]);
+  // With the focus on its button: a dialog that an item opens gives it back to where it was, and the item is gone by then.
+  const close = () => {
+    setOpen(false);
+    box.current.querySelector("button").focus();
+  };
   const onKeyDown = (event) => {
     if (event.key !== "Escape" || !open) return;
     event.stopPropagation();
-    setOpen(false);
-    box.current.querySelector("button").focus();
+    close();
   };
   return html`<div class="menu" ref=${box} onKeyDown=${onKeyDown}>
     <button aria-expanded=${String(open)} class=${active ? "menu-active" : ""} onClick=${() => setOpen(!open)}>
       ${icon && html`<${Icon} name=${icon} size="14" />`}${label}<${Icon} name="chevron-down" size="12" /></button>
-    ${open && html`<div class="menu-panel" role="group" aria-label=${label}>${typeof children === "function" ? children(() => setOpen(false)) : children}</div>`}
+    ${open && html`<div class="menu-panel" role="group" aria-label=${label}>${typeof children === "function" ? children(close) : children}</div>`}
   </div>`;
 }
