@@ -83,3 +83,33 @@ def test_signing_out_forgets_the_token(visitor: Visitor) -> None:
     page.reload()
     expect(page.get_by_label("Token")).to_be_visible()
     assert page.evaluate("JSON.stringify(localStorage)").count(visitor.server.token) == 0
+
+
+def test_signing_out_forgets_what_was_written_in_every_tab(visitor: Visitor) -> None:
+    words = "not for who comes next"
+    page = visitor.sign_in("#/")
+    second = page.context.new_page()
+    second.goto(visitor.server.url)
+    for one in (page, second):
+        one.get_by_label("Goal").fill(words)
+        assert words in one.evaluate("JSON.stringify(sessionStorage)")
+    page.get_by_role("button", name="Sign out").click()
+    for one in (page, second):
+        expect(one.get_by_label("Token")).to_be_visible()
+        assert words not in one.evaluate("JSON.stringify(sessionStorage)")
+    page.get_by_label("Token").fill(visitor.server.token)
+    page.get_by_role("button", name="Sign in").click()
+    for one in (page, second):
+        home_is_shown(one)
+        expect(one.get_by_label("Goal")).to_have_value("")
+
+
+def test_a_token_that_is_no_longer_accepted_takes_no_words_along(visitor: Visitor) -> None:
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in("#/")
+    page.get_by_label("Goal").fill("half a thought")
+    page.goto(f"{visitor.server.url}/#token=expired")
+    expect(page.get_by_role("alert")).to_contain_text("not accepted")
+    page.get_by_label("Token").fill(visitor.server.token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_label("Goal")).to_have_value("half a thought")

@@ -1,6 +1,6 @@
 // Calls to the server. Addresses are relative to the page, so a tunnel to another port works.
 
-import { signOut, token } from "./session.js";
+import { dropToken, token } from "./session.js";
 
 export class ApiError extends Error {
   constructor(status, code, message, hint = "") {
@@ -54,7 +54,7 @@ export async function refusal(response, used) {
 
 // A late answer to an old token must not throw out somebody who has signed in again.
 function tokenRefused(used) {
-  if (used === token.value) signOut("The token was not accepted: it is wrong, or it has expired.");
+  if (used === token.value) dropToken("The token was not accepted: it is wrong, or it has expired.");
 }
 
 export const get = async (path, query, abort) => (await call("GET", path, { query, abort })).json();

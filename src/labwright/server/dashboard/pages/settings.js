@@ -83,6 +83,6 @@ function ThisBrowser() {
     <h2>Notices</h2>
     <p>When a run fails or something waits for an answer while this window is not looked at: <strong>${words[state]}</strong></p>
     ${(state === "on" || state === "off") && html`<div><button onClick=${() => setNotices(state === "off")}><${Icon} name="bell" size="14" />${state === "off" ? "Turn notices on" : "Turn notices off"}</button></div>`}
-    <h2>Kept here</h2><p class="muted">The token (scope ${scope.value || "unknown"}) and how charts are drawn, for this address alone. Signing out forgets the token.</p>
+    <h2>Kept here</h2><p class="muted">The token (scope ${scope.value || "unknown"}) and how charts are drawn, for this address alone; in this tab, what you wrote and did not send. Signing out forgets the token and what you wrote.</p>
   </section>`;
 }

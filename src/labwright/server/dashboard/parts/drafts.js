@@ -1,28 +1,40 @@
 // What somebody writes and has not saved or sent: kept while they look elsewhere and when the page is loaded anew, as phones
 // do with pages in the background, and asked about before the page goes. In this tab alone: in another one it would be sent twice.
+// Gone when somebody signs out, here or in another tab; a token that only expired leaves it to whoever goes on.
 
+import { signOuts } from "../session.js";
 import { keyOf } from "../storage.js";
-import { useState } from "../ui.js";
+import { effect, useState } from "../ui.js";
 import { say } from "./toast.js";
 
 const KEY = keyOf("drafts");
-const drafts = new Map(kept()); // words, or { text, before, … }
+let { after, entries } = kept();
+const drafts = new Map(entries); // words, or { text, before, … }
 
 function kept() {
+  const none = { after: signOuts.value, entries: [] };
   try {
-    return JSON.parse(sessionStorage.getItem(KEY)) ?? [];
+    return JSON.parse(sessionStorage.getItem(KEY)) ?? none;
   } catch {
-    return []; // a browser may forbid it
+    return none; // a browser may forbid it
   }
 }
 
 function keepAll() {
   try {
-    sessionStorage.setItem(KEY, JSON.stringify([...drafts]));
+    sessionStorage.setItem(KEY, JSON.stringify({ after, entries: [...drafts] }));
   } catch {
     // Not allowed or full: it lasts as long as the page.
   }
 }
+
+// At once, and when the page comes back after somebody signed out while it was away.
+effect(() => {
+  if (after === signOuts.value) return;
+  after = signOuts.value;
+  drafts.clear();
+  keepAll();
+});
 
 // `none` stands for no draft; `first` is there before anything was written. Answers the draft, how to keep another one in its
 // place, and how to do without it, which can be undone.

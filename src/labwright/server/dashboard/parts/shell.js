@@ -37,7 +37,7 @@ function Bar({ page, id }) {
         ${place.page === "alerts" && html`<${AlertCount} />`}
       </a>`,
     )}
-    <button class="bare bar-rest bar-end" onClick=${() => signOut("You signed out.")}><${Icon} name="log-out" /><span>Sign out</span></button>
+    <button class="bare bar-rest bar-end" onClick=${signOut}><${Icon} name="log-out" /><span>Sign out</span></button>
     <button class="bare bar-toggle ${ON_A_PHONE.has(page) ? "" : "bar-here"}" aria-expanded=${String(more)} onClick=${() => setMore(!more)}><${Icon} name="ellipsis" /><span>More</span></button>
   </nav>`;
 }
