@@ -99,15 +99,34 @@ def test_what_is_typed_while_words_are_on_their_way_stays(visitor: Visitor) -> N
     page.get_by_role("button", name="gpus").click()
     expect(page.locator(".answer")).to_be_visible()
     held: list[Route] = []
-    page.route("**/chat", lambda route: held.append(route))
+    page.route("**/chat", lambda route: held.append(route), times=1)
     field = page.get_by_role("textbox", name="Message")
     field.fill("alerts")
     with page.expect_request("**/chat"):
         field.press("Enter")
     field.press_sequentially(" and what is running?")
+    field.press("Enter")  # not yet: it would say the first words again
+    expect(field).to_have_value("alerts and what is running?")
     held[0].continue_()
     expect(field).to_have_value("and what is running?")
-    expect(page.locator(".said-text")).to_have_text(["gpus", "alerts"])
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    field.press("Enter")
+    expect(page.locator(".said-text")).to_have_text(["gpus", "alerts", "and what is running?"])
+
+
+def test_what_is_typed_while_a_conversation_begins_goes_along(visitor: Visitor) -> None:
+    page = visitor.sign_in("#/chat")
+    held: list[Route] = []
+    page.route("**/chat", lambda route: held.append(route))
+    with page.expect_request("**/chat"):
+        said(page, "gpus")
+    field = page.get_by_role("textbox", name="Message")
+    field.press_sequentially(" and alerts")
+    field.press("Enter")
+    held[0].continue_()
+    expect(page.locator(".said-text")).to_have_text(["gpus"])
+    expect(field).to_have_value("and alerts")
+    assert len(held) == 1
 
 
 def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: LiveServer) -> None:

@@ -10,7 +10,7 @@ import { SessionList } from "../parts/chat_sessions.js";
 import { Turn } from "../parts/chat_turn.js";
 import { ask } from "../parts/confirm.js";
 import { TextDialog } from "../parts/dialog.js";
-import { useDraft } from "../parts/drafts.js";
+import { putDraft, useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Menu } from "../parts/menu.js";
 import { Message, Problem } from "../parts/message.js";
@@ -24,6 +24,8 @@ import { useTitle } from "../window_title.js";
 const DELETED = "session.deleted";
 const SESSIONS = 200;
 const NEAR_END = 60;
+const NO_WORDS = "";
+const draftOf = (id) => `chat ${id}`;
 const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
 const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
 
@@ -40,17 +42,20 @@ export default function ChatPage({ id = "" }) {
 function New({ query }) {
   useTitle("Chat");
   const about = query.get("about") ? `@${query.get("about")} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}` : "";
-  const [draft, setDraft] = useDraft(`chat ${about}`.trim(), "", about); // what is asked about a run does not go over what was written before
+  const [draft, setDraft] = useDraft(draftOf(about).trim(), NO_WORDS, about); // what is asked about a run does not go over what was written before
+  const written = useLast(draft);
   const [mode, setMode] = useState("agent");
   const [busy, setBusy] = useState(false);
   const key = useRef(newKey());
   const changed = (set) => (value) => (set(value), (key.current = newKey())); // something else is not said under an old key
   const begin = async (text = draft) => {
     setBusy(true);
+    const once = key.current;
     try {
-      const session = await post("sessions", { mode }, key.current);
-      await send("chat", { session_id: session.id, message: text }, `${key.current}-said`);
-      setDraft("");
+      const session = await post("sessions", { mode }, once);
+      await send("chat", { session_id: session.id, message: text }, `${once}-said`);
+      putDraft(draftOf(session.id), withoutSaid(written.current, text), NO_WORDS); // what was not said goes along
+      setDraft(NO_WORDS);
       go(chatAddress(session.id));
     } catch (error) {
       sayError(error);
@@ -68,9 +73,8 @@ function Open({ id }) {
   const { conversation, problem } = useConversation(id);
   const isDeleted = useDeletion(id);
   const { data: session, problem: gone, refresh } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id && event.type !== DELETED });
-  const [draft, setDraft] = useDraft(`chat ${id}`, "");
-  const written = useRef(draft); // by now: more may be typed while words are on their way
-  written.current = draft;
+  const [draft, setDraft] = useDraft(draftOf(id), NO_WORDS);
+  const written = useLast(draft);
   const [sending, setSending] = useState(null); // what was said and is not in the log yet
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");
@@ -91,6 +95,7 @@ function Open({ id }) {
       await send("chat", { session_id: id, message: draft }, key.current);
       key.current = newKey();
       setDraft(withoutSaid(written.current, draft));
+      setSending((now) => now && { ...now, isAnswered: true });
     } catch (error) {
       setSending(null);
       sayError(error); // the words stay; sent again under the same key they are said once
@@ -98,7 +103,7 @@ function Open({ id }) {
   };
   const type = (text) => {
     setDraft(text);
-    setSending(null);
+    if (sending?.isAnswered) setSending(null); // else it is still on its way, and would be said again with what is added
     key.current = newKey();
   };
   const act = (work) => work().then(refresh, sayError);
@@ -110,6 +115,13 @@ function Open({ id }) {
     <${Composer} draft=${draft} setDraft=${type} mode=${session.mode} setMode=${setMode} modes=${MODES}
       state=${sending && !isTaken ? "working" : state} onSend=${speak} onStop=${state !== "idle" || session.waits.length ? stop : null} />
   </div>`;
+}
+
+// By now: more may be typed while words are on their way.
+function useLast(value) {
+  const last = useRef(value);
+  last.current = value;
+  return last;
 }
 
 const withoutSaid = (text, said) => (text.startsWith(said) ? text.slice(said.length).trimStart() : text);

@@ -36,14 +36,18 @@ effect(() => {
   keepAll();
 });
 
+export function putDraft(name, value, none) {
+  if (value === none) drafts.delete(name);
+  else drafts.set(name, value);
+  keepAll();
+}
+
 // `none` stands for no draft; `first` is there before anything was written. Answers the draft, how to keep another one in its
 // place, and how to do without it, which can be undone.
 export function useDraft(name, none = null, first = none) {
   const [draft, setDraft] = useState(drafts.get(name) ?? first);
   const keep = (value) => {
-    if (value === none) drafts.delete(name);
-    else drafts.set(name, value);
-    keepAll();
+    putDraft(name, value, none);
     setDraft(value);
   };
   const drop = () => {
