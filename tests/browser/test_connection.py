@@ -94,6 +94,25 @@ def test_what_is_asked_for_while_the_server_is_gone_comes_when_it_is_back(
     server.post(f"/runs/{going['id']}/stop")
 
 
+def test_a_comparison_opened_while_the_server_is_gone_says_so_and_comes_when_it_is_back(
+    make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
+) -> None:
+    server = make_server(LABWRIGHT_PORT=free_port()).start()
+    runs = [server.wait_for_end(server.submit("true", name=name)["id"])["id"] for name in ("one", "another")]
+    visitor = make_visitor(server)
+    visitor.allow(FAILED_REQUEST)
+    page = visitor.sign_in("#/compare")
+    expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
+    visitor.open("#/help")
+    server.kill()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    visitor.open(f"#/compare?runs={','.join(runs)}")
+    expect(page.get_by_role("heading", name="The server does not answer.")).to_be_visible()
+    visitor.picture("compare-server-gone")
+    server.start()
+    expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible(timeout=60_000)
+
+
 def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:

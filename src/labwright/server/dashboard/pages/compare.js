@@ -6,7 +6,7 @@ import { counted, number, text } from "../format.js";
 import { ChartControls, look } from "../parts/chart_look.js";
 import { CompareChart } from "../parts/compare_chart.js";
 import { Icon } from "../parts/icon.js";
-import { Message } from "../parts/message.js";
+import { Message, Problem } from "../parts/message.js";
 import { colorAt } from "../parts/plot.js";
 import { Scatter } from "../parts/scatter.js";
 import { Status } from "../parts/status.js";
@@ -25,38 +25,39 @@ const mean = signal(recall("mean", true));
 export default function ComparePage() {
   useTitle("Compare");
   const ids = useMemo(() => (route.value.query.get("runs") ?? "").split(",").filter(Boolean).slice(0, 200), [route.value.query.get("runs")]);
-  const { runs, absent } = useRuns(ids);
+  const { runs, absent, problem } = useRuns(ids);
   if (!ids.length) return html`<${Nothing} />`;
   if (ids.every((id) => absent.includes(id))) return html`<${AllGone} />`;
-  if (runs.length < 1) return html`<div class="loading" aria-busy="true"></div>`;
+  if (!runs.length && problem) return html`<${Problem} error=${problem} />`;
+  if (!runs.length) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<${Compared} runs=${runs} />`;
 }
 
-// And those of them that the server does not know.
+// And those of them that the server does not know, and why others could not be had.
 function useRuns(ids) {
-  const [absent, setAbsent] = useState([]);
+  const [failures, setFailures] = useState([]);
   const connections = resync.value; // those that could not be had while the server was gone are asked for again
   useEffect(() => {
     const abort = new AbortController();
     const missing = ids.filter((id) => !knownRun(id));
-    const look = async (id) => {
-      try {
-        await loadRun(id, abort.signal);
-      } catch (error) {
-        if (isAborted(error) || !error.status) return [];
-        sayError(error);
-        return error.status === 404 ? [id] : [];
-      }
-      return [];
-    };
-    Promise.all(missing.map(look)).then((found) => setAbsent(found.flat()));
+    const look = (id) => loadRun(id, abort.signal).then(() => null, (error) => ({ id, error }));
+    Promise.all(missing.map(look)).then((answers) => {
+      const failed = answers.filter((answer) => answer && !isAborted(answer.error));
+      failed.forEach(({ error }) => error.status && sayError(error));
+      setFailures(failed);
+    });
     const stops = ids.map(watchRun);
     return () => {
       abort.abort();
       stops.forEach((stop) => stop());
     };
   }, [ids, connections]);
-  return { runs: ids.map((id) => knownRun(id)?.value).filter(Boolean), absent };
+  const isAbsent = ({ error }) => error.status === 404;
+  return {
+    runs: ids.map((id) => knownRun(id)?.value).filter(Boolean),
+    absent: failures.filter(isAbsent).map(({ id }) => id),
+    problem: failures.find((failure) => !isAbsent(failure))?.error,
+  };
 }
 
 const AllGone = () => html`<${Message} icon="git-compare" title="None of these runs is there any more">
