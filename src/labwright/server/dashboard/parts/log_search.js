@@ -1,7 +1,7 @@
 // Search in the output: at once in the part that is loaded, on request in all of it.
 
 import { isAborted } from "../api.js";
-import { counted } from "../format.js";
+import { bytes, counted } from "../format.js";
 import { useKeys } from "../keyboard.js";
 import { html, useRef, useState } from "../ui.js";
 import { sayError } from "./toast.js";
@@ -37,16 +37,15 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
     }
     setBusy(false);
   };
-  const isPart = !reader.isAtEnd || reader.buffer.start > 0;
+  const { start, end } = reader.buffer;
+  const isPart = !reader.isAtEnd || start > 0;
   return html`
-    ${words && html`<span class="muted small num log-count">${countText(search, hits, at)}</span>`}
+    ${words && html`<span class="muted small num log-count">${all ? foundText(search) : hitsText(hits, at)}${isPart && !all && ` in the ${bytes(end - start)} loaded`}</span>`}
     ${words && isPart && !all && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
     ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
     <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" value=${words} onInput=${onInput} onKeyDown=${onKeyDown} />`;
 }
 
 // `searched`: how many bytes at the end were looked through, if there may be more lines before these.
-function countText({ all, searched }, hits, at) {
-  if (all) return `${searched ? "the newest " : ""}${counted(all.length, "line")}`;
-  return at < 0 ? counted(hits.length, "line") : `${at + 1} of ${hits.length}`;
-}
+const foundText = ({ all, searched }) => `${searched ? "the newest " : ""}${counted(all.length, "line")}`;
+const hitsText = (hits, at) => (at < 0 ? counted(hits.length, "line") : `${at + 1} of ${hits.length}`);
