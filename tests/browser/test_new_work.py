@@ -57,6 +57,36 @@ def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor:
     assert (sweep["seeds"], sweep["metric"]["key"], sweep["metric"]["goal"]) == ([0, 1], "acc", "max")
 
 
+def test_a_form_that_is_half_filled_in_outlives_a_reload_and_not_a_cancel(visitor: Visitor, lab: LiveServer) -> None:
+    page = visitor.sign_in("#/runs")
+    page.get_by_role("button", name="New run").click()
+    form = page.get_by_role("dialog", name="New run")
+    form.get_by_label("Command").fill("echo half-$((20 + 1))")
+    form.get_by_label("Tags").fill("kept")
+    page.reload()
+    expect(form.get_by_label("Command")).to_have_value("echo half-$((20 + 1))")
+    expect(form.get_by_label("Tags")).to_have_value("kept")
+    form.get_by_role("button", name="Cancel").click()
+    expect(form).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(form.get_by_label("Tags")).to_have_value("kept")
+    form.get_by_role("button", name="Start run").click()
+    expect(page.get_by_role("region", name="Output")).to_contain_text("half-21")
+
+    visitor.open("#/sweeps")
+    page.get_by_role("button", name="New sweep").click()
+    form = page.get_by_role("dialog", name="New sweep")
+    expect(form.get_by_label("Command")).to_have_value("")
+    form.get_by_label("Better is").select_option("higher")
+    page.reload()
+    expect(form.get_by_label("Better is")).to_have_value("max")
+    page.keyboard.press("Escape")
+    expect(form).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("button", name="New sweep")).to_be_visible()
+    expect(form).to_have_count(0)
+
+
 def test_new_work_fits_a_phone(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/sweeps")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -89,6 +89,8 @@ def test_a_question_is_answered_and_a_change_asked_for(
     expect(page.locator(".tally")).to_contain_text("1 question for you")
     needs.get_by_role("link", name="Answer").click()
     asked.get_by_role("textbox").first.fill("degree 1 and 3, max_steps 20")
+    page.reload()
+    expect(asked.get_by_role("textbox").first).to_have_value("degree 1 and 3, max_steps 20")
     for field in asked.get_by_role("textbox").all()[1:]:
         field.fill("lowest test_mse")
     asked.get_by_role("button", name="Answer").click()

@@ -111,3 +111,29 @@ def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None
     expect(page.get_by_text("No channel is set up")).to_be_visible()
     assert "notify" not in tomllib.loads(file.read_text())
     assert "secret-path" not in shown_anywhere(lab, page) + file.read_text()
+
+
+def test_what_is_typed_outlives_a_reload_but_for_secrets(page: Page) -> None:
+    page.get_by_label("Key of anthropic").fill(KEY)
+    page.get_by_role("tab", name="Limits").click()
+    page.get_by_label("keep_days").fill("45")
+    page.get_by_role("tab", name="Notifications").click()
+    added = page.get_by_role("form", name="Add a channel")
+    added.get_by_label("Kind").select_option("webhook")
+    added.get_by_label("Name").fill("the team")
+    added.get_by_label("Address").fill("https://hooks.example/secret-path")
+    page.reload()
+    expect(added.get_by_label("Kind")).to_have_value("webhook")
+    expect(added.get_by_label("Name")).to_have_value("the team")
+    expect(added.get_by_label("Address")).to_have_value("")
+    kept = page.evaluate("JSON.stringify([sessionStorage, localStorage])")
+    assert "the team" in kept
+    assert "secret-path" not in kept and KEY not in kept
+    added.get_by_role("button", name="Discard").click()
+    expect(added.get_by_label("Name")).to_have_value("")
+    page.get_by_role("tab", name="Limits").click()
+    expect(page.get_by_label("keep_days")).to_have_value("45")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("keep_days")).to_have_value("30")
+    page.reload()
+    expect(page.get_by_label("keep_days")).to_have_value("30")

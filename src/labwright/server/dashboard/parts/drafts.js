@@ -9,7 +9,7 @@ import { say } from "./toast.js";
 
 const KEY = keyOf("drafts");
 let { after, entries } = kept();
-const drafts = new Map(entries); // words, or { text, before, … }
+const drafts = new Map(entries); // words, { text, before, … }, or the fields of a form
 
 function kept() {
   const none = { after: signOuts.value, entries: [] };
@@ -36,6 +36,8 @@ effect(() => {
   keepAll();
 });
 
+export const hasDraft = (name) => drafts.has(name);
+
 export function putDraft(name, value, none) {
   if (value === none) drafts.delete(name);
   else drafts.set(name, value);
@@ -43,21 +45,35 @@ export function putDraft(name, value, none) {
 }
 
 // `none` stands for no draft; `first` is there before anything was written. Answers the draft, how to keep another one in its
-// place, and how to do without it, which can be undone.
-export function useDraft(name, none = null, first = none) {
+// place, and how to do without it, which can be undone: then `undone` is called.
+export function useDraft(name, none = null, first = none, undone = () => {}) {
   const [draft, setDraft] = useState(drafts.get(name) ?? first);
   const keep = (value) => {
     putDraft(name, value, none);
     setDraft(value);
   };
   const drop = () => {
-    if (isWritten(draft)) say("What you wrote is gone.", { action: { label: "Undo", run: () => keep(draft) } });
+    if (isWritten(draft)) say("What you wrote is gone.", { action: { label: "Undo", run: () => (keep(draft), undone()) } });
     keep(none);
   };
   return [draft, keep, drop];
 }
 
-const isWritten = (draft) => typeof draft === "string" || draft.text !== draft.before;
+const UNFILLED = Object.freeze({});
+
+// What was filled into a form, by field. Never a secret: it would lie in the browser. A field that is as it was `before` is
+// none of it.
+export function useFormDraft(name, undone) {
+  const [fields, keep, drop] = useDraft(name, UNFILLED, UNFILLED, undone);
+  const set = (field, value, before = "") => {
+    const next = { ...fields, [field]: value };
+    if (String(value) === String(before)) delete next[field];
+    keep(Object.keys(next).length ? next : UNFILLED);
+  };
+  return { fields, set, clear: () => keep(UNFILLED), drop };
+}
+
+const isWritten = (draft) => (draft.before === undefined ? Object.keys(draft).length > 0 : draft.text !== draft.before);
 
 addEventListener("beforeunload", (event) => {
   if ([...drafts.values()].some(isWritten)) event.preventDefault();

@@ -6,18 +6,20 @@ import { mayWrite } from "../session.js";
 import { parametersOf } from "../typed_values.js";
 import { html, signal, useRef, useState } from "../ui.js";
 import { Dialog } from "./dialog.js";
+import { hasDraft, useFormDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Words } from "./message.js";
 import { say } from "./toast.js";
-
-const open = signal("");
-const close = () => (open.value = "");
 
 export const NEW = [
   { name: "run", label: "New run", icon: "play" },
   { name: "sweep", label: "New sweep", icon: "layers" },
 ];
 
+const draftOf = (name) => `new ${name}`;
+// One that was half filled in when the page was loaded anew is open again.
+const open = signal(NEW.find(({ name }) => hasDraft(draftOf(name)))?.name ?? "");
+const close = () => (open.value = "");
 export const openNew = (name) => (open.value = name);
 
 export function NewButton({ name }) {
@@ -27,38 +29,38 @@ export function NewButton({ name }) {
 
 export const NewWork = () => (open.value === "run" ? html`<${NewRun} />` : open.value === "sweep" ? html`<${NewSweep} />` : null);
 
-const NewRun = () => html`<${Form} title="New run" verb="Start run" path="runs" bodyOf=${runOf} address=${runAddress}>${(draft, onInput) => html`
-  <label class="field">Command<textarea rows="3" autofocus required spellcheck=${false} placeholder="python train.py --lr 0.1" name="command" value=${draft.command} onInput=${onInput}></textarea></label>
+const NewRun = () => html`<${Form} name="run" title="New run" verb="Start run" path="runs" bodyOf=${runOf} address=${runAddress}>${(fields, onInput) => html`
+  <label class="field">Command<textarea rows="3" autofocus required spellcheck=${false} placeholder="python train.py --lr 0.1" name="command" value=${fields.command} onInput=${onInput}></textarea></label>
   <p class="muted small">As a shell would run it, in the project's folder, with the environment that the server was started in.</p>
-  <div class="new-fields"><label class="field">Name<input type="text" maxlength="200" placeholder="from the command" name="name" value=${draft.name} onInput=${onInput} /></label>
-    <label class="field">GPUs<input type="number" min="0" placeholder="as usual" name="gpus" value=${draft.gpus} onInput=${onInput} /></label>
-    <label class="field">Tags<input type="text" placeholder="baseline, cifar10" name="tags" value=${draft.tags} onInput=${onInput} /></label></div>`}</${Form}>`;
+  <div class="new-fields"><label class="field">Name<input type="text" maxlength="200" placeholder="from the command" name="name" value=${fields.name} onInput=${onInput} /></label>
+    <label class="field">GPUs<input type="number" min="0" placeholder="as usual" name="gpus" value=${fields.gpus} onInput=${onInput} /></label>
+    <label class="field">Tags<input type="text" placeholder="baseline, cifar10" name="tags" value=${fields.tags} onInput=${onInput} /></label></div>`}</${Form}>`;
 
 function runOf({ command, name = "", gpus, tags = "" }) {
   return { command, auto_start: true, ...(name.trim() && { name: name.trim() }), ...(gpus && { gpus: Number(gpus) }), tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean) };
 }
 
-const NewSweep = () => html`<${Form} title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>${(draft, onInput) => html`
-  <label class="field">Question<input type="text" autofocus required maxlength="200" placeholder="which learning rate" name="name" value=${draft.name} onInput=${onInput} /></label>
-  <label class="field">Command<textarea rows="2" required spellcheck=${false} placeholder="python train.py" name="command" value=${draft.command} onInput=${onInput}></textarea></label>
-  <label class="field">Parameters<textarea rows="3" required spellcheck=${false} placeholder=${"lr: 0.1, 0.01, 0.001\nwidth: 32, 64"} name="parameters" value=${draft.parameters} onInput=${onInput}></textarea></label>
+const NewSweep = () => html`<${Form} name="sweep" title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>${(fields, onInput) => html`
+  <label class="field">Question<input type="text" autofocus required maxlength="200" placeholder="which learning rate" name="name" value=${fields.name} onInput=${onInput} /></label>
+  <label class="field">Command<textarea rows="2" required spellcheck=${false} placeholder="python train.py" name="command" value=${fields.command} onInput=${onInput}></textarea></label>
+  <label class="field">Parameters<textarea rows="3" required spellcheck=${false} placeholder=${"lr: 0.1, 0.01, 0.001\nwidth: 32, 64"} name="parameters" value=${fields.parameters} onInput=${onInput}></textarea></label>
   <p class="muted small">Every combination is a run. A parameter goes where the command has <code>{lr}</code>, else as <code>--lr</code> at its end.</p>
-  <div class="new-fields"><label class="field">Seeds<input type="number" min="1" max="1000" placeholder="1" name="seeds" value=${draft.seeds} onInput=${onInput} /></label>
-    <label class="field">Metric<input type="text" placeholder="val_acc" name="metric" value=${draft.metric} onInput=${onInput} /></label>
-    <label class="field">Better is<select name="better" value=${draft.better} onChange=${onInput}><option value="min">lower</option><option value="max">higher</option></select></label>
-    <label class="field">At a time<input type="number" min="1" placeholder="what fits" name="parallel" value=${draft.parallel} onInput=${onInput} /></label></div>`}</${Form}>`;
+  <div class="new-fields"><label class="field">Seeds<input type="number" min="1" max="1000" placeholder="1" name="seeds" value=${fields.seeds} onInput=${onInput} /></label>
+    <label class="field">Metric<input type="text" placeholder="val_acc" name="metric" value=${fields.metric} onInput=${onInput} /></label>
+    <label class="field">Better is<select name="better" value=${fields.better} onChange=${onInput}><option value="min">lower</option><option value="max">higher</option></select></label>
+    <label class="field">At a time<input type="number" min="1" placeholder="what fits" name="parallel" value=${fields.parallel} onInput=${onInput} /></label></div>`}</${Form}>`;
 
 function sweepOf({ name, command, parameters, seeds, metric = "", better = "min", parallel }) {
   return { name, base_command: command, parameters: parametersOf(parameters), auto_start: true, ...(seeds && { seeds: Number(seeds) }), ...(metric.trim() && { metric: { key: metric.trim(), goal: better } }), ...(parallel && { parallel: Number(parallel) }) };
 }
 
-function Form({ title, verb, path, bodyOf, address, children }) {
-  const [draft, setDraft] = useState({});
+function Form({ name, title, verb, path, bodyOf, address, children }) {
+  const { fields, set, clear, drop } = useFormDraft(draftOf(name), () => openNew(name));
   const [problem, setProblem] = useState(null);
   const [busy, setBusy] = useState(false);
   const key = useRef(newKey());
-  const onInput = ({ currentTarget: { name, value } }) => {
-    setDraft((now) => ({ ...now, [name]: value }));
+  const onInput = ({ currentTarget: field }) => {
+    set(field.name, field.value);
     setProblem(null);
     key.current = newKey();
   };
@@ -66,7 +68,8 @@ function Form({ title, verb, path, bodyOf, address, children }) {
     event.preventDefault();
     setBusy(true);
     try {
-      const made = await post(path, bodyOf(draft), key.current);
+      const made = await post(path, bodyOf(fields), key.current);
+      clear();
       made.warnings?.forEach((warning) => say(warning));
       close();
       go(address(made.id));
@@ -75,8 +78,12 @@ function Form({ title, verb, path, bodyOf, address, children }) {
       setBusy(false);
     }
   };
-  return html`<${Dialog} title=${title} onClose=${close}><form class="stack new-form" onSubmit=${submit}>
-    ${children(draft, onInput)}
+  const cancel = () => {
+    drop();
+    close();
+  };
+  return html`<${Dialog} title=${title} onClose=${cancel}><form class="stack new-form" onSubmit=${submit}>
+    ${children(fields, onInput)}
     ${problem && html`<p class="hint-line hint-bad" role="alert">${problem.message} <span class="muted"><${Words} text=${problem.hint ?? ""} /></span></p>`}
-    <div class="dialog-verbs"><button type="button" onClick=${close}>Cancel</button><button class="primary" disabled=${busy}>${verb}</button></div></form></${Dialog}>`;
+    <div class="dialog-verbs"><button type="button" onClick=${cancel}>Cancel</button><button class="primary" disabled=${busy}>${verb}</button></div></form></${Dialog}>`;
 }

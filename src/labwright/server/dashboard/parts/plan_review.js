@@ -6,7 +6,7 @@ import { bytes, counted, duration } from "../format.js";
 import { isPerson, mayWrite } from "../session.js";
 import { html, useState } from "../ui.js";
 import { Copy } from "./copy.js";
-import { useDraft } from "./drafts.js";
+import { useDraft, useFormDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
 import { PlanChanges } from "./plan_changes.js";
@@ -57,12 +57,13 @@ const Steps = ({ title, steps }) => html`<section class="card" aria-label=${titl
     <span class="step-name">${words(name)}<span class="hidden">: ${status}</span>${message && html`<span class="step-why">${message}</span>`}</span><span class="muted num">${seconds === null || seconds === undefined ? "" : duration(seconds)}</span></li>`)}</ol></section>`;
 
 function Questions({ path, questions, refresh }) {
-  const [answers, setAnswers] = useState(questions.map(() => ""));
-  const set = (at, text) => setAnswers(answers.map((old, index) => (index === at ? text : old)));
+  const { fields, set, clear } = useFormDraft(`answers ${path}`);
+  const answers = questions.map(({ text }) => fields[text] ?? "").filter((answer) => answer.trim()); // by question: others may be asked meanwhile
   const submit = async (event) => {
     event.preventDefault();
     try {
-      await post(`${path}/compile`, { answers: answers.filter((text) => text.trim()) });
+      await post(`${path}/compile`, { answers });
+      clear();
       say("Planning goes on.");
       refresh();
     } catch (error) {
@@ -70,9 +71,9 @@ function Questions({ path, questions, refresh }) {
     }
   };
   return html`<form class="card stack" aria-label="Questions" onSubmit=${submit}><h2>Planning needs to know</h2>
-    ${questions.map(({ text, suggestions }, at) => html`<label class="field" key=${at}>${text}<input type="text" value=${answers[at]} onInput=${(event) => set(at, event.currentTarget.value)} />
-      ${suggestions.length > 0 && html`<span class="chips">${suggestions.map((one) => html`<button type="button" class="chip" key=${one} onClick=${() => set(at, one)}>${one}</button>`)}</span>`}</label>`)}
-    ${mayWrite() && html`<div><button class="primary" disabled=${!answers.some((text) => text.trim())}>Answer</button></div>`}</form>`;
+    ${questions.map(({ text, suggestions }, at) => html`<label class="field" key=${at}>${text}<input type="text" value=${fields[text] ?? ""} onInput=${(event) => set(text, event.currentTarget.value)} />
+      ${suggestions.length > 0 && html`<span class="chips">${suggestions.map((one) => html`<button type="button" class="chip" key=${one} onClick=${() => set(text, one)}>${one}</button>`)}</span>`}</label>`)}
+    ${mayWrite() && html`<div><button class="primary" disabled=${!answers.length}>Answer</button></div>`}</form>`;
 }
 
 function Decision({ plan, path, workspace, refresh }) {

@@ -5,6 +5,7 @@ import { useFetched, wakesOn } from "../fetched.js";
 import { isPerson } from "../session.js";
 import { html, useState } from "../ui.js";
 import { ask } from "./confirm.js";
+import { useFormDraft } from "./drafts.js";
 import { Icon } from "./icon.js";
 import { Problem } from "./message.js";
 import { Ago } from "./time.js";
@@ -12,7 +13,7 @@ import { say, sayError } from "./toast.js";
 
 const wakes = wakesOn("alert.", "settings.", "approval.");
 const EVENTS = { alert: "an alert", run_failed: "a run that failed", run_finished: "a run that finished", approval: "an agent that asks" };
-const EMPTY = { kind: "slack", name: "", url: "", min_severity: "warning", events: ["alert"] };
+const EMPTY = { kind: "slack", name: "", min_severity: "warning", events: ["alert"] };
 
 export function Channels() {
   const [busy, setBusy] = useState(false);
@@ -50,21 +51,24 @@ export function Channels() {
 }
 
 function Add({ busy, onAdd }) {
-  const [draft, setDraft] = useState(EMPTY);
-  const set = (name) => (event) => setDraft({ ...draft, [name]: event.currentTarget.value });
-  const toggle = (name) => () => setDraft({ ...draft, events: draft.events.includes(name) ? draft.events.filter((one) => one !== name) : [...draft.events, name] });
+  const { fields, set, clear, drop } = useFormDraft("new channel");
+  const [url, setUrl] = useState(""); // a secret: in no draft
+  const draft = { ...EMPTY, ...fields };
+  const put = (name) => (event) => set(name, event.currentTarget.value, EMPTY[name]);
+  const toggle = (name) => () => set("events", draft.events.includes(name) ? draft.events.filter((one) => one !== name) : [...draft.events, name], EMPTY.events);
+  const leave = (how) => (how(), setUrl(""));
   const needsUrl = draft.kind !== "desktop";
   const submit = async (event) => {
     event.preventDefault();
-    const { name, url, ...rest } = draft;
-    if (await onAdd({ ...rest, ...(name.trim() && { name: name.trim() }), ...(needsUrl && { url: url.trim() }) })) setDraft(EMPTY);
+    const { name, ...rest } = draft;
+    if (await onAdd({ ...rest, ...(name.trim() && { name: name.trim() }), ...(needsUrl && { url: url.trim() }) })) leave(clear);
   };
   const options = (names, chosen) => names.map((name) => html`<option value=${name} selected=${name === chosen}>${name}</option>`);
   return html`<form class="card stack" aria-label="Add a channel" onSubmit=${submit} autocomplete="off"><h2>Add a channel</h2><div class="by-hand">
-    <label class="field">Kind<select onChange=${set("kind")}>${options(["slack", "webhook", "desktop"], draft.kind)}</select></label>
-    ${needsUrl && html`<label class="field channel-url">Address<input type="password" placeholder="https://hooks.slack.com/…" autocomplete="off" maxlength="2000" value=${draft.url} onInput=${set("url")} /></label>`}
-    <label class="field">Name<input type="text" placeholder=${draft.kind} maxlength="40" value=${draft.name} onInput=${set("name")} /></label>
-    <label class="field">Alerts from<select onChange=${set("min_severity")}>${options(["info", "warning", "critical"], draft.min_severity)}</select></label></div>
+    <label class="field">Kind<select onChange=${put("kind")}>${options(["slack", "webhook", "desktop"], draft.kind)}</select></label>
+    ${needsUrl && html`<label class="field channel-url">Address<input type="password" placeholder="https://hooks.slack.com/…" autocomplete="off" maxlength="2000" value=${url} onInput=${(event) => setUrl(event.currentTarget.value)} /></label>`}
+    <label class="field">Name<input type="text" placeholder=${draft.kind} maxlength="40" value=${draft.name} onInput=${put("name")} /></label>
+    <label class="field">Alerts from<select onChange=${put("min_severity")}>${options(["info", "warning", "critical"], draft.min_severity)}</select></label></div>
     <fieldset class="channel-events"><legend class="muted small">Told of</legend>${Object.entries(EVENTS).map(([name, words]) => html`<label key=${name}><input type="checkbox" checked=${draft.events.includes(name)} onChange=${toggle(name)} /> ${words}</label>`)}</fieldset>
-    <div><button class="primary" disabled=${busy || !draft.events.length || (needsUrl && !draft.url.trim())}>Add channel</button></div></form>`;
+    <div class="verbs verbs-left"><button class="primary" disabled=${busy || !draft.events.length || (needsUrl && !url.trim())}>Add channel</button>${Object.keys(fields).length > 0 && html`<button type="button" onClick=${() => leave(drop)}>Discard</button>`}</div></form>`;
 }

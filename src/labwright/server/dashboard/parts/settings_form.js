@@ -4,36 +4,37 @@ import { patch } from "../api.js";
 import { text } from "../format.js";
 import { isPerson } from "../session.js";
 import { html, useState } from "../ui.js";
+import { useFormDraft } from "./drafts.js";
 import { say } from "./toast.js";
 
 const RESTART = "labwright down && labwright up -d";
 
 export function SettingsForm({ words, settings, refresh, label }) {
-  const [draft, setDraft] = useState({});
+  const { fields, set, clear, drop } = useFormDraft(`settings: ${label}`);
   const [problem, setProblem] = useState(null);
   const [busy, setBusy] = useState(false);
   const shown = Object.keys(words).map((name) => settings.find((one) => one.name === name)).filter(Boolean);
-  const changed = Object.entries(draft).filter(([name, value]) => value !== asText(shown.find((one) => one.name === name).following));
+  const valueOf = ({ name, following }) => fields[name] ?? asText(following);
+  const changed = shown.filter((one) => valueOf(one) !== asText(one.following));
   const submit = async (event) => {
     event.preventDefault();
     setBusy(true);
     setProblem(null);
     try {
-      const after = await patch("settings", Object.fromEntries(changed.map(([name, value]) => [name, asValue(value, shown.find((one) => one.name === name))])));
-      const later = after.filter((one) => draft[one.name] !== undefined && one.value !== one.following).map(({ name }) => name);
+      const after = await patch("settings", Object.fromEntries(changed.map((one) => [one.name, asValue(valueOf(one), one)])));
+      const later = after.filter((one) => one.name in fields && one.value !== one.following).map(({ name }) => name);
       say(later.length ? `Saved. ${later.join(", ")} holds after the next start.` : "Saved, and in effect.", { hint: later.length ? RESTART : "" });
-      setDraft({});
+      clear();
       refresh();
     } catch (error) {
       setProblem(error);
     }
     setBusy(false);
   };
-  const set = (name) => (value) => setDraft({ ...draft, [name]: value });
   return html`<form class="card settings-form" onSubmit=${submit} aria-label=${label}>
-    ${shown.map((one) => html`<${Row} key=${one.name} setting=${one} words=${words[one.name]} value=${draft[one.name] ?? asText(one.following)} onChange=${set(one.name)} />`)}
+    ${shown.map((one) => html`<${Row} key=${one.name} setting=${one} words=${words[one.name]} value=${valueOf(one)} onChange=${(value) => set(one.name, value, asText(one.following))} />`)}
     ${problem && html`<p class="hint-line hint-bad" role="alert">${problem.message} <span class="muted">${problem.hint}</span></p>`}
-    ${isPerson() && html`<div class="verbs verbs-left"><button class="primary" disabled=${busy || !changed.length}>Save changes</button>${changed.length > 0 && html`<button type="button" onClick=${() => (setDraft({}), setProblem(null))}>Discard</button>`}</div>`}
+    ${isPerson() && html`<div class="verbs verbs-left"><button class="primary" disabled=${busy || !changed.length}>Save changes</button>${changed.length > 0 && html`<button type="button" onClick=${() => (drop(), setProblem(null))}>Discard</button>`}</div>`}
   </form>`;
 }
 
