@@ -172,6 +172,12 @@ def test_by_priority_runs_are_in_the_order_in_which_a_queue_goes(lab: LiveServer
     assert listed(lab, "tag=in-line&sort=-priority") == [made[at] for at in (1, 3, 4, 0, 2)]
 
 
+def test_runs_are_listed_by_their_ids(lab: LiveServer) -> None:
+    first, second, _ = (ready(lab)["id"] for _ in range(3))
+    assert listed(lab, f"ids={first},run-zzzzzzzzzz,{second}") == [second, first]
+    assert listed(lab, "ids=run-zzzzzzzzzz") == []
+
+
 def test_a_list_of_nothing_has_no_next_page(lab: LiveServer) -> None:
     answer = lab.call("GET", "/runs?tag=of-nobody")
     assert (answer.json, answer.headers.get("x-next-cursor")) == ([], None)

@@ -238,3 +238,20 @@ def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab
         expect(page.get_by_role("button", name=name)).to_have_count(0)
     visitor.open("#/settings?tab=browser")
     expect(page.get_by_text("scope viewer")).to_be_visible()
+
+
+def test_a_run_that_is_waited_for_has_its_name_wherever_it_stands(visitor: Visitor, lab: LiveServer) -> None:
+    first = lab.post("/runs", {"command": "true", "name": "not begun yet"})["id"]  # ready: on no list of these pages
+    for index in range(3):
+        lab.submit("true", name=f"follower-{index}", after=[first])
+    asked: list[str] = []
+    by_ids = re.compile(rf"/runs\?ids=.*{first}")
+    visitor.page.on("request", lambda request: asked.append(request.url) if by_ids.search(request.url) else None)
+    page = visitor.sign_in("#/runs?q=follower-")
+    expect(page.get_by_role("row").filter(has_text="waits for not begun yet")).to_have_count(3)
+    assert len(asked) == 1, "one question for all of them"
+    page.reload()
+    visitor.open("#/cluster")
+    queue = page.get_by_label("Queue").get_by_role("listitem").filter(has_text="follower-")
+    expect(queue.filter(has_text="waits for not begun yet")).to_have_count(3)
+    lab.post(f"/runs/{first}/stop")

@@ -199,6 +199,7 @@ def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
+    ids: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
     sweep_id: str | None = None
     plan_id: str | None = None
@@ -230,6 +231,9 @@ def page(
 def _conditions(wanted: Filter) -> tuple[list[str], dict[str, Any]]:
     where: list[str] = []
     values: dict[str, Any] = {}
+    if wanted.ids:
+        where.append("id IN (SELECT value FROM json_each(:ids))")
+        values["ids"] = json.dumps(wanted.ids)
     if wanted.status:
         names = {f"status{index}": status for index, status in enumerate(wanted.status)}
         where.append(f"status IN ({', '.join(f':{name}' for name in names)})")

@@ -87,6 +87,7 @@ def import_run(body: ImportIn, request: Request) -> Response:
 @router.get("", response_model=list[RunOut], dependencies=[READERS()])
 def list_runs(
     request: Request,
+    ids: Annotated[str | None, Query(max_length=20_000, description="one or more, comma-separated")] = None,
     status: Annotated[str | None, Query(description="one or more, comma-separated")] = None,
     sweep_id: str | None = None,
     plan_id: str | None = None,
@@ -99,6 +100,7 @@ def list_runs(
 ) -> Response:
     """Newest first. More pages: send `X-Next-Cursor` of the answer as `cursor`."""
     wanted = stored.Filter(
+        ids=_listed(ids),
         status=_statuses(status),
         sweep_id=sweep_id,
         plan_id=plan_id,
@@ -113,8 +115,12 @@ def list_runs(
     return Response(f"[{','.join(queue.with_reasons(lab, records))}]", media_type="application/json", headers=headers)
 
 
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
 def _statuses(text: str | None) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    names = _listed(text)
     for name in names:
         if name not in set(RunStatus):
             raise Invalid(f"{name!r} is not a status.", hint=f"Choose: {', '.join(RunStatus)}.")

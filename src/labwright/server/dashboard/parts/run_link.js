@@ -1,19 +1,20 @@
 // A run by its name, where only its id is at hand: alone, or within a sentence.
 
-import { useFetched } from "../fetched.js";
+import { get } from "../api.js";
 import { runAddress } from "../router.js";
-import { knownRun, putRun } from "../store.js";
-import { batch, html, useMemo } from "../ui.js";
+import { knownRun, putRun, resync } from "../store.js";
+import { batch, html, signal, useEffect } from "../ui.js";
 
 const ID = /(run-[0-9a-z]{10})\b/;
-const HOLDERS = { status: "running,waiting,launching", limit: 1000 };
-const ALIKE = 10; // runs whose command has this id in it are found as well
+const GATHER_MS = 50; // a page names many at a time: they are asked for with one question
+const AT_ONCE = 200;
+
+const answers = new Map(); // id → signal of what the server said: the run, or null where there is none
+const wanted = new Set();
 
 export function RunLink({ id }) {
-  const known = knownRun(id);
-  const { data } = useFetched(!known && "runs", { q: id, archived: "all", limit: ALIKE }); // a list: a run that is not there is no error
-  const run = known?.value ?? data?.find((one) => one.id === id);
-  if (data && !run) return html`<code>${id}</code>`; // deleted, or of another project
+  const [run] = useRuns([id]);
+  if (run === null) return html`<code>${id}</code>`; // deleted, or of another project
   return html`<a href=${runAddress(id)} title=${id}>${run?.name ?? id}</a>`;
 }
 
@@ -22,11 +23,40 @@ const parts = (words) => words.split(ID); // every second one is an id
 export const WithRuns = ({ words }) => parts(words).map((part, at) => (at % 2 ? html`<${RunLink} key=${at} id=${part} />` : part));
 
 // For lists, where a link a line to each of the same few runs would be too much.
-export const withNames = (words) => parts(words).map((part, at) => (at % 2 ? (knownRun(part)?.value.name ?? part) : part)).join("");
+export function useNames(words) {
+  const found = parts(words);
+  const runs = useRuns(found.filter((_, at) => at % 2));
+  return found.map((part, at) => (at % 2 ? (runs[(at - 1) / 2]?.name ?? part) : part)).join("");
+}
 
-// Those that others wait for, so that they have names: all with one question, and none if they are at hand.
-export function useHolders(reasons) {
-  const isUnknown = reasons.some((words) => parts(words).some((part, at) => at % 2 && !knownRun(part)));
-  const { data } = useFetched(isUnknown && "runs", HOLDERS);
-  useMemo(() => batch(() => data?.forEach((run) => knownRun(run.id) || putRun(run))), [data]);
+// As the store has them, else as the server says; undefined until it did.
+function useRuns(ids) {
+  const again = resync.value; // what could not be had while the server was gone is asked for again
+  useEffect(() => ids.filter((id) => !knownRun(id)).forEach(want), [ids.join(), again]);
+  return ids.map((id) => knownRun(id)?.value ?? answerOf(id).value);
+}
+
+function answerOf(id) {
+  if (!answers.has(id)) answers.set(id, signal(undefined));
+  return answers.get(id);
+}
+
+function want(id) {
+  if (!wanted.size) setTimeout(askForWanted, GATHER_MS);
+  wanted.add(id);
+}
+
+async function askForWanted() {
+  const ids = [...wanted].slice(0, AT_ONCE);
+  ids.forEach((id) => wanted.delete(id));
+  if (wanted.size) setTimeout(askForWanted, GATHER_MS);
+  try {
+    const runs = await get("runs", { ids: ids.join(","), archived: "all", limit: AT_ONCE });
+    batch(() => {
+      runs.forEach((run) => knownRun(run.id) || putRun(run));
+      ids.forEach((id) => (answerOf(id).value = runs.find((run) => run.id === id) ?? null));
+    });
+  } catch (error) {
+    if (error.status && error.status !== 401) throw error; // else the banner or the sign-in tells; asked again after it
+  }
 }

@@ -9,7 +9,7 @@ import { isTerminal, knownRun, watchRun } from "../store.js";
 import { html, untracked, useEffect, useLayoutEffect, useMemo, useRef } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Meter, StatusBar } from "./meter.js";
-import { withNames } from "./run_link.js";
+import { useNames } from "./run_link.js";
 import { tick, ticked } from "./selection_bar.js";
 import { Sparkline } from "./sparkline.js";
 import { reasonOf, Status } from "./status.js";
@@ -82,9 +82,10 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
     if (run) list.noticeMetrics(run);
   }, [run?.summary]);
   useFocus(ref, selected, "a");
+  const reason = run ? reasonOf(run) : "";
+  const named = useNames(reason);
   if (!run) return null;
 
-  const reason = reasonOf(run);
   const isTicked = ticked.value.has(id);
   const done = isTerminal(run) ? null : progressOf(run);
   const metric = columns.find(isMetric);
@@ -101,7 +102,7 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
     ${columns.map((column) => html`<${Value} key=${column} run=${run} column=${column} />`)}
     <span role="cell" class="num cell-duration"><${Duration} run=${run} /></span>
     <span role="cell" class="num muted cell-created"><${Ago} time=${run.created_at} /></span>
-    <span role="cell" class="muted cell-result" title=${reason}>${run.deleted ? "deleted" : withNames(reason)}</span>
+    <span role="cell" class="muted cell-result" title=${reason}>${run.deleted ? "deleted" : named}</span>
   </div>`;
 }
 
