@@ -188,6 +188,20 @@ def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer
     assert alerts_of(lab, made["id"]) == []
 
 
+def test_a_budget_of_runs_is_told_of_when_they_have_begun_not_when_one_ends(lab: LiveServer) -> None:
+    """A run may take days; whoever wants more of them knows at its beginning."""
+    wait = gate(lab, "long")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 2, "budget": {"runs": 1}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
+    held = sweep_when(lab, made["id"], "paused")
+    assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
+    (alert,) = alerts_of(lab, made["id"])
+    assert "What is at work goes on (1)" in alert["message"]
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    (lab.project / "long").touch()
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
+
+
 def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServer) -> None:
     made = make_sweep(
         lab,

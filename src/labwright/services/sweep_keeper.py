@@ -32,7 +32,7 @@ from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change
 from labwright.store import alerts, runs, sweeps
 
 log = logging.getLogger(__name__)
-_LOOK_SECONDS = 1.0  # at sweeps that have to be watched: budgets of time, early stopping
+_LOOK_SECONDS = 1.0  # at sweeps that have to be watched: budgets, early stopping
 _RETRY_SECONDS = 2.0
 _GATHER_SECONDS = 0.02  # runs that end together are looked at together
 _BEST_SECONDS = 5.0  # between two looks at which configuration leads, while a sweep runs
@@ -119,8 +119,8 @@ class SweepKeeper:
         self._watch(sweep)
 
     def _watch(self, sweep: Sweep) -> None:
-        """Time passes without events: what depends on it has to be looked at."""
-        needs = sweep.early_stop is not None or bool(sweep.budget.keys() - {"runs"})
+        """Time passes without events, and the beginning of a run wakes nobody: what depends on them is looked at."""
+        needs = sweep.early_stop is not None or bool(sweep.budget)
         if sweep.status is SweepStatus.RUNNING and needs:
             self._watched.add(sweep.id)
         else:
