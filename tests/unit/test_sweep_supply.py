@@ -132,6 +132,17 @@ def test_a_pending_job_may_not_begin_when_the_time_is_too_short_for_it(lab: Lab)
     assert (Supply(lab, sweep).top_up() or ("",))[0] == "gpu_hours"
 
 
+def test_what_running_runs_may_still_take_is_told_where_the_hours_are_short(lab: Lab) -> None:
+    """Whether to pause does not depend on it; whoever is asked for more hours has to know."""
+    sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=1800.0, budget={"gpu_hours": 1})
+    assert queued_now(lab, sweep) == 2
+    end_one(lab, sweep, started_at="2026-01-01T00:00:00.000Z", ended_at="2026-01-01T00:54:00.000Z")
+    (other,) = (run for run in stored.unended_runs(lab.db.reader(), sweep.id) if run.status is RunStatus.QUEUED)
+    move(lab, other, *_BEGINS[RunStatus.QUEUED])
+    part, words = Supply(lab, sweep).top_up() or ("", "")
+    assert part == "gpu_hours" and "running runs may take 0.9 more" in words
+
+
 def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
     """Whoever was preempted after fifty minutes has used them, also while it waits to begin again."""
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=600.0, budget={"gpu_hours": 1})

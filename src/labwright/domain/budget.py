@@ -32,6 +32,12 @@ def what_is_short(budget: dict[str, Any], ledger: Ledger) -> Short | None:
     return (part, _words(part, budget, ledger)) if part else None
 
 
+def what_is_short_for_good(budget: dict[str, Any], ledger: Ledger) -> Short | None:
+    """Which part one more run would overrun even if those at work ended now, and took nothing of what was promised."""
+    part = _short_part(budget, replace(ledger, promised_gpu_seconds=0.0))
+    return (part, _words(part, budget, ledger)) if part else None
+
+
 def what_is_used_up(budget: dict[str, Any], ledger: Ledger) -> Short | None:
     """Which part of it is gone already, whatever else was promised and whether or not there is more to do."""
     spent = replace(ledger, runs=ledger.runs - 1, promised_gpu_seconds=0.0, run_seconds=0.0)

@@ -10,7 +10,15 @@ from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
 from labwright.domain.averages import mean_of
-from labwright.domain.budget import Ledger, Short, needed, raised, what_is_short, what_is_used_up
+from labwright.domain.budget import (
+    Ledger,
+    Short,
+    needed,
+    raised,
+    what_is_short,
+    what_is_short_for_good,
+    what_is_used_up,
+)
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
@@ -101,7 +109,7 @@ class Supply:
         budget = dict(self._sweep.budget)
         if self._launching:
             budget.pop("runs", None)
-        return what_is_short(budget, self._ledger(with_promises=self._in_flight == 0))
+        return what_is_short_for_good(budget, self._ledger())
 
     def _window(self) -> int:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
@@ -207,7 +215,7 @@ class Supply:
             if status == RunStatus.FINISHED:
                 self._finished_seconds.append(seconds)
 
-    def _ledger(self, *, with_promises: bool = True) -> Ledger:
+    def _ledger(self) -> Ledger:
         """A run is expected to take as long as the longest so far, or as its time limit while none has finished."""
         limit = self._sweep.template.get("time_limit_seconds")
         finished = max(self._finished_seconds, default=limit or 0.0)
@@ -217,7 +225,7 @@ class Supply:
         return Ledger(
             runs=self._total - self._ready,
             gpu_seconds=(self._earlier_seconds + sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
-            promised_gpu_seconds=promised * self._gpus if with_promises else 0.0,
+            promised_gpu_seconds=promised * self._gpus,
             wall_seconds=wall_seconds(self._sweep),
             run_seconds=longest,
             gpus=self._gpus,
