@@ -197,6 +197,7 @@ def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., L
     (server.state / "token").write_text(own)
     assert (found["server"]["status"], found["token"]["status"]) == ("ok", "fail")
     assert "labwright down, labwright up -d" in found["token"]["fix"]
+    assert "its models" in good and "its models" not in found  # one fault, one line
 
 
 def test_a_server_that_hangs_is_found_and_its_fix_named(make_server: Callable[..., LiveServer]) -> None:

@@ -187,8 +187,10 @@ def _server(project: Path) -> Iterator[Finding]:
         yield Finding(name="server", status=FAIL, said=error.message, fix=error.hint)
         return
     yield _health(client.url, **health)
-    yield _token(client)
-    yield from _models_of_server(client)
+    token = _token(client)
+    yield token
+    if token.status == OK:  # else whatever is asked fails of that one fault
+        yield from _models_of_server(client)
 
 
 def _models_of_server(client: LabClient) -> Iterator[Finding]:
