@@ -49,9 +49,12 @@ class Demo:
         self.wait_for("Ctrl-C ends the server")
         self.leave(code=0)
 
+    def wait(self) -> int:
+        return self._process.wait(60)
+
     def leave(self, code: int) -> None:
         self.type(_CTRL_C)
-        assert self._process.wait(60) == code, self.shown[-3000:]
+        assert self.wait() == code, self.shown[-3000:]
 
 
 @contextmanager
@@ -110,6 +113,24 @@ def running_in(project: Path) -> list[object]:
 
 def is_in(folder: Path, process: psutil.Process) -> bool:
     return any(str(folder) in word for word in process.info["cmdline"] or ())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_a_killed_demo_left_is_ended_and_removed_by_the_next(tmp_path: Path) -> None:
+    with demo_in(tmp_path) as demo:
+        demo.wait_for("Sign in")
+        (pid,) = tmp_path.glob("labwright-demo.*/pid")
+        left = pid.parent
+        killed = int(pid.read_text())
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(killed), "its end")
+        unattended = {**os.environ, "TMPDIR": str(tmp_path), "DEMO_YES": ""}
+        ended = subprocess.run([_DEMO], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=unattended)
+        demo.wait()
+        assert f"removing {left}." in ended.stdout
+        assert "wants a person's approval" in ended.stderr
+        wait_until(lambda: not any(is_in(left, each) for each in psutil.process_iter(["cmdline"])), "its server's end")
 
 
 @pytest.mark.slow
