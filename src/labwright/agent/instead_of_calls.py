@@ -21,7 +21,6 @@ TOOL_FOR = {
     "POST /plans": "save_plan",
     "PATCH /plans/{plan_id}": "save_plan",
 }
-NEEDED_BY_NOBODY = ("GET /docs", "GET /openapi.json")  # the tools describe themselves
 
 
 def tools_for_calls(tools: Container[str]) -> str:
