@@ -9,6 +9,7 @@ from pathlib import Path
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
 COPY_LISTING = "digest.json"  # beside the files of an approved copy: what they and the project were
+ARTIFACTS = "artifacts"  # in a run's folder, and the beginning of what is recorded of a file in there
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
 
 

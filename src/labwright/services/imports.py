@@ -28,7 +28,7 @@ from labwright.domain.ids import RUN, id_of
 from labwright.domain.metric import as_number
 from labwright.domain.run import EXTERNAL, Run, RunStatus
 from labwright.files import create_exclusive, write_json, write_new
-from labwright.paths import RunPaths
+from labwright.paths import ARTIFACTS, RunPaths
 from labwright.processes import ProcessIdentity, identity, kept_exit_code
 from labwright.store import runs
 
@@ -164,9 +164,9 @@ def _copy(lab: Lab, folder: Path, run: Run, end: Json | None) -> Run:
 def _copy_files(folder: Path, to: Path) -> list[str]:
     """Metrics and artifacts. Answers what was left out: links, and what is no plain file."""
     skipped = []
-    for source in _files(folder / "metrics", folder / "artifacts"):
+    for source in _files(folder / "metrics", folder / ARTIFACTS):
         name = source.relative_to(folder)
-        wanted = name.parts[0] == "artifacts" or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
+        wanted = name.parts[0] == ARTIFACTS or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
         if not wanted or not _copy_file(source, to / name):
             skipped.append(f"Not taken in: {name}".encode(errors="replace").decode())
     return skipped

@@ -9,6 +9,7 @@ from typing import Any
 from labwright.compute.http_points import part_of, write_http_points
 from labwright.compute.lab import Lab
 from labwright.domain.metric import as_json
+from labwright.paths import ARTIFACTS
 from labwright.services import runs as run_verbs
 from labwright.services.epochs import epochs_at
 from labwright.services.metric_keys import meant_keys
@@ -121,6 +122,6 @@ def artifacts(lab: Lab, run_id: str) -> list[dict[str, Any]]:
 def _size_in(folder: str, path: str) -> int | None:
     """None for what stayed where the script has it, or is gone."""
     try:
-        return os.stat(f"{folder}/{path}").st_size if path.startswith("artifacts/") else None
+        return os.stat(f"{folder}/{path}").st_size if path.startswith(f"{ARTIFACTS}/") else None
     except (OSError, ValueError):  # a script may write any path, also one that no file can have
         return None

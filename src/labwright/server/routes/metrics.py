@@ -16,6 +16,7 @@ from pydantic_core.core_schema import no_info_wrap_validator_function
 
 from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
+from labwright.paths import ARTIFACTS
 from labwright.server.auth import READERS, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
@@ -185,7 +186,7 @@ def get_artifact(run_id: str, path: str, request: Request) -> FileResponse:
     """A file below the run's artifacts folder, as an attachment that no browser runs."""
     lab = lab_of(request)
     runs.get(lab, run_id)
-    root = Path(lab.paths.run(run_id).dir).resolve() / "artifacts"
+    root = Path(lab.paths.run(run_id).dir).resolve() / ARTIFACTS
     found = (root / path).resolve()
     if not found.is_relative_to(root) or not found.is_file():
         raise NotFound(f"Run {run_id} has no artifact {path}.", hint="List them with GET /runs/{id}/artifacts.")
