@@ -140,7 +140,7 @@ def test_a_plan_that_is_to_be_different_is_put_before_the_person_again(tmp_path:
         for question, answer in (
             ("Approve this plan?", b"n\n"),
             ("What is to be different?", b"also degree 7\n"),
-            ("Which node is to do it again?", b"\n"),
+            ("Which node is to do it again? Enter if unsure", b"\n"),
         ):
             demo.wait_for(question)
             demo.type(answer)

@@ -183,3 +183,13 @@ def test_a_terminal_shows_why_planning_waits_or_fails(
     facts = {"node": "ValidateWorkspace", "status": status, "seconds": 2.0, "message": "no room"}
     ChatScreen(Screen()).show({"kind": "plan", "data": facts})
     assert shown in capsys.readouterr().out
+
+
+def test_numbers_with_the_same_fault_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    marks = [{"text": str(number), "detail": "no evidence is cited for it"} for number in range(45)]
+    marks.append({"text": "0.75", "detail": "the run has 0.25"})
+    ChatScreen(Screen()).show({"kind": "message", "data": {"marks": marks}})
+    assert capsys.readouterr().out.splitlines() == [
+        "⚠ 0, 1, 2, 3, 4, 5, 6, 7 and 37 more: no evidence is cited for it",
+        "⚠ 0.75: the run has 0.25",
+    ]

@@ -14,6 +14,7 @@ from labwright.cli.words import counted, one_line, shorten, visible
 
 Json = dict[str, Any]
 _ARGUMENTS = 100
+_NUMBERS = 8  # that are named in a line
 _HELD_BACK = re.compile(r'^\{"(?:executed|started)": false, ')
 _WHY = {
     "waiting": "It goes on by itself when that has happened; until then no model is asked.",
@@ -92,8 +93,12 @@ class ChatScreen:
             self._line(f"· {data['status']}", "dim")
 
     def _message(self, data: Json) -> None:
+        alike: dict[str, list[str]] = {}
         for mark in data["marks"]:
-            self._line(f"⚠ {one_line(mark['text'])}: {one_line(mark['detail'])}", "amber")
+            alike.setdefault(one_line(mark["detail"]), []).append(one_line(mark["text"]))
+        for detail, numbers in alike.items():  # code may be full of them: one line a fault, not one a number
+            more = f" and {len(numbers) - _NUMBERS} more" if len(numbers) > _NUMBERS else ""
+            self._line(f"⚠ {', '.join(numbers[:_NUMBERS])}{more}: {detail}", "amber")
 
     def _end(self, data: Json) -> None:
         for question in data.get("questions", ()):

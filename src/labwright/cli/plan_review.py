@@ -166,7 +166,7 @@ def _ask_node(screen: Screen) -> str:
     while node not in REDONE_BY:
         if node:
             screen.say((f"{one_line(node)} is none of them: {', '.join(REDONE_BY)}", "amber"))
-        node = typer.prompt("Which node is to do it again?", default=_DEFAULT_NODE).strip()
+        node = typer.prompt("Which node is to do it again? Enter if unsure", default=_DEFAULT_NODE).strip()
     return node
 
 
