@@ -104,6 +104,33 @@ def test_signing_out_forgets_what_was_written_in_every_tab(visitor: Visitor) -> 
         expect(one.get_by_label("Goal")).to_have_value("")
 
 
+def test_signing_out_leaves_nothing_to_undo_or_to_answer(visitor: Visitor) -> None:
+    page = visitor.sign_in("#/runs")
+    asked = visitor.server.submit("true", name="asked about")
+    visitor.server.wait_for_end(asked["id"])
+    second = page.context.new_page()
+    second.goto(f"{visitor.server.url}/#/runs/{asked['id']}")
+    second.get_by_role("button", name="More", exact=True).click()
+    second.get_by_role("button", name="Delete").click()
+    expect(second.get_by_role("dialog")).to_be_visible()
+    third = page.context.new_page()
+    third.goto(f"{visitor.server.url}/#/runs")
+    third.get_by_role("button", name="New run").click()
+    page.get_by_role("button", name="New run").click()
+    page.get_by_label("Command").fill("echo not for who comes next")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    for one in (second, third):
+        expect(one.get_by_label("Token")).to_be_visible()
+    page.get_by_label("Token").fill(visitor.server.token)
+    page.get_by_role("button", name="Sign in").click()
+    for one in (page, second, third):
+        expect(one.get_by_role("navigation")).to_be_visible()
+        expect(one.get_by_role("button", name="Undo")).to_have_count(0, timeout=1)
+        expect(one.get_by_role("dialog")).to_have_count(0, timeout=1)
+
+
 def test_a_token_that_is_no_longer_accepted_takes_no_words_along(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in("#/")

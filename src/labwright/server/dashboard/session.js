@@ -1,6 +1,6 @@
 // Who is signed in: the token, where it comes from and when it goes.
 
-import { signal } from "./ui.js";
+import { effect, signal, untracked } from "./ui.js";
 import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 
 export const token = signal(recall("token", ""));
@@ -21,6 +21,16 @@ export function signOut() {
   signOuts.value += 1;
   remember("sign-outs", signOuts.value);
   dropToken("You signed out.");
+}
+
+// What was theirs goes with them: at once, in every tab.
+export function onSignOut(work) {
+  let before = signOuts.value;
+  effect(() => {
+    if (signOuts.value === before) return;
+    before = signOuts.value;
+    untracked(work);
+  });
 }
 
 // Also for whoever did not leave: their token has expired, say.

@@ -2,7 +2,7 @@
 
 import { newKey, post } from "../api.js";
 import { go, runAddress, sweepAddress } from "../router.js";
-import { mayWrite } from "../session.js";
+import { mayWrite, onSignOut } from "../session.js";
 import { parametersOf } from "../typed_values.js";
 import { html, signal, useRef, useState } from "../ui.js";
 import { Dialog } from "./dialog.js";
@@ -20,6 +20,7 @@ const draftOf = (name) => `new ${name}`;
 // One that was half filled in when the page was loaded anew is open again.
 const open = signal(NEW.find(({ name }) => hasDraft(draftOf(name)))?.name ?? "");
 const close = () => (open.value = "");
+onSignOut(close);
 export const openNew = (name) => (open.value = name);
 
 export function NewButton({ name }) {

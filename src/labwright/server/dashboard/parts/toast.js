@@ -1,5 +1,6 @@
 // Short news at the edge: what was done, or why it was not.
 
+import { onSignOut } from "../session.js";
 import { html, signal } from "../ui.js";
 import { Icon } from "./icon.js";
 import { Words } from "./message.js";
@@ -20,6 +21,8 @@ export const sayError = (error) => say(error.message, { hint: error.hint, kind: 
 function close(toast) {
   shown.value = shown.value.filter((other) => other !== toast);
 }
+
+onSignOut(() => (shown.value = [])); // what one of them undoes is not for who comes next
 
 export function Toasts({ dialog = null }) {
   if ((openDialogs.value.at(-1) ?? null) !== dialog) return null;
