@@ -170,8 +170,10 @@ def test_a_conversation_that_is_deleted_elsewhere_says_so(visitor: Visitor, lab:
     lab.say(session, "gpus")
     page = visitor.sign_in(f"#/chat/{session}")
     expect(page.locator(".answer")).to_be_visible()
+    page.get_by_label("Message").fill("half a thought")
     lab.call("DELETE", f"/sessions/{session}")
     expect(page.get_by_role("heading", name="This conversation was deleted")).to_be_visible()
+    assert "half a thought" not in page.evaluate("JSON.stringify(sessionStorage)")  # nobody could send it any more
     page.get_by_role("link", name="Begin another one").click()
     expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
 

@@ -29,6 +29,9 @@ const draftOf = (id) => `chat ${id}`;
 const MODES = { agent: "Looks, launches, compares and waits", plan: "Looks and plans; starts nothing", wild: "Tries one idea after another until the goal is met; what you say later steers it" };
 const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
 
+// Words for a conversation that is no more can be neither sent nor found, and would be asked about before the page goes.
+onEvent(({ type, data }) => type === DELETED && putDraft(draftOf(data.session_id), NO_WORDS, NO_WORDS));
+
 export default function ChatPage({ id = "" }) {
   const sessions = useFetched("sessions", { limit: SESSIONS }, { wakes: wakesOn("session.") });
   if (sessions.problem && !sessions.data) return html`<${Problem} error=${sessions.problem} retry=${sessions.refresh} />`;
