@@ -59,7 +59,7 @@ def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor:
 
 def test_a_form_that_is_half_filled_in_outlives_a_reload_and_not_a_cancel(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
-    page.get_by_role("button", name="New run").click()
+    page.get_by_role("button", name="New run").first.click()
     form = page.get_by_role("dialog", name="New run")
     form.get_by_label("Command").fill("echo half-$((20 + 1))")
     form.get_by_label("Tags").fill("kept")
@@ -74,7 +74,7 @@ def test_a_form_that_is_half_filled_in_outlives_a_reload_and_not_a_cancel(visito
     expect(page.get_by_role("region", name="Output")).to_contain_text("half-21")
 
     visitor.open("#/sweeps")
-    page.get_by_role("button", name="New sweep").click()
+    page.get_by_role("button", name="New sweep").first.click()
     form = page.get_by_role("dialog", name="New sweep")
     expect(form.get_by_label("Command")).to_have_value("")
     form.get_by_label("Better is").select_option("higher")
@@ -90,7 +90,7 @@ def test_a_form_that_is_half_filled_in_outlives_a_reload_and_not_a_cancel(visito
 def test_new_work_fits_a_phone(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/sweeps")
     page.set_viewport_size({"width": 390, "height": 844})
-    page.get_by_role("button", name="New sweep").click()
+    page.get_by_role("button", name="New sweep").first.click()
     expect(page.get_by_role("button", name="Start sweep")).to_be_in_viewport(ratio=1)
     is_inside(visitor, "new sweep")
     visitor.picture("new-sweep-phone")
