@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.launchers.local import SIDECAR
-from labwright.processes import children_of, processes_of_run
+from labwright.processes import children_of, processes_of_run, send_signal, start_time
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.sidecars import monitors_of, relays_of, supervisor_of
 from tests.support.waiting import wait_until
@@ -172,6 +172,40 @@ def stop(server: LiveServer, run_id: str) -> None:
     server.post(f"/runs/{run_id}/stop")
     server.wait_for_status(run_id, "stopped")
     assert not processes_of_run(run_id)
+
+
+KILLED_AFTER_THE_FORK = """
+import os, sys, time
+from labwright.paths import RunPaths
+from labwright.sidecar.monitor_keeper import MonitorKeeper
+from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.sources.start import Start
+
+supervisor, paths = os.getpid(), RunPaths(sys.argv[1])
+spec = load_spec(paths)
+
+def until_it_is_dead():
+    while os.getppid() == supervisor:
+        time.sleep(0.01)
+
+keeper = MonitorKeeper(paths, spec, RunRecord(paths, spec["run"]["id"], ""), until_it_is_dead)
+keeper.job_began(time.time(), Start(time.time()))
+keeper.start()
+print(keeper.pid)
+"""
+
+
+def test_a_monitor_whose_supervisor_was_killed_as_it_began_ends_with_the_job(server: LiveServer) -> None:
+    """Its parent is somebody else by then, who has nothing to do with the run and does not end."""
+    run = server.wait_for_end(server.submit("true")["id"])
+    pid_file = server.project / "pid"
+    with pid_file.open("w") as file:
+        subprocess.run([sys.executable, "-c", KILLED_AFTER_THE_FORK, run["run_dir"]], stdout=file, check=True)
+    monitor = int(pid_file.read_text())
+    try:
+        wait_until(lambda: start_time(monitor) is None, "the monitor to end")
+    finally:
+        send_signal(monitor, signal.SIGKILL)
 
 
 def test_a_job_that_lost_supervisor_and_monitor_is_watched_again_at_once(server: LiveServer) -> None:

@@ -41,16 +41,18 @@ class Monitor:
         record: RunRecord,
         started: float,
         start: Start | None = None,
+        supervisor: int | None = None,
         process: ProcessIdentity | None = None,
     ) -> None:
-        """`start` from a supervisor; `process` where there never was one, since somebody else started it."""
+        """`start` and `supervisor` from who forked us; without them we were sent to an orphan. `process` where there
+        never was a supervisor, since somebody else started it."""
         self.paths = paths
         self.run: dict[str, Any] = spec["run"]
         self.options: dict[str, Any] = spec["sidecar"]
         self.record = record
         self._began = time.monotonic() - max(0.0, time.time() - started)  # which no change of the clock touches
         self._process = process
-        self._supervisor = None if start is None else os.getppid()  # none: we were sent to an orphan
+        self._supervisor = supervisor  # as told: one that was killed meanwhile is no longer our parent
         self._cap = OutputCap(paths, self.options["log_cap_bytes"])
         self._output_size = -1
         self._beat_at = 0.0

@@ -51,20 +51,21 @@ class MonitorKeeper:
     def start(self) -> None:
         """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_monitor()
+            self._become_monitor(supervisor)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self.pid = pid
         self.was_needed = True
 
-    def _become_monitor(self) -> None:
+    def _become_monitor(self, supervisor: int) -> None:
         try:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
             self._let_go()
-            Monitor(self._paths, self._spec, self._record, self._started, self._at_start).watch()
+            Monitor(self._paths, self._spec, self._record, self._started, self._at_start, supervisor).watch()
             os._exit(0)
         except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
             traceback.print_exc()
