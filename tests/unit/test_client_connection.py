@@ -52,3 +52,19 @@ def test_lines_are_whole_wherever_the_pieces_end(answering: Answering) -> None:
 def test_an_answer_that_is_cut_off_is_no_whole_answer(answering: Answering, cut: bytes) -> None:
     with pytest.raises(ServerUnreachable):
         lines_of(answering(chunk(b"a,b\n") + chunk(b"1,2\n") + cut))
+
+
+def test_a_server_that_keeps_silent_is_not_to_be_started_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        connection = Connection(f"http://127.0.0.1:{silent.getsockname()[1]}", "token", patience=0.1)
+        with pytest.raises(ServerUnreachable) as failure:
+            connection.request("GET", "/runs")
+    assert "labwright doctor" in failure.value.hint and "labwright up" not in failure.value.hint
+
+
+def test_where_nobody_listens_a_server_is_to_be_started() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    with pytest.raises(ServerUnreachable) as failure:
+        Connection(f"http://127.0.0.1:{port}", "token").request("GET", "/runs")
+    assert "labwright up -d" in failure.value.hint

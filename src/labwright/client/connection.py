@@ -17,6 +17,8 @@ from labwright.domain.errors import Invalid, LabwrightError, ServerUnreachable
 _TIMEOUT_SECONDS = 60.0
 _IDLE_SECONDS = 2.0  # the server closes what was idle for 5
 _BLOCK = 1 << 16
+# A silent server may well be alive, and then another one would not start.
+_HINT_AFTER_SILENCE = "Try again. If it stays so, run labwright doctor on the server's machine: it says what to do."
 _FAILURES = (OSError, http.client.HTTPException)
 
 
@@ -131,7 +133,8 @@ class Connection:
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
         words = str(error) or type(error).__name__
-        return ServerUnreachable(f"The Labwright server at {self.url} does not answer: {words}.")
+        hint = _HINT_AFTER_SILENCE if isinstance(error, TimeoutError) else None
+        return ServerUnreachable(f"The Labwright server at {self.url} does not answer: {words}.", hint=hint)
 
 
 def _lines(response: http.client.HTTPResponse, before_each: Callable[[], None]) -> Iterator[bytes]:
