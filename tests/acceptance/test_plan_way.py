@@ -19,10 +19,12 @@ from tests.support.live_server import ENDED, LiveServer
 from tests.support.model_server import Turn, model_server
 from tests.support.planning import (
     EXAMPLES,
+    FRAGILE,
     approved,
     ask,
     at_rest,
     compiled,
+    completed_with_failed_runs,
     execute,
     executed,
     planning_server,
@@ -57,24 +59,6 @@ options = parser.parse_args()
 labwright.init(config={**vars(options), "out": f"runs/{options.lr}-{options.seed}"})
 labwright.log({"loss": options.lr + options.seed / 1000}, step=0)
 labwright.finish()
-"""
-
-FRAGILE = """
-import argparse
-import os
-import time
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--lr", type=float, default=0.1)
-parser.add_argument("--seed", type=int, default=0)
-options = parser.parse_args()
-if os.path.exists("no_space") and options.seed == 1:
-    raise SystemExit("no space left on device")
-if os.path.exists("no_baseline") and options.lr == 0.1:
-    raise SystemExit("no node left")
-while os.path.exists("hold"):
-    time.sleep(0.05)
-print(f"loss={options.lr + options.seed / 1000}")
 """
 
 _KILLED_IN = ("DraftReportDigest", "GenerateTaskTests", "ValidateWorkspace")
@@ -139,20 +123,9 @@ def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hid
     assert "The baseline itself is the best" in report
 
 
-def completed_with_failed_runs(server: LiveServer) -> tuple[LiveServer, str]:
-    """And the plan: two of its four runs failed, and would not now."""
-    (server.project / "fragile.py").write_text(FRAGILE)
-    (server.project / "no_space").touch()
-    plan_id = compiled(server.start(), "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss")["id"]
-    approved(server, plan_id)
-    execute(server, plan_id)
-    assert executed(server, plan_id)["status"] == "completed"
-    (server.project / "no_space").unlink()
-    return server, plan_id
-
-
 def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_others(make: MakeServer) -> None:
-    server, plan_id = completed_with_failed_runs(make())
+    server = make().start()
+    plan_id = completed_with_failed_runs(server)
     execute(server, plan_id)
     assert executed(server, plan_id)["status"] == "completed"
     sweeps = [found for found in server.get("/sweeps") if found["plan_id"] == plan_id]
@@ -164,7 +137,8 @@ def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_
 
 
 def test_a_report_that_is_not_the_newest_says_so(make: MakeServer) -> None:
-    server, plan_id = completed_with_failed_runs(make())
+    server = make().start()
+    plan_id = completed_with_failed_runs(server)
     assert server.get(f"/plans/{plan_id}/report")["since"] == ""
     (sweep,) = [found for found in server.get("/sweeps") if found["plan_id"] == plan_id]
     server.post(f"/sweeps/{sweep['id']}/retry-failed")
@@ -179,7 +153,8 @@ def test_a_report_that_is_not_the_newest_says_so(make: MakeServer) -> None:
 
 
 def test_the_report_of_the_execution_before_is_told_from_that_of_the_one_that_goes(make: MakeServer) -> None:
-    server, plan_id = completed_with_failed_runs(make())
+    server = make().start()
+    plan_id = completed_with_failed_runs(server)
     (server.project / "hold").touch()
     execute(server, plan_id)
     assert "Another execution goes on" in server.get(f"/plans/{plan_id}/report")["since"]

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.test_accessibility import serious_faults
 from tests.support.live_server import LiveServer
-from tests.support.planning import QUICK, approved, compiled, execute, planning_server
+from tests.support.planning import QUICK, approved, compiled, completed_with_failed_runs, execute, planning_server
 
 SLOW = 60_000  # planning runs the generated tests in a sandbox
 
@@ -182,3 +182,23 @@ def test_a_stopped_plan_is_executed_again_and_a_completed_one_only_for_failed_ru
     visitor.allow(FAILED_REQUEST)
     page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
     expect(page.locator(".toasts")).to_contain_text("none of its runs failed")
+
+
+def test_a_report_on_the_screen_says_what_came_after_it(
+    planner: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
+    plan_id = completed_with_failed_runs(planner)
+    page = make_visitor(planner).sign_in(f"#/plans/{plan_id}?tab=report")
+    report, notice = page.get_by_role("article"), page.locator("main .notice-line")
+    expect(report).to_contain_text("Failed runs")
+    expect(notice).to_have_count(0)
+    (sweep,) = [one for one in planner.get("/sweeps") if one["plan_id"] == plan_id]
+    planner.post(f"/sweeps/{sweep['id']}/retry-failed")
+    expect(notice).to_contain_text("2 runs that had failed have finished")
+    (planner.project / "hold").touch()
+    execute(planner, plan_id)
+    expect(notice).to_contain_text("Another execution goes on")
+    expect(report).to_contain_text("Failed runs")
+    (planner.project / "hold").unlink()
+    expect(notice).to_have_count(0, timeout=SLOW)
+    expect(report).not_to_contain_text("Failed runs")

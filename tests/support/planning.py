@@ -12,6 +12,23 @@ from tests.support.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = "degree 1 and 3, max_steps 20, lowest test_mse"  # of the bare script: two runs, and the baseline
+FRAGILE = """
+import argparse
+import os
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--seed", type=int, default=0)
+options = parser.parse_args()
+if os.path.exists("no_space") and options.seed == 1:
+    raise SystemExit("no space left on device")
+if os.path.exists("no_baseline") and options.lr == 0.1:
+    raise SystemExit("no node left")
+while os.path.exists("hold"):
+    time.sleep(0.05)
+print(f"loss={options.lr + options.seed / 1000}")
+"""
 Json = dict[str, Any]
 
 
@@ -70,6 +87,18 @@ def executed(server: LiveServer, plan_id: str) -> Json:
         return None if plan["status"] == "executing" else plan
 
     return wait_until(look, f"{plan_id} to end", 120)
+
+
+def completed_with_failed_runs(server: LiveServer) -> str:
+    """A plan: two of its four runs failed, and would not now."""
+    (server.project / "fragile.py").write_text(FRAGILE)
+    (server.project / "no_space").touch()
+    plan_id = str(compiled(server, "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss")["id"])
+    approved(server, plan_id)
+    execute(server, plan_id)
+    assert executed(server, plan_id)["status"] == "completed"
+    (server.project / "no_space").unlink()
+    return plan_id
 
 
 def told(server: LiveServer, plan_id: str, kind: str) -> list[Json]:

@@ -41,7 +41,7 @@ function Plan({ plan, path, refresh }) {
     hasGraph && { name: "workflow", label: "Workflow", show: () => html`<${PlanGraph} plan=${plan} />` },
     made && { name: "files", label: "Code and tests", show: () => html`<${PlanFiles} plan=${plan} refresh=${refresh} />` },
     { name: "versions", label: "Versions", show: () => html`<${PlanVersions} plan=${plan} />` },
-    made && made.steps.length > 0 && { name: "report", label: "Report", show: () => html`<${PlanReport} plan=${plan} />` },
+    made && made.steps.length > 0 && { name: "report", label: "Report", show: () => html`<${PlanReport} plan=${plan} workspace=${workspace.data} />` },
   ].filter(Boolean);
   return html`<div class="page run-page"><${Header} plan=${plan} workspace=${workspace.data} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this plan" /></div>`;
 }

@@ -9,10 +9,16 @@ import { Markdown } from "./markdown.js";
 import { Message, Problem } from "./message.js";
 import { filePath } from "./plan_files.js";
 
-export function PlanReport({ plan }) {
+const REPORT = "results/report.md";
+
+// The one of the execution before stays until the next is written. It is looked at again when a run ends: one that was retried
+// may be missing from it.
+export function PlanReport({ plan, workspace }) {
   const isOver = plan.status === "completed" || plan.status === "failed" || plan.status === "archived";
-  const { data, problem, refresh } = useFetched(isOver ? `plans/${encodeURIComponent(plan.id)}/report` : null);
-  if (!isOver) return html`<${Message} icon="hourglass" title="Still executing"><p class="muted">The report is written at the end. How far it is shows under Review.</p></${Message}>`;
+  const isThere = isOver || workspace?.files.some(({ path }) => path === REPORT);
+  const wakes = (event) => event.data.plan_id === plan.id || event.type === "run.status";
+  const { data, problem, refresh } = useFetched(isThere ? `plans/${encodeURIComponent(plan.id)}/report` : null, {}, { wakes });
+  if (!isThere) return html`<${Message} icon="hourglass" title="Still executing"><p class="muted">The report is written at the end. How far it is shows under Review.</p></${Message}>`;
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const picture = (href, alt) => html`<${Picture} plan=${plan} href=${href} alt=${alt} />`;
