@@ -17,13 +17,9 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
     onSearch({ words: event.currentTarget.value, all: null });
   };
   const step = (by) => {
-    if (!hits.length) return;
     const next = at < 0 ? (by > 0 ? 0 : hits.length - 1) : (at + by + hits.length) % hits.length;
     setAt(next);
     onShow(hits[next]);
-  };
-  const onKeyDown = (event) => {
-    if (event.key === "Enter") step(event.shiftKey ? -1 : 1);
   };
   const searchAll = async () => {
     setBusy(true); // of a huge output it takes seconds
@@ -39,9 +35,15 @@ export function LogSearch({ reader, hits, search, onSearch, onShow }) {
   };
   const { start, end } = reader.buffer;
   const isPart = !reader.isAtEnd || start > 0;
+  const canSearchAll = words && isPart && !all;
+  const onKeyDown = (event) => {
+    if (event.key !== "Enter") return;
+    if (hits.length) step(event.shiftKey ? -1 : 1);
+    else if (canSearchAll && !isBusy) searchAll();
+  };
   return html`
     ${words && html`<span class="muted small num log-count">${all ? foundText(search) : hitsText(hits, at)}${isPart && !all && ` in the ${bytes(end - start)} loaded`}</span>`}
-    ${words && isPart && !all && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
+    ${canSearchAll && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
     ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
     <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" value=${words} onInput=${onInput} onKeyDown=${onKeyDown} />`;
 }
