@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.browser.sample import SVG, Sample
 from tests.support.live_server import LiveServer
 
@@ -39,7 +39,13 @@ def test_notes_name_and_command_are_changed_and_a_run_is_deleted(visitor: Visito
     expect(page.get_by_role("heading", name="changed", level=1)).to_be_visible()
     more.click()
     page.get_by_role("button", name="Rerun with another command…").click()
-    page.get_by_role("textbox", name="Command").fill("echo second")
+    command = page.get_by_role("textbox", name="Command")
+    command.fill("echo second")
+    visitor.allow(FAILED_REQUEST)
+    page.route("**/rerun", lambda route: route.abort(), times=1)
+    page.get_by_role("dialog").get_by_role("button", name="Rerun").click()
+    expect(page.locator(".toasts")).not_to_be_empty()
+    expect(command).to_have_value("echo second")
     page.get_by_role("dialog").get_by_role("button", name="Rerun").click()
     expect(page.get_by_role("log")).to_contain_text("second")
     visitor.open(f"#/runs/{run['id']}")

@@ -109,3 +109,19 @@ def test_notes_are_added_accepted_edited_deleted_and_brought_back(visitor: Visit
     expect(note).to_have_count(0)
     page.get_by_role("status").get_by_role("button", name="Undo").click()
     expect(note).to_be_visible()
+
+
+def test_a_note_that_was_not_saved_is_not_lost(visitor: Visitor, lab: LiveServer) -> None:
+    visitor.allow(FAILED_REQUEST)
+    lab.post("/memories", {"text": "dropout hurts"})
+    page = visitor.sign_in("#/memory")
+    page.get_by_label("Note").fill("half a note")
+    page.reload()
+    expect(page.get_by_label("Note")).to_have_value("half a note")
+    page.get_by_role("listitem").filter(has_text="dropout hurts").get_by_role("button", name="Edit").click()
+    field = page.get_by_role("dialog").get_by_label("Note")
+    too_long = "dropout hurts " * 400
+    field.fill(too_long)
+    page.get_by_role("button", name="Save note").click()
+    expect(page.locator(".toasts")).not_to_be_empty()
+    expect(field).to_have_value(too_long)

@@ -3,6 +3,7 @@
 import { patch, post, remove } from "../api.js";
 import { useFetched, wakesOn } from "../fetched.js";
 import { TextDialog } from "../parts/dialog.js";
+import { useDraft } from "../parts/drafts.js";
 import { Icon } from "../parts/icon.js";
 import { Message, Problem } from "../parts/message.js";
 import { Ago } from "../parts/time.js";
@@ -36,7 +37,7 @@ export default function MemoryPage() {
 }
 
 function Add({ act }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useDraft("new note", "");
   const submit = (event) => {
     event.preventDefault();
     if (text.trim()) act(() => post("memories", { text: text.trim() }).then(() => setText("")), "Noted.");
@@ -57,6 +58,6 @@ function Memory({ memory, act }) {
       ${!memory.accepted && html`<button class="primary" onClick=${() => change({ accepted: true }, "Told to every conversation from now on.")}>Accept</button>`}
       <button onClick=${() => setEditing(true)}><${Icon} name="pencil" size="14" />Edit</button>
       <button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button></div>`}
-    ${isEditing && html`<${TextDialog} title="Edit the note" label="Note" text=${memory.text} verb="Save note" onClose=${() => setEditing(false)} onSave=${(text) => change({ text }, "Saved.").then(() => setEditing(false))} />`}
+    ${isEditing && html`<${TextDialog} title="Edit the note" label="Note" text=${memory.text} verb="Save note" onClose=${() => setEditing(false)} onSave=${(text) => change({ text }, "Saved.").then((saved) => saved && setEditing(false))} />`}
   </li>`;
 }

@@ -27,7 +27,7 @@ export function RunVerbs({ run }) {
     const text = "It and everything it started will be ended. What it wrote and logged so far stays.";
     if (await ask({ title: `Stop “${run.name}”?`, text, verb: "Stop run" })) act("stop", () => say(`Stopping “${run.name}”.`));
   };
-  const rerun = (body) => act("rerun", (made) => (say(`Started “${run.name}” again as a new run.`), go(runAddress(made.id))), body);
+  const rerun = (body) => act("rerun", (made) => (setEditing(""), say(`Started “${run.name}” again as a new run.`), go(runAddress(made.id))), body);
   const archive = () => act("archive", () => say(`Archived “${run.name}”.`, { action: { label: "Undo", run: unarchive } }));
   const unarchive = () => act("unarchive", () => say(`“${run.name}” is back in the list.`));
   const drop = async () => {
@@ -51,7 +51,7 @@ export function RunVerbs({ run }) {
       <button class="menu-item" onClick=${() => (close(), setEditing("name"))}><${Icon} name="pencil" size="14" />Rename…</button>
       ${ended && isPerson() && html`<button class="menu-item danger" onClick=${() => (close(), drop())}><${Icon} name="trash" size="14" />Delete run…</button>`}`}</${Menu}>
     ${editing === "command" && html`<${TextDialog} title="Rerun with another command" label="Command" text=${run.command} verb="Rerun" onClose=${() => setEditing("")}
-      onSave=${(command) => (setEditing(""), rerun({ command }))} />`}
+      onSave=${(command) => busy || rerun({ command })} />`}
     ${editing === "name" && html`<${TextDialog} title="Rename the run" label="Name" text=${run.name} verb="Rename" short onClose=${() => setEditing("")} onSave=${rename} />`}
   </div>`;
 }
