@@ -33,6 +33,7 @@ def test_notes_name_and_command_are_changed_and_a_run_is_deleted(visitor: Visito
     expect(page.locator(".notes")).to_have_text("looks odd <b>here</b>")
     more = page.locator("main").get_by_role("button", name="More")
     more.click()
+    expect(page.get_by_role("link", name="Ask about this run")).to_have_css("border-top-width", "0px")
     page.get_by_role("button", name="Rename…").click()
     page.get_by_label("Name", exact=True).fill("changed")
     page.get_by_role("button", name="Rename", exact=True).click()
