@@ -74,6 +74,14 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return json.loads(file.read())
 
 
+def modified_at(path: str) -> float | None:
+    """None where there is no such file."""
+    try:
+        return os.path.getmtime(path)
+    except FileNotFoundError:
+        return None
+
+
 def create_exclusive(path: str, content: bytes) -> bool:
     """Make the file with its content, or learn that somebody else was first; nothing in between is ever seen."""
     aside = _aside(path)

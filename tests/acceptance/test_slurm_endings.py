@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from labwright.compute.slurm.batch import SIDECAR
+from labwright.domain.clock import epoch_seconds
 from labwright.processes import processes_of_run, send_signal
 from labwright.sim.slurm import SimulatedSlurm
 from tests.acceptance.test_slurm import MakeServer, grid, logs_of, start_again_now, started, until_file, with_reason
@@ -75,6 +76,26 @@ def test_a_requeued_job_is_the_next_attempt_with_the_same_secrets(server: LiveSe
     assert said == ["attempt 1 kept", "attempt 2 kept"]
     moves = [e["data"]["to"] for e in server.get(f"/events?run_id={run['id']}") if "to" in e["data"]]
     assert moves == ["launching", "running", "queued", "launching", "running", "finished"]
+
+
+def test_what_a_run_waited_between_two_attempts_is_no_work_also_if_no_server_saw_it(
+    server: LiveServer, slurm: SimulatedSlurm
+) -> None:
+    run = started(server, f"[ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}")
+    heartbeat = Path(run["run_dir"], "heartbeat")
+    wait_until(heartbeat.exists, "its first heartbeat")
+    server.stop()
+    slurm.client("scontrol", "requeue", run["slurm_job_id"])
+    wait_until(lambda: not processes_of_run(run["id"]), "the first attempt to be gone")
+    wait_until(lambda: "PENDING" in slurm.client("squeue", "-h", "-o", "%T"), "the job to be pending again")
+    last_seen = epoch_seconds(run["started_at"]) + 0.5  # as if it had been pending ever since
+    os.utime(heartbeat, (last_seen, last_seen))
+    start_again_now(slurm, run["slurm_job_id"])
+    wait_until(Path(run["run_dir"], "claim.2").exists, "the second attempt")
+    server.start()
+    ended = server.wait_for_end(run["id"])
+    assert (ended["status"], ended["attempt"]) == ("finished", 2)
+    assert ended["earlier_seconds"] == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_preempted_run_may_save_and_goes_on_later(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from labwright.compute.slurm.watch import Seen
 from labwright.compute.slurm_reports import SlurmReports
 from labwright.domain.actor import PERSON
 from labwright.domain.alert import Alert
+from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import SLURM, Run, RunStatus
 from labwright.files import write_json
 from labwright.services import alerts
@@ -132,6 +134,17 @@ def test_the_name_of_a_job_counts_for_more_than_its_number(lab: Lab, monkeypatch
     of_other = replace(row(other, "Priority"), job_id="7")
     hear(lab, reports, seen(of_other), Recalled(rows={run.id: None}), seen(of_other))
     assert [current(lab, one).status for one in (run, other)] == [RunStatus.LOST, RunStatus.LAUNCHING]
+
+
+def test_what_a_requeued_job_waited_before_a_server_asked_is_no_work(lab: Lab) -> None:
+    run = move(lab, sent(lab, 7), RunStatus.RUNNING, started_at="2020-01-01T00:00:00.000Z")
+    heartbeat = Path(lab.paths.run(run.id).heartbeat)
+    heartbeat.parent.mkdir(parents=True, exist_ok=True)
+    heartbeat.touch()
+    last_seen = epoch_seconds("2020-01-01T00:50:00.000Z")
+    os.utime(heartbeat, (last_seen, last_seen))
+    hear(lab, SlurmReports(lab, lambda _: None), replace(seen(row(run, "BeginTime")), had_started={run.id: 1}))
+    assert (current(lab, run).attempt, current(lab, run).earlier_seconds) == (2, 3000.0)
 
 
 def test_sacct_is_asked_for_whole_jobs_in_a_form_that_is_not_cut() -> None:

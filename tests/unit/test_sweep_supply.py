@@ -152,7 +152,7 @@ def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
         assert Supply(lab, sweep).overrun is None
         run = move(lab, run, *_BEGINS[run.status], started_at="2026-01-01T00:00:00.000Z")
         with lab.db.transaction() as tx:
-            run = begin_attempt(tx, run, attempt, "requeued", at=epoch_seconds("2026-01-01T00:50:00.000Z"))
+            run = begin_attempt(tx, run, attempt, "requeued", until=epoch_seconds("2026-01-01T00:50:00.000Z"))
         assert (run.status, run.started_at, run.earlier_seconds) == (RunStatus.LAUNCHING, None, 3000.0 * (attempt - 1))
     assert (Supply(lab, sweep).overrun or ("",))[0] == "gpu_hours"
 

@@ -103,15 +103,17 @@ def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
 
 
 def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    return begin_attempt(tx, run, event["attempt"], "requeued by Slurm", at=event["time"])
+    until = event.get("last_seen") or event["time"]  # what it then waited in Slurm's queue is no work
+    return begin_attempt(tx, run, event["attempt"], "requeued by Slurm", until=until)
 
 
-def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str, *, at: float) -> Run:
-    """Slurm starts it again: back to the queue, and out of it at once, since that queue is Slurm's."""
+def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str, *, until: float) -> Run:
+    """Slurm starts it again: back to the queue, and out of it at once, since that queue is Slurm's.
+    `until` is when the attempt before was last at work."""
     if attempt <= run.attempt or run.status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED):
         return run
     if run.status is RunStatus.RUNNING:
-        facts = {"earlier_seconds": run.earlier_seconds + _at_work(run, at), "started_at": None, "queued_at": now()}
+        facts = {"earlier_seconds": run.earlier_seconds + _at_work(run, until), "started_at": None, "queued_at": now()}
         run = _move(tx, run, RunStatus.QUEUED, status_reason=reason, **facts)
         return _move(tx, run, RunStatus.LAUNCHING, status_reason=reason, attempt=attempt, launched_at=now())
     return runs.change(tx, run, run.evolve(attempt=attempt, status_reason=reason), _ACTOR)

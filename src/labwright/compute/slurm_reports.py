@@ -24,6 +24,7 @@ from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
 from labwright.domain.errors import NotFound, StorageFailed
 from labwright.domain.ids import RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
+from labwright.files import modified_at
 from labwright.store import runs
 from labwright.store.database import Transaction
 
@@ -188,7 +189,7 @@ class SlurmReports:
             with self._lab.db.transaction() as tx:
                 fresh = runs.get(tx.connection, run.id)
                 reason = f"requeued by Slurm; {job.row.pending_words}"
-                begin_attempt(tx, fresh, run.attempt + 1, reason, at=seen.asked_at)
+                begin_attempt(tx, fresh, run.attempt + 1, reason, until=self._last_at_work(run, seen))
         elif run.status is RunStatus.LAUNCHING:
             self._say(run, job.row.pending_words, job.job_id)
 
@@ -249,11 +250,13 @@ class SlurmReports:
         return os.path.exists(self._lab.paths.run(run.id).claim(run.attempt))
 
     def _is_beating(self, run: Run) -> bool:
-        try:
-            beat = os.path.getmtime(self._lab.paths.run(run.id).heartbeat)
-        except FileNotFoundError:
-            return False
-        return seconds_apart(beat) < _HEARTBEAT_PATIENCE_SECONDS
+        beat = modified_at(self._lab.paths.run(run.id).heartbeat)
+        return beat is not None and seconds_apart(beat) < _HEARTBEAT_PATIENCE_SECONDS
+
+    def _last_at_work(self, run: Run, seen: Seen) -> float:
+        """It may have been pending for hours before a server asked; or begin again since."""
+        beat = modified_at(self._lab.paths.run(run.id).heartbeat)
+        return seen.asked_at if beat is None else min(beat, seen.asked_at)
 
     def _say(self, run: Run, reason: str, job_id: str | None = None) -> None:
         facts = {"status_reason": reason, "slurm_job_id": job_id or run.slurm_job_id}

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from labwright.domain.interruption import may_be_slurms_doing
-from labwright.files import read_json
+from labwright.files import modified_at, read_json
 from labwright.paths import RunPaths
 from labwright.processes import end_tree, processes_of_run, read_identity, send_signal
 
@@ -116,7 +116,7 @@ class FormerAttempt:
         self._paths = paths
         self._run_id = run_id
         self._number = number
-        self._seen = self._heartbeat()
+        self._seen = modified_at(self._paths.heartbeat)
         self._seen_at = time.monotonic()
 
     def has_left_something_to_do(self) -> bool:
@@ -141,17 +141,11 @@ class FormerAttempt:
         if owner and owner.is_here and not owner.is_alive:
             end_tree(lambda: processes_of_run(self._run_id), 0.0)  # what escaped Slurm when it ended the attempt
             return True
-        beat = self._heartbeat()
+        beat = modified_at(self._paths.heartbeat)
         if beat != self._seen:
             self._seen, self._seen_at = beat, time.monotonic()
         silent = time.monotonic() - self._seen_at > _SILENCE_SECONDS
         return silent or (beat is not None and time.time() - beat > _LONG_AGO_SECONDS)
-
-    def _heartbeat(self) -> float | None:
-        try:
-            return os.path.getmtime(self._paths.heartbeat)
-        except FileNotFoundError:
-            return None
 
 
 def is_to_run(paths: RunPaths, run_id: str, attempt: int) -> bool:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from labwright.domain.interruption import may_be_slurms_doing
-from labwright.files import passing_refusals
+from labwright.files import modified_at, passing_refusals
 from labwright.processes import children_of, end_tree, identity
 from labwright.sidecar.cards import Cards
 from labwright.sidecar.exit_words import TERMINATED, end_facts, facts_of_status, is_by_term
@@ -70,7 +70,8 @@ class Supervisor:
             return False
         self._settle_in()
         if self._slurm and self.run["attempt"] > 1:
-            self.record.event("requeued", attempt=self.run["attempt"])
+            last_seen = modified_at(self.paths.heartbeat)  # of the attempt before: ours does not beat yet
+            self.record.event("requeued", attempt=self.run["attempt"], last_seen=last_seen)
         facts = self._live()  # if this fails we die with the lease: it is the job's, not ours, to hold
         self._cards.release()  # the truth may have to wait for the disk; the cards need not
         self.record.exit(facts, self._write_owed_output)
