@@ -139,7 +139,7 @@ def test_what_was_done_is_not_done_again_and_changed_code_is(source: Path) -> No
     done: list[str] = []
     codeless_run(source, described(source), done)
     assert done == []
-    (source / f"{MODULE}.py").write_text(SOURCE.replace("left > 100", "left > 101"))
+    (source / f"{MODULE}.py").write_text(SOURCE.replace("left > 100", "left > 1000"))
     codeless_run(source, described(source), done)
     assert done == ["heavy"]
 
