@@ -10,9 +10,8 @@ import pytest
 
 from labwright.domain.clock import epoch_seconds
 from labwright.sim.gpus import SimulatedGpus
-from tests.acceptance.test_sweeps import gate
 from tests.support.live_server import ENDED, LiveServer
-from tests.support.sweeping import alerts_of, make_sweep, runs_of, sweep_when
+from tests.support.sweeping import alerts_of, gate, make_sweep, runs_of, sweep_when
 from tests.support.waiting import wait_until
 
 COUNT = (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.support.live_server import LiveServer
@@ -38,3 +41,18 @@ def runs_of(server: LiveServer, sweep_id: str) -> list[dict[str, Any]]:
 def alerts_of(server: LiveServer, sweep_id: str, status: str = "pending") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = server.get(f"/alerts?sweep_id={sweep_id}&status={status}")
     return found
+
+
+def gate(server: LiveServer, name: str) -> str:
+    return f"until [ -e '{server.project}/{name}' ]; do sleep 0.02; done"
+
+
+@contextmanager
+def sweep_server(folder: Path) -> Iterator[LiveServer]:
+    project = folder / "project"
+    project.mkdir()
+    server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="4", LABWRIGHT_GRACE_SECONDS="1").start()
+    yield server
+    for sweep in server.get("/sweeps"):
+        server.call("POST", f"/sweeps/{sweep['id']}/stop")
+    server.stop()

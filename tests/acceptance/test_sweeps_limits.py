@@ -1,0 +1,150 @@
+"""What keeps a sweep from going on: budgets, failures, a metric that nobody logs, runs without hope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import LiveServer
+from tests.support.sweeping import alerts_of, gate, logs, make_sweep, runs_of, sweep_server, sweep_when
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with sweep_server(tmp_path_factory.mktemp("sweeps")) as server:
+        yield server
+
+
+def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer) -> None:
+    made = make_sweep(lab, base_command=logs("{a}"), parameters={"a": list(range(7))}, budget={"runs": 3})
+    held = sweep_when(lab, made["id"], "paused")
+    assert "budget" in held["status_reason"]
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 3, "the three to end")
+    assert lab.get(f"/sweeps/{made['id']}")["progress"]["ready"] == 4
+    (alert,) = alerts_of(lab, made["id"])
+    assert (alert["choices"], alert["run_id"]) == (["raise", "stop"], None)
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 6, "three more to end")
+    held = sweep_when(lab, made["id"], "paused")
+    assert (held["budget"], held["progress"]["ready"]) == ({"runs": 6}, 1)
+    refused = lab.call("POST", f"/sweeps/{made['id']}/resume")
+    assert (refused.status, "--runs N" in refused.json["error"]["hint"]) == (409, True)
+    assert len(alerts_of(lab, made["id"])) == 1
+    lab.post(f"/sweeps/{made['id']}/resume", {"budget": {"runs": 100}})
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 7
+    assert alerts_of(lab, made["id"]) == []
+
+
+def test_a_budget_of_runs_is_told_of_when_they_have_begun_not_when_one_ends(lab: LiveServer) -> None:
+    """A run may take days; whoever wants more of them knows at its beginning."""
+    wait = gate(lab, "long")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 2, "budget": {"runs": 1}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
+    held = sweep_when(lab, made["id"], "paused")
+    assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
+    (alert,) = alerts_of(lab, made["id"])
+    assert "What is at work goes on (1)" in alert["message"]
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    (lab.project / "long").touch()
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
+
+
+def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServer) -> None:
+    made = make_sweep(
+        lab,
+        base_command=": {a}; sleep 0.6",
+        parameters={"a": list(range(20))},
+        parallel=1,
+        budget={"wall_seconds": 2.0},
+    )
+    held = sweep_when(lab, made["id"], "paused")
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 0, "the last to end")
+    assert 1 <= lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] <= 3
+    assert "budget is 2 s" in held["status_reason"]
+    lab.post(f"/sweeps/{made['id']}/stop")
+
+
+def test_a_run_that_takes_longer_than_the_budget_is_told_of_while_it_runs(lab: LiveServer) -> None:
+    """It goes on, since nobody asked to end it; what is left waits for an answer, and raise is one that helps."""
+    wait = gate(lab, "late")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
+    held = sweep_when(lab, made["id"], "paused")
+    assert held["status_reason"].startswith("its budget is used up: it has been at work for")
+    assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
+    (alert,) = alerts_of(lab, made["id"])
+    assert alert["choices"] == ["raise", "stop"] and "What is at work goes on (1)" in alert["message"]
+    assert lab.call("POST", f"/sweeps/{made['id']}/resume").status == 409
+    (lab.project / "late").touch()
+    wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 1, "the first to end")
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
+
+
+def test_a_sweep_over_its_budget_ends_by_itself_where_nothing_is_left_to_begin(lab: LiveServer) -> None:
+    wait = gate(lab, "last")
+    fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
+    made = make_sweep(lab, parameters={"a": [1]}, **fields)
+    sweep_when(lab, made["id"], "paused")
+    assert len(alerts_of(lab, made["id"])) == 1
+    (lab.project / "last").touch()
+    assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 1
+    assert alerts_of(lab, made["id"]) == []
+
+
+def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveServer) -> None:
+    space = {"x": {"min": 0, "max": 1}}
+    made = make_sweep(lab, base_command="exit 3", parameters=space, method="adaptive", max_runs=50, parallel=2)
+    held = sweep_when(lab, made["id"], "paused")
+    assert held["progress"]["total"] < 10
+    assert "runs that ended failed" in held["status_reason"]
+    (alert,) = alerts_of(lab, made["id"])
+    lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})
+    sweep_when(lab, made["id"], "stopped")
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "why", "verdict"),
+    [
+        (logs("{x}"), "lss", "logged 'lss'; they logged loss", "No run has logged lss; there are: loss."),
+        ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity are none"),
+    ],
+)
+def test_a_metric_that_no_run_has_a_value_of_is_noticed(
+    lab: LiveServer, command: str, key: str, why: str, verdict: str
+) -> None:
+    made = make_sweep(
+        lab,
+        base_command=command,
+        parameters={"x": {"min": 0, "max": 1}},
+        method="adaptive",
+        max_runs=30,
+        metric={"key": key},
+    )
+    held = sweep_when(lab, made["id"], "paused")
+    assert why in held["status_reason"]
+    assert verdict in lab.get(f"/sweeps/{made['id']}/results")["verdict"]["text"]
+    lab.post(f"/sweeps/{made['id']}/stop")
+
+
+CURVE = """for s in 1 2 3 4 5 6 7 8; do echo "{\\"step\\": $s, \\"loss\\": {level}}"; sleep 0.05; done
+until [ {level} -gt 2 -o -e {gate} ]; do sleep 0.05; done; [ {level} -le 2 ] || sleep 100"""
+
+
+@pytest.mark.parametrize("rule", [{"method": "median", "after_runs": 2}, {"method": "halving", "first_step": 2}])
+def test_hopeless_runs_are_stopped_early_and_say_why(lab: LiveServer, rule: dict[str, Any]) -> None:
+    """Those that lead end by themselves; the others would go on for ever."""
+    name = f"early-{rule['method']}"
+    (lab.project / name).touch()
+    made = make_sweep(
+        lab, base_command=CURVE, parameters={"level": [1, 2, 8, 9], "gate": f"{lab.project}/{name}"}, early_stop=rule
+    )
+    done = sweep_when(lab, made["id"], "completed")
+    ended = {run["params"]["level"]: (run["status"], run["status_reason"]) for run in runs_of(lab, made["id"])}
+    assert ended[1] == ("finished", "")
+    assert {ended[level][0] for level in (8, 9)} == {"stopped"}
+    assert all(ended[level][1].startswith("early_stop: ") for level in (8, 9))
+    assert done["best"]["params"]["level"] == 1
