@@ -30,7 +30,7 @@ ANSWER = """The best is **lr 0.3**, and this sentence is longer than a line of t
 
 SHOW_PIECES = """
 import json, sys
-from labwright.cli.chat_screen import ChatScreen
+from labwright.cli.chat.view import ChatScreen
 from labwright.cli.screen import Screen
 
 shown = ChatScreen(Screen())

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from labwright.cli.plot import Curve, Line, count_words, draw, spark
-from labwright.cli.words import width
+from labwright.cli.formatting import width
+from labwright.cli.metrics.plot import Curve, Line, count_words, draw, spark
 
 NAN = math.nan
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from labwright.cli.chat_screen import ChatScreen
+from labwright.cli.chat.view import ChatScreen
+from labwright.cli.formatting import ago, duration, number, one_line, parse_duration, parse_value, shorten, size, width
 from labwright.cli.machine import _holder
 from labwright.cli.main import COMMANDS, load
-from labwright.cli.runs import exit_code_of, reason_teller
+from labwright.cli.runs.commands import exit_code_of, reason_teller
+from labwright.cli.runs.submit import caller_environment, gpuwrap_config
 from labwright.cli.screen import Screen, fitted
-from labwright.cli.submit import caller_environment, gpuwrap_config
-from labwright.cli.words import ago, duration, number, one_line, parse_duration, parse_value, shorten, size, width
 from labwright.client.sse import frames
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from labwright.cli.sweep_file import read_sweep_file
+from labwright.cli.sweeps.file import read_sweep_file
 from labwright.compute.alert_rules import project_rules
 from labwright.compute.notify.channels import load_channels
 from labwright.compute.slurm.resources import load_defaults

@@ -9,7 +9,7 @@ import pytest
 
 from labwright.agent import suggestions
 from labwright.agent.reflection import repeated, suggestions_in
-from labwright.cli.sweep_file import read_sweep_file
+from labwright.cli.sweeps.file import read_sweep_file
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound

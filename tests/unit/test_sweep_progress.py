@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labwright.cli.sweep_progress import counts_of
+from labwright.cli.sweeps.progress import counts_of
 from labwright.domain.run import RunStatus
 
 

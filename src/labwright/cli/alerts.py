@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import ago, clock_time, one_line, shorten
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, one_line, shorten
 from labwright.client.lab import LabClient
 from labwright.domain.alert import AlertStatus, Severity
 from labwright.domain.errors import Invalid, NotFound

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import clock_time, one_line, size
 from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.runs.view import status_cell
 from labwright.cli.screen import Cell, Screen, note
-from labwright.cli.show import status_cell
-from labwright.cli.words import clock_time, one_line, size
 from labwright.client.follow import follow_events, last_position
 from labwright.domain.event import EventType
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import ago, counted, duration, gigabytes, one_line
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, counted, duration, gigabytes, one_line
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import BusyLimits, Gpu, is_free
 from labwright.settings import load_settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from labwright.cli.formatting import visible
 from labwright.cli.screen import Screen
-from labwright.cli.words import visible
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _EMPTY_AROUND = re.compile(r"\A(?: *\n)+|\s+\Z")

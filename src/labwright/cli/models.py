@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.formatting import counted
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import counted
 
 Json = dict[str, Any]
 _CHOOSE = "set LABWRIGHT_MODEL, for example to anthropic:claude-sonnet-5-5"

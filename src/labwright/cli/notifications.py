@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import ago
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago
 from labwright.client.lab import LabClient
 
 Json = dict[str, Any]

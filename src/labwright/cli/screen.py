@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from labwright.cli.words import one_line, shorten, visible, width
+from labwright.cli.formatting import one_line, shorten, visible, width
 
 _ANSI = {
     "bold": "1",

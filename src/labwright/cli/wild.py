@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import budget_of
 from labwright.cli.goal_group import NEW, GoalGroup
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.references import wild_id_of
 from labwright.cli.screen import Screen, note, warn
-from labwright.cli.wild_screen import follow_wild, list_wilds, show_wild
-from labwright.cli.words import budget_of
+from labwright.cli.wild_view import follow_wild, list_wilds, show_wild
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from labwright.cli.export import Form
+from labwright.cli.formatting import ago, budget_of, counted, number, parse_pair, parse_value
+from labwright.cli.metrics.export import Form
 from labwright.cli.options import AsJson, Project, connect, present_folder
+from labwright.cli.runs.submit import caller_environment
 from labwright.cli.screen import Cell, Column, Screen, note, warn
-from labwright.cli.submit import caller_environment
-from labwright.cli.sweep_file import read_sweep_file
-from labwright.cli.sweep_ids import SweepRef, sweep_id_of
-from labwright.cli.sweep_progress import counts_of, follow_sweep
-from labwright.cli.sweep_show import Goal, show_sweep
-from labwright.cli.words import ago, budget_of, counted, number, parse_pair, parse_value
+from labwright.cli.sweeps.file import read_sweep_file
+from labwright.cli.sweeps.ids import SweepRef, sweep_id_of
+from labwright.cli.sweeps.progress import counts_of, follow_sweep
+from labwright.cli.sweeps.view import Goal, show_sweep
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
 

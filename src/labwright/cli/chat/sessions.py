@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.chat_screen import ChatScreen, waits_in_words
+from labwright.cli.chat.view import ChatScreen, waits_in_words
+from labwright.cli.formatting import ago, one_line
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.references import session_id_of
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, one_line
 from labwright.domain.errors import Invalid
 
 sessions = typer.Typer(rich_markup_mode=None, add_completion=False)

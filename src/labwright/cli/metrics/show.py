@@ -14,11 +14,11 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import counted, number, one_line, shorten, width
+from labwright.cli.metrics.plot import STYLES, Curve, count_words, draw, spark
 from labwright.cli.options import AsJson, LastRun, Project, connect
-from labwright.cli.plot import STYLES, Curve, count_words, draw, spark
+from labwright.cli.runs.view import number_cell, refused_line, status_cell
 from labwright.cli.screen import Cell, Column, Screen, note
-from labwright.cli.show import number_cell, refused_line, status_cell
-from labwright.cli.words import counted, number, one_line, shorten, width
 from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
 from labwright.domain.errors import NotFound

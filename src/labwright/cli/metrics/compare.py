@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.metrics import SYSTEM, Axis, Log, MaxPoints, X, print_lines, time_words, values_of
+from labwright.cli.formatting import counted, number, one_line
+from labwright.cli.metrics.plot import MARKS, STYLES, Curve, count_words
+from labwright.cli.metrics.show import SYSTEM, Axis, Log, MaxPoints, X, print_lines, time_words, values_of
 from labwright.cli.options import AsJson, Project, RunRefs, connect
-from labwright.cli.plot import MARKS, STYLES, Curve, count_words
+from labwright.cli.runs.view import refused_words
 from labwright.cli.screen import Cell, Column, Screen, warn
-from labwright.cli.show import refused_words
-from labwright.cli.words import counted, number, one_line
 
 Json = dict[str, Any]
 _DRAWN = 8

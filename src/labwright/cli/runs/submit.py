@@ -13,9 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.logs import print_until_end
+from labwright.cli.formatting import one_line, parse_duration, parse_pair, parse_value
 from labwright.cli.options import AsJson, Project, RunRef, connect, present_folder
-from labwright.cli.run_options import (
+from labwright.cli.runs.commands import exit_code_of
+from labwright.cli.runs.logs import print_until_end
+from labwright.cli.runs.options import (
     After,
     Command,
     Cpus,
@@ -40,11 +42,9 @@ from labwright.cli.run_options import (
     Wait,
     Workdir,
 )
-from labwright.cli.runs import exit_code_of
+from labwright.cli.runs.view import note_on, run_line, time_taken
 from labwright.cli.screen import Screen, note, warn
-from labwright.cli.show import note_on, run_line, time_taken
-from labwright.cli.sweep_ids import sweep_id_of
-from labwright.cli.words import one_line, parse_duration, parse_pair, parse_value
+from labwright.cli.sweeps.ids import sweep_id_of
 from labwright.client.follow import changes_until_started, look, wait_for_ends
 from labwright.client.lab import LabClient
 from labwright.domain.run import RunStatus

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.formatting import ago, clock_time, counted, one_line
 from labwright.cli.markdown import show_document
-from labwright.cli.plan_standing import lights, next_step, show_questions
+from labwright.cli.plans.view import lights, next_step, show_questions
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, counted, one_line
 from labwright.domain.plan import PlanStatus
 
 Json = dict[str, Any]

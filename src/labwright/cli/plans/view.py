@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.formatting import counted, duration, one_line, shorten
 from labwright.cli.screen import Cell, Screen
-from labwright.cli.words import counted, duration, one_line, shorten
 from labwright.client.lab import LabClient
 from labwright.domain.plan_document import LOOK_IN_REVIEW
 

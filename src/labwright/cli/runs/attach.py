@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
-from labwright.cli.logs import print_until_end
 from labwright.cli.options import AsJson, LastRun, Project, connect
+from labwright.cli.runs.logs import print_until_end
 from labwright.cli.screen import Screen, note
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import ago, clock_time, size
 from labwright.cli.options import AsJson, LastRun, Project, connect
+from labwright.cli.runs.view import status_cell, why_words
 from labwright.cli.screen import Screen, note
-from labwright.cli.show import status_cell, why_words
-from labwright.cli.words import ago, clock_time, size
 from labwright.client.follow import follow_logs
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid

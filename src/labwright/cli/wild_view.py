@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from labwright.cli.formatting import ago, duration, number, one_line
 from labwright.cli.screen import Cell, Column, Screen, note
-from labwright.cli.words import ago, duration, number, one_line
 from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType

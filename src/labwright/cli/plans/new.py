@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import one_line, shorten
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.plan_ids import PlanRef, plan_id_of
-from labwright.cli.plan_progress import follow_compilation
-from labwright.cli.plan_standing import show_questions, show_standing
+from labwright.cli.plans.ids import PlanRef, plan_id_of
+from labwright.cli.plans.progress import follow_compilation
+from labwright.cli.plans.view import show_questions, show_standing
 from labwright.cli.screen import Screen, note
-from labwright.cli.words import one_line, shorten
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.plan import PlanStatus

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from labwright.cli.formatting import duration, one_line, shorten
 from labwright.cli.screen import Screen, has_colours, note
-from labwright.cli.words import duration, one_line, shorten
 from labwright.client.follow import asked, follow_events
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType

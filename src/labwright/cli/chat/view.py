@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 from labwright.cli.asking import forget_typed_ahead
+from labwright.cli.formatting import counted, one_line, shorten, visible
 from labwright.cli.markdown import AnswerOnTerminal
 from labwright.cli.screen import Screen, has_colours
-from labwright.cli.words import counted, one_line, shorten, visible
 
 Json = dict[str, Any]
 _ARGUMENTS = 100

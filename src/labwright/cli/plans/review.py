@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.asking import confirm
+from labwright.cli.formatting import one_line, size
 from labwright.cli.markdown import show_document
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.plan_ids import PlanRef, plan_id_of
-from labwright.cli.plan_progress import REDONE_BY, follow_compilation, follow_execution
-from labwright.cli.plan_screen import plan_line
-from labwright.cli.plan_standing import (
+from labwright.cli.plans.ids import PlanRef, plan_id_of
+from labwright.cli.plans.progress import REDONE_BY, follow_compilation, follow_execution
+from labwright.cli.plans.screen import plan_line
+from labwright.cli.plans.view import (
     lights,
     next_step,
     rehearsal_facts,
@@ -23,7 +24,6 @@ from labwright.cli.plan_standing import (
     show_standing,
 )
 from labwright.cli.screen import Cell, Column, Screen, warn
-from labwright.cli.words import one_line, size
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import counted, parse_duration, size
 from labwright.cli.options import AsJson, Project, connect, present_folder, project_folder
 from labwright.cli.screen import Column, Screen
-from labwright.cli.without_server import run_without_server
-from labwright.cli.words import counted, parse_duration, size
+from labwright.cli.server.offline import run_without_server
 from labwright.client.address import read_token
 from labwright.client.lab import LabClient
 from labwright.domain.actor import Scope

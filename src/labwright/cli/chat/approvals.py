@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from labwright.cli.formatting import ago, one_line
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Column, Screen
-from labwright.cli.words import ago, one_line
 
 approvals = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from labwright.cli.formatting import counted
 from labwright.cli.options import AsJson, Project, present_folder, project_folder
 from labwright.cli.screen import Screen, note
-from labwright.cli.words import counted
 from labwright.client.address import RunningServer, lives_here, locate, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import typer
 
+from labwright.cli.formatting import counted, one_line, size
 from labwright.cli.options import AsJson, Project, project_folder
 from labwright.cli.screen import Screen
-from labwright.cli.without_server import run_without_server
-from labwright.cli.words import counted, one_line, size
+from labwright.cli.server.offline import run_without_server
 from labwright.client.address import read_server
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError, ServerUnreachable

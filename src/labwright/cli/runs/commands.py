@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.asking import confirm_deletion
+from labwright.cli.formatting import counted, parse_duration
 from labwright.cli.options import AsJson, LastRun, Project, RunRef, RunRefs, connect
+from labwright.cli.runs.view import run_in_full, run_line, run_table
 from labwright.cli.screen import Screen, note
-from labwright.cli.show import run_in_full, run_line, run_table
-from labwright.cli.sweep_ids import sweep_id_of
-from labwright.cli.words import counted, parse_duration
+from labwright.cli.sweeps.ids import sweep_id_of
 from labwright.client.follow import TimedOut, is_ended, wait_for_ends
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError

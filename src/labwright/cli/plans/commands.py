@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.asking import confirm_deletion
-from labwright.cli.editor import edit_text
+from labwright.cli.formatting import visible
 from labwright.cli.goal_group import NEW, GoalGroup
 from labwright.cli.options import AsJson, Project, connect
-from labwright.cli.plan_ids import PlanRef, plan_id_of
-from labwright.cli.plan_new import answer, new
-from labwright.cli.plan_review import execute, report, review, stop, validate
-from labwright.cli.plan_screen import plan_in_full, plan_line, plan_table, show_faults, version_table
+from labwright.cli.plans.editor import edit_text
+from labwright.cli.plans.ids import PlanRef, plan_id_of
+from labwright.cli.plans.new import answer, new
+from labwright.cli.plans.review import execute, report, review, stop, validate
+from labwright.cli.plans.screen import plan_in_full, plan_line, plan_table, show_faults, version_table
 from labwright.cli.screen import Screen, note
-from labwright.cli.words import visible
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.plan import PlanStatus

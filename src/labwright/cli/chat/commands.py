@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.chat_screen import ChatScreen, ask
+from labwright.cli.chat.view import ChatScreen, ask
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.references import session_id_of
 from labwright.cli.screen import Screen, note

@@ -15,10 +15,10 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import counted
 from labwright.cli.options import AsJson, Project, RunRefs, connect
+from labwright.cli.runs.view import run_line
 from labwright.cli.screen import Screen, note
-from labwright.cli.show import run_line
-from labwright.cli.words import counted
 from labwright.client.follow import is_ended, wait_for_ends
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid, LabwrightError, NotFound

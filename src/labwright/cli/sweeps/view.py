@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from labwright.cli.metrics import print_lines
-from labwright.cli.plot import Curve
+from labwright.cli.formatting import ago, number
+from labwright.cli.metrics.plot import Curve
+from labwright.cli.metrics.show import print_lines
 from labwright.cli.screen import Column, Screen
-from labwright.cli.sweep_progress import counts_of, ended_of
-from labwright.cli.words import ago, number
+from labwright.cli.sweeps.progress import counts_of, ended_of
 from labwright.client.lab import LabClient
 from labwright.domain.command_template import as_text
 

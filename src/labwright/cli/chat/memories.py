@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.formatting import ago
 from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago
 
 memories = typer.Typer(rich_markup_mode=None, add_completion=False)
 MemoryId = Annotated[str, typer.Argument(metavar="MEMORY", help="Its id.")]

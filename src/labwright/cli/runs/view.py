@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from labwright.cli.formatting import ago, clock_time, counted, duration, number, one_line, size
 from labwright.cli.screen import Cell, Column, Screen
-from labwright.cli.words import ago, clock_time, counted, duration, number, one_line, size
 from labwright.client.follow import is_ended
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import RunStatus

@@ -1,0 +1,1 @@
+"""Commands on metrics: show, compare, export and import them."""

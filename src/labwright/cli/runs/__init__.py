@@ -1,0 +1,1 @@
+"""Commands on runs: submit, list, show, follow and change them."""

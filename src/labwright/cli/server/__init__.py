@@ -1,0 +1,1 @@
+"""Commands on the server and its state folder."""
