@@ -27,8 +27,8 @@ from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_o
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
 from labwright.server.opening import prepare_state
-from labwright.services import runs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun
 from labwright.store import alerts, events
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 from tests.support.planned_project import PERSON, plan_of, runs_of_plan, working_lab

@@ -30,8 +30,8 @@ from labwright.planning.run_mode import run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.sandbox import Containment
-from labwright.services import sweeps as sweep_verbs
-from labwright.services.sweep_extension import Extension
+from labwright.services.sweeps import verbs as sweep_verbs
+from labwright.services.sweeps.extension import Extension
 from labwright.store import sweeps
 from tests.support.planned_project import PERSON, approved_plan, execute, plan_of, runs_of_plan, working_lab
 from tests.support.run_mode_project import (

@@ -12,8 +12,8 @@ import pytest
 from labwright.domain.run import RunStatus
 from labwright.planning.run_mode import experiments_with_failed_runs, note_failed
 from labwright.planning.state import read_state
-from labwright.services import runs as run_verbs
-from labwright.services import sweeps as sweep_verbs
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.sweeps import verbs as sweep_verbs
 from tests.support.planned_project import PERSON, execute, plan_of, runs_of_plan, working_lab
 from tests.support.run_mode_project import ONCE, RUNS, copied, make_planned, numbers_of, report_of, starts
 from tests.support.waiting import wait_until

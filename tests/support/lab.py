@@ -15,8 +15,8 @@ from labwright.domain.clock import now
 from labwright.domain.metric import Points
 from labwright.domain.run import Run, RunStatus
 from labwright.server.opening import open_lab, prepare_state
-from labwright.services import runs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun
 from labwright.settings import Settings
 from labwright.store import metrics
 from labwright.store import runs as stored

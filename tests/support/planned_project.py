@@ -30,7 +30,7 @@ from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.server.opening import open_lab, prepare_state
 from labwright.server.server_lock import take_lock
-from labwright.services.sweep_keeper import SweepKeeper
+from labwright.services.sweeps.worker import SweepKeeper
 from labwright.settings import Settings
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 

@@ -13,7 +13,7 @@ import pytest
 
 from labwright.domain.configurations import config_hash, draw_many
 from labwright.domain.space import Space, parse_space
-from labwright.services.adaptive import Trial, TrialState, propose
+from labwright.services.sweeps.adaptive import Trial, TrialState, propose
 
 BOWL = parse_space({"x": {"min": -5.0, "max": 5.0}, "y": {"min": -5.0, "max": 5.0}})
 RATES = parse_space({"lr": {"min": 1e-5, "max": 1.0, "log": True}, "drop": {"min": 0.0, "max": 0.9}})

@@ -13,7 +13,7 @@ from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden, NotFound
 from labwright.domain.session import PieceKind, SessionStatus
 from labwright.llm.ledger import BudgetReached
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, running_run
 

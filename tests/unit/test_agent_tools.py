@@ -21,7 +21,9 @@ from labwright.domain.failure import are_near, params_of, shape, signature
 from labwright.domain.run import RunStatus
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ToolCall
-from labwright.services import failures, runs, sweeps
+from labwright.services.runs import failures
+from labwright.services.runs import verbs as runs
+from labwright.services.sweeps import verbs as sweeps
 from labwright.store import memories as stored_memories
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, make_run

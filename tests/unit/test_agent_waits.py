@@ -11,7 +11,7 @@ from labwright.agent.offline.chat import RulesChat
 from labwright.compute.lab import Lab
 from labwright.domain.run import RunStatus
 from labwright.domain.session import PieceKind, SessionStatus
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from labwright.store import runs as stored_runs
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import lab_in, move, running_run

@@ -12,7 +12,7 @@ import pytest
 from labwright.domain.actor import PERSON
 from labwright.domain.errors import Conflict, Invalid
 from labwright.services import settings
-from labwright.services.config_file import ConfigFile
+from labwright.services.settings import ConfigFile
 from labwright.settings import Settings
 from tests.support.lab import lab_in
 

@@ -15,8 +15,9 @@ from labwright.domain.errors import Conflict
 from labwright.domain.run import Run
 from labwright.files import read_json
 from labwright.processes import identity
-from labwright.services import external, runs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import external
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun
 from tests.support.lab import lab_in
 
 

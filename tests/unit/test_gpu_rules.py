@@ -19,7 +19,7 @@ from labwright.domain.gpu import (
     resolve_names,
     why_busy,
 )
-from labwright.services.new_run import cards_named_by
+from labwright.services.runs.new_run import cards_named_by
 
 LIMITS = BusyLimits(memory_mb=1024, utilization=10)
 

@@ -18,7 +18,8 @@ from labwright.domain.plan import PlanStatus
 from labwright.domain.run import RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest, ToolCall
-from labwright.services import alerts, plans, runs
+from labwright.services import alerts, plans
+from labwright.services.runs import verbs as runs
 from tests.support.chatting import Answers, Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 

@@ -23,8 +23,9 @@ from labwright.compute.metrics import MetricIngest
 from labwright.domain.errors import Conflict
 from labwright.domain.metric import Points
 from labwright.domain.metric_chunks import pack, unpack, unpack_steps
-from labwright.services import metrics, runs
-from labwright.services.export import export
+from labwright.services.metrics import verbs as metrics
+from labwright.services.metrics.export import export
+from labwright.services.runs import verbs as runs
 from labwright.sidecar.rules.tail import points_in
 from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey

@@ -10,7 +10,7 @@ import pytest
 from labwright.domain.actor import PERSON
 from labwright.domain.other_command import params_in
 from labwright.domain.run import Run
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from tests.support.lab import lab_in, make_run
 
 OLD = "python train.py --lr 0.2 --batch-size=32 model=small 7 --amp"

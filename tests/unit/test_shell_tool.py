@@ -18,7 +18,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ToolCall
-from labwright.services import plans, runs
+from labwright.services import plans
+from labwright.services.runs import verbs as runs
 from labwright.store import runs as stored
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import lab_in

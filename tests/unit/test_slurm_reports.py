@@ -23,7 +23,7 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.run import SLURM, Run, RunStatus
 from labwright.files import write_json
 from labwright.services import alerts
-from labwright.services import runs as run_verbs
+from labwright.services.runs import verbs as run_verbs
 from tests.support.lab import lab_in, make_run, move
 
 STUCK = "launch failed requeued held"

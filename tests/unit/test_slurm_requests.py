@@ -23,7 +23,7 @@ from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run
 from labwright.paths import RunPaths
-from labwright.services.new_run import NewRun, plan_gpus
+from labwright.services.runs.new_run import NewRun, plan_gpus
 from labwright.sidecar.slurm import attempt_of, environment_on_node, facts_of
 
 NO_DEFAULTS = SlurmDefaults()

@@ -13,10 +13,10 @@ from labwright.domain.actor import PERSON
 from labwright.domain.metric import Points
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services import sweeps
-from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import NewSweep
-from labwright.services.sweep_early_stop import EarlyStop
+from labwright.services.runs.new_run import NewRun
+from labwright.services.sweeps import verbs as sweeps
+from labwright.services.sweeps.early_stop import EarlyStop
+from labwright.services.sweeps.new_sweep import NewSweep
 from labwright.store import metrics
 from labwright.store import runs as stored_runs
 from labwright.store import sweeps as stored

@@ -15,11 +15,11 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services import sweeps
-from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import NewSweep
-from labwright.services.sweep_extension import Extension
-from labwright.services.sweep_supply import Supply
+from labwright.services.runs.new_run import NewRun
+from labwright.services.sweeps import verbs as sweeps
+from labwright.services.sweeps.extension import Extension
+from labwright.services.sweeps.new_sweep import NewSweep
+from labwright.services.sweeps.supply import Supply
 from labwright.store import sweeps as stored
 from tests.support.lab import end, lab_in, move
 from tests.support.sweeping import METRIC

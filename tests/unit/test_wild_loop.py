@@ -26,8 +26,9 @@ from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import Verdict, WildStatus
 from labwright.files import read_json
-from labwright.services import alerts, runs
-from labwright.services import sweeps as sweep_verbs
+from labwright.services import alerts
+from labwright.services.runs import verbs as runs
+from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import sweeps
 from tests.support.lab import lab_in
 from tests.support.waiting import wait_until

@@ -7,7 +7,9 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError
-from labwright.services import plans, runs, sweep_views
+from labwright.services import plans
+from labwright.services.runs import verbs as runs
+from labwright.services.sweeps import results as sweep_views
 
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9][\w.-]*[\w]|[A-Za-z0-9])")
 _MOST = 20

@@ -12,7 +12,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.session import Mode
 from labwright.services import skills
-from labwright.services.skill_values import Asker
+from labwright.services.skills import Asker
 from labwright.store import memories
 
 _MEMORIES = 20

@@ -11,7 +11,7 @@ from labwright.domain.errors import NotFound
 from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.session import PieceKind, Session, SessionStatus, Wait
 from labwright.domain.sweep import SweepStatus
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from labwright.store import sessions, sweeps
 
 

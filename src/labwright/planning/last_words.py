@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labwright.compute.lab import Lab
 from labwright.domain.run import Run
-from labwright.services import logs
+from labwright.services.runs import logs
 
 _BYTES = 8_000
 _LENGTH = 300

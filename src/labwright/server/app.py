@@ -59,7 +59,7 @@ from labwright.server.routes import (
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
-from labwright.services.sweep_keeper import SweepKeeper
+from labwright.services.sweeps.worker import SweepKeeper
 from labwright.version import __version__
 
 _WORKER_THREADS = 16

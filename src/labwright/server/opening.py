@@ -32,7 +32,7 @@ from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name
-from labwright.services import cluster, leftovers, plans
+from labwright.services import cluster, housekeeping, plans
 from labwright.settings import Settings
 from labwright.store.database import Database, DatabaseDamaged
 from labwright.tokens import load_or_make
@@ -91,8 +91,8 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         write_small_package(paths.python_path)
         journal.compact(lambda run_id: has_folder(lab, run_id))
         lab.db.on_commit(partial(forget_secrets_of_ended, lab))
-        leftovers.remove(leftovers.secrets(lab, time.time()))
-        leftovers.remove_folders(leftovers.rehearsals(lab))
+        housekeeping.remove_files(housekeeping.leftover_secrets(lab, time.time()))
+        housekeeping.remove_folders(housekeeping.leftover_rehearsals(lab))
     except OSError as error:
         raise unusable(paths, error) from error
     if not lab.token:

@@ -11,8 +11,8 @@ from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden
 from labwright.domain.ids import ALERT, new_id
-from labwright.services import runs as run_verbs
-from labwright.services import sweeps as sweep_verbs
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,13 @@ from labwright.compute.backups import make_backup
 from labwright.compute.lab import Lab
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.domain.actor import Actor
-from labwright.domain.clock import now, rfc3339
+from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.event import Event, EventType
 from labwright.domain.ids import PLAN, is_id
-from labwright.domain.run import ACTIVE, Run
+from labwright.domain.run import ACTIVE, TERMINAL, Run, RunStatus
 from labwright.paths import PlanPaths, ProjectPaths, RunPaths
-from labwright.services import leftovers
-from labwright.services import runs as run_verbs
-from labwright.store import plans, runs
+from labwright.services.runs import verbs as run_verbs
+from labwright.store import plans, runs, sweeps
 from labwright.store.idempotency import forget_before
 from labwright.workspace.copies import remove_tree
 
@@ -69,8 +70,8 @@ def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY, {run.id for run in expired})
     orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
-    secrets = leftovers.secrets(lab, before - _SETTLED_SECONDS)
-    claims = leftovers.claims(lab, before - _SETTLED_SECONDS)
+    secrets = leftover_secrets(lab, before - _SETTLED_SECONDS)
+    claims = leftover_claims(lab, before - _SETTLED_SECONDS)
     snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
     freed = lab.snapshots.collect(snapshots, dry_run=dry_run)
     freed += sum(_folder_size(path.parent, path.name) for path in (Path(paths.output) for paths in logs))
@@ -86,8 +87,8 @@ def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     }
     if not dry_run:
         _carry_out(lab, actor, logs, expired, orphans)
-        leftovers.remove(secrets)
-        leftovers.remove_claims(claims)
+        remove_files(secrets)
+        remove_claims(claims)
         with lab.db.transaction() as tx:
             forget_before(tx, rfc3339(before - _ANSWERS_KEPT_DAYS * _DAY))
             tx.emit(Event(type=EventType.GC_DONE, actor=str(actor), time=now(), data=report))
@@ -161,3 +162,77 @@ def _half_made_plans(lab: Lab) -> list[Path]:
 
 def backup(lab: Lab) -> str:
     return str(make_backup(lab))
+
+
+def leftover_secrets(lab: Lab, before: float) -> list[Path]:
+    """Of runs that are gone or past their launch and of sweeps that ended; written before that moment, since one may be
+    in the making."""
+    files = _older(lab.paths.secrets, before)
+    if not files:
+        return []
+    needed = runs.ids_before_launch(lab.db.reader()) | sweeps.unended_ids(lab.db.reader())
+    return [path for path in files if path.name.partition(".")[0] not in needed]
+
+
+def leftover_claims(lab: Lab, before: float) -> list[Path]:
+    """Claims on metric files that no sidecar holds, from before any run that goes now: those still ask when it was."""
+    launched = runs.first_active_launch(lab.db.reader())
+    moment = min(before, epoch_seconds(launched)) if launched else before
+    return [path for path in _older(lab.paths.metric_claims, moment) if _is_free(path)]
+
+
+def leftover_rehearsals(lab: Lab) -> list[Path]:
+    """Throw-away copies of the project in which no run is at work or about to be."""
+    try:
+        folders = [Path(entry.path) for entry in os.scandir(lab.paths.rehearsals)]
+    except FileNotFoundError:
+        return []
+    unended = runs.with_status(lab.db.reader(), *(status for status in RunStatus if status not in TERMINAL))
+    needed = {run.workdir for run in unended}
+    return [folder for folder in folders if str(folder.resolve()) not in needed]
+
+
+def remove_folders(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_files(files: Iterable[Path]) -> None:
+    for path in files:
+        path.unlink(missing_ok=True)
+
+
+def remove_claims(files: Iterable[Path]) -> None:
+    """Under its lock: a sidecar that takes the claim at this moment sees that the file went, and makes another."""
+    for path in files:
+        fd = _lock(path)
+        if fd is not None:
+            path.unlink(missing_ok=True)
+            os.close(fd)
+
+
+def _is_free(path: Path) -> bool:
+    fd = _lock(path)
+    if fd is not None:
+        os.close(fd)
+    return fd is not None
+
+
+def _lock(path: Path) -> int | None:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _older(folder: Path, moment: float) -> list[Path]:
+    try:
+        return [Path(entry.path) for entry in os.scandir(folder) if entry.stat().st_mtime < moment]
+    except FileNotFoundError:
+        return []

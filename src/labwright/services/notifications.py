@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.notify import Channel, Couriers
+from labwright.compute.notify import Channel, Couriers, channels_of, is_web_address
 from labwright.compute.notify.message import Message, News
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Severity
 from labwright.domain.clock import now, rfc3339
-from labwright.domain.errors import Conflict
+from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.files import write_whole
+from labwright.services.settings import ConfigFile, Data, tell
 from labwright.store import deliveries
 from labwright.store.deliveries import Delivery, DeliveryStatus
 
@@ -72,3 +77,78 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
         "next_try_at": rfc3339(delivery.due) if waiting else None,
         "ended_at": delivery.ended_at,
     }
+
+
+_TABLE = "notify"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+def add_channel(lab: Lab, couriers: Couriers, table: Data, url: str, actor: Actor) -> None:
+    """`table` as it stands in the file, without the address. It works from now on, without a restart."""
+    name = str(table.get("name") or table.get("kind"))
+    if not _NAME.fullmatch(name):
+        raise Invalid(f"{name[:40]!r} is no name for a channel.", hint="Use small letters, digits and hyphens.")
+    if url and not is_web_address(url.strip()):
+        raise Invalid("That is not an http or https address.", hint="Copy it whole, from https:// on.")
+    with lab.settings_lock:
+        if any(channel.name == name for channel in couriers.channels):
+            raise Conflict(
+                f"There is a channel {name} already.", hint="Give it another name, or remove that one first."
+            )
+        secret = lab.paths.channels / f"{name}.url"
+        whole = {**table, "name": name, **({"url_file": _inside(lab, secret)} if url else {})}
+        if url:
+            lab.paths.channels.mkdir(mode=0o700, exist_ok=True)
+            write_whole(secret, f"{url}\n".encode())
+        try:
+            made = _append(lab, whole, name)
+        except Invalid:
+            secret.unlink(missing_ok=True)
+            raise
+        couriers.add(made)
+    tell(lab, [f"channel {name}"], actor)
+
+
+def remove_channel(lab: Lab, couriers: Couriers, name: str, actor: Actor) -> None:
+    with lab.settings_lock:
+        place = next((i for i, channel in enumerate(couriers.channels) if channel.name == name), None)
+        file = ConfigFile(lab.paths.config)
+        data = file.data()
+        if place is None or place >= len(data.get(_TABLE, [])):
+            raise NotFound(f"There is no channel {name[:40]!r}.", hint="List them with GET /notifications.")
+        left = [table for i, table in enumerate(data[_TABLE]) if i != place]
+        wanted = {**data, _TABLE: left} if left else {key: value for key, value in data.items() if key != _TABLE}
+
+        def edit(document: Any) -> None:
+            if left:
+                del document[_TABLE][place]
+            else:
+                del document[_TABLE]
+
+        file.change(wanted, edit, lambda _data: None)
+        couriers.drop(name)
+        (lab.paths.channels / f"{name}.url").unlink(missing_ok=True)
+    tell(lab, [f"channel {name}"], actor)
+
+
+def _append(lab: Lab, table: Data, name: str) -> Channel:
+    file = ConfigFile(lab.paths.config)
+    data = file.data()
+    wanted = {**data, _TABLE: [*data.get(_TABLE, []), table]}
+
+    def edit(document: Any) -> None:
+        import tomlkit
+
+        if _TABLE not in document:
+            document[_TABLE] = tomlkit.aot()
+        document[_TABLE].append(tomlkit.item(table))
+
+    def channel(whole: Data) -> Channel:
+        return next(one for one in channels_of(lab.paths, whole[_TABLE]) if one.name == name)
+
+    file.change(wanted, edit, channel)
+    return channel(wanted)
+
+
+def _inside(lab: Lab, path: Path) -> str:
+    return os.path.relpath(path, lab.paths.project)

@@ -6,16 +6,20 @@ What is written goes into `labwright.toml`, since that is what people read, copy
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import stat
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import Event, EventType
-from labwright.services.config_file import ConfigFile, Data, with_values
+from labwright.files import write_whole
 from labwright.settings import AT_START, BOUNDS, Settings, checked_value, nearest, settings_of, variable_of
 
 Value = str | bool | int | float
@@ -102,3 +106,62 @@ def _check_name(name: str, environ: Mapping[str, str]) -> None:
     if variable_of(name) in environ:
         hint = "Unset the variable, or change it, where the server is started."
         raise Conflict(f"{variable_of(name)} is set in the server's environment and wins over the file.", hint=hint)
+
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+Data = dict[str, Any]
+_READABLE = 0o644
+
+
+class ConfigFile:
+    def __init__(self, path: Path) -> None:
+        self._path = Path(os.path.realpath(path))  # a link stays one
+
+    def text(self) -> str:
+        try:
+            return self._path.read_text()
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise Invalid(f"{self._path} cannot be read: {error}.", hint="Mend the file, then try again.") from error
+
+    def data(self) -> Data:
+        return self._parsed(self.text())
+
+    def change(self, wanted: Data, edit: Callable[[TOMLDocument], None], check: Callable[[Data], object]) -> None:
+        """`edit` makes the file say `wanted`; `check` refuses it before anything is written."""
+        import tomlkit  # here, as settings are changed now and then
+
+        document = tomlkit.parse(self._valid(self.text()))
+        edit(document)
+        text = tomlkit.dumps(document)
+        if self._parsed(text) != wanted:
+            hint = f"Change {self._path} by hand; it was left as it is."
+            raise Invalid("The file is written in a way that cannot be changed safely.", hint=hint)
+        check(wanted)
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        mode = _READABLE
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(self._path.stat().st_mode)
+        write_whole(self._path, text.encode())
+        self._path.chmod(mode)
+
+    def _valid(self, text: str) -> str:
+        self._parsed(text)
+        return text
+
+    def _parsed(self, text: str) -> Data:
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            hint = "Mend the line it names, then try again."
+            raise Invalid(f"{self._path} is not valid TOML: {error}.", hint=hint) from error
+
+
+def with_values(data: Mapping[str, Any], changes: Mapping[str, Any]) -> Data:
+    """None takes a value out."""
+    return {name: value for name, value in {**data, **changes}.items() if value is not None}

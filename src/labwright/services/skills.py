@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
+from labwright.domain.alert import AlertStatus
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import Event, EventType
+from labwright.domain.run import ACTIVE, RunStatus
+from labwright.services import alerts, cluster, plans
+from labwright.services.runs import queue
+from labwright.services.sweeps import results as sweep_views
+from labwright.skills.header_file import keep_header
+from labwright.skills.quoting import fenced, plain, quoted
 from labwright.skills.registry import SkillRegistry
 from labwright.skills.render import rendered, variables_in
 from labwright.skills.skill import Skill, SkillSource, read_skill
-
-if TYPE_CHECKING:
-    from labwright.services.skill_values import Asker
+from labwright.store import runs
 
 View = dict[str, Any]
 
@@ -54,8 +62,6 @@ def _rendered(
                 field=("variables", name),
             )
     needed = variables_in(skill.body)
-    from labwright.services.skill_values import LIVE  # here, as skills are rendered now and then
-
     values = {name: LIVE[name](lab, asker) for name in needed if name in LIVE and name not in given}
     return {
         "id": skill.id,
@@ -100,3 +106,162 @@ def _registry(lab: Lab) -> SkillRegistry:
 
 def _view(registry: SkillRegistry, skill: Skill) -> View:
     return {**registry.listed(skill.id).facts(), "text": skill.text}
+
+
+_LONGEST_CONTEXT = 8_000
+_LONGEST_PLANS = 3_000
+_LONGEST_CLUSTER = 4_000
+_ACTIVE_SHOWN, _FAILED_SHOWN, _SWEEPS_SHOWN, _ALERTS_SHOWN, _PLANS_SHOWN, _CARDS_SHOWN = 12, 6, 8, 8, 10, 16
+_UNDATED = "?"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who the text is for: where the server is for them, and with what they show themselves."""
+
+    url: str
+    token: str
+    header_name: str  # of the file that holds the token for them
+    is_local: bool  # their shell can read files here
+    api_catalog: Callable[[], str]
+
+
+def experiment_context(lab: Lab, _asker: Asker) -> str:
+    """Counts, what is active, what failed last and why, sweeps with their best, alerts that wait for an answer."""
+    return fenced(_context_lines(lab), _LONGEST_CONTEXT)
+
+
+def _context_lines(lab: Lab) -> Iterator[str]:
+    counts = runs.count_by_status(lab.db.reader())
+    counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    yield f"runs: {counted or 'none yet'}"
+    yield from _listed("active runs", [_active_line(run) for run in _newest(lab, *sorted(ACTIVE), limit=_ACTIVE_SHOWN)])
+    failed = _newest(lab, RunStatus.FAILED, RunStatus.LOST, limit=_FAILED_SHOWN)
+    yield from _listed("newest failed runs", [_failed_line(run) for run in failed])
+    found, _ = sweep_views.page(lab, _SWEEPS_SHOWN, None)
+    yield from _listed("newest sweeps", [_sweep_line(sweep) for sweep in found])
+    pending, _ = alerts.page(lab, AlertStatus.PENDING, None, None, _ALERTS_SHOWN, None)
+    yield from _listed("alerts that wait for an answer", [_alert_line(alert.to_dict()) for alert in pending])
+
+
+def _listed(title: str, lines: list[str]) -> Iterator[str]:
+    yield f"{title}: {'none' if not lines else ''}".rstrip()
+    yield from (f"  {line}" for line in lines)
+
+
+def _newest(lab: Lab, *statuses: str, limit: int) -> list[Json]:
+    records, _ = runs.page(lab.db.reader(), runs.Filter(status=statuses), limit, None)
+    return [json.loads(record) for record in queue.with_reasons(lab, records)]
+
+
+def _active_line(run: Json) -> str:
+    since = run["started_at"] or run["launched_at"] or _UNDATED
+    reason = f", reason {quoted(run['status_reason'])}" if run["status_reason"] else ""
+    return f"{run['id']} {run['status']} since {since}, name {quoted(run['name'], 80)}{reason}{_of_sweep(run)}"
+
+
+def _failed_line(run: Json) -> str:
+    why = ": ".join(filter(None, (run["status_reason"], run["error"]))) or f"exit code {run['exit_code']}"
+    ended = run["ended_at"] or _UNDATED
+    return (
+        f"{run['id']} {run['status']} at {ended}, name {quoted(run['name'], 80)}, reason {quoted(why)}{_of_sweep(run)}"
+    )
+
+
+def _of_sweep(run: Json) -> str:
+    return f", in {run['sweep_id']}" if run["sweep_id"] else ""
+
+
+def _sweep_line(sweep: Json) -> str:
+    progress = sweep["progress"]
+    done = f"{progress['finished']} of {progress['total']} finished, {progress['failed']} failed"
+    facts = f"{sweep['id']} {sweep['method']} {sweep['status']}, name {quoted(sweep['name'], 80)}, {done}"
+    return f"{facts}{_best(sweep)}"
+
+
+def _best(sweep: Json) -> str:
+    best, metric = sweep["best"], sweep["metric"]
+    if not best or not metric:
+        return ""
+    spread = f" ± {best['std']:.6g}" if best["std"] is not None else ""
+    params = quoted(json.dumps(best["params"], ensure_ascii=False), 120)
+    value = f"{plain(metric['key'], 60)} {best['mean']:.6g}{spread} (n={best['n']}, {metric['goal']})"
+    return f", best {value} by {best['run_id']} with {params}"
+
+
+def _alert_line(alert: Json) -> str:
+    choices = " / ".join(plain(choice, 40) for choice in alert["choices"][:6])
+    about = alert["run_id"] or alert["sweep_id"]
+    said = f"message {quoted(alert['message'])}, choices {choices or 'any'}"
+    return f"{alert['id']} {alert['severity']} about {about}, {said}"
+
+
+def existing_plans(lab: Lab, _asker: Asker) -> str:
+    found, more = plans.page(lab, (), None, _PLANS_SHOWN, None)
+    if not found:
+        return "None yet."
+    lines = [f"@{plan.id} {plan.status}, title {quoted(plan.title, 120)}" for plan in found]
+    return fenced([*lines, *(["older ones: GET /plans"] if more is not None else [])], _LONGEST_PLANS)
+
+
+def cluster_state(lab: Lab, _asker: Asker) -> str:
+    return fenced(_cluster_lines(cluster.show(lab)["cluster"]), _LONGEST_CLUSTER)
+
+
+def _cluster_lines(found: Json) -> Iterator[str]:
+    advice = found["recommended"]
+    yield f"type {found['type']}, status {found['status']}, {found['source']} at {found['last_detected_at']}"
+    yield f"gpu_count {found['gpu_count']}, cpu_count {found['cpu_count']}, memory_total_mb {found['memory_total_mb']}"
+    yield f"node_count {found['node_count']}, shared_machine {str(found['shared_machine']).lower()}"
+    yield f"recommended: gpuwrap {advice['gpuwrap']}, max_parallel {advice['max_parallel']}"
+    yield from (_card_line(card) for card in found["gpus"][:_CARDS_SHOWN])
+    yield from (_partition_line(partition) for partition in found["partitions"][:_CARDS_SHOWN])
+
+
+def _card_line(card: Json) -> str:
+    lease = card["lease"]
+    holder = f"held by {plain(lease['run_id'], 40)}" if lease else f"{len(card['processes'])} other processes"
+    used = f"{card['memory_used_mb']} of {card['memory_total_mb']} MB, {card['utilization']} % busy"
+    return f"gpu {card['index']} {plain(card['name'], 60)}: {used}, {holder}"
+
+
+def _partition_line(partition: Json) -> str:
+    return (
+        f"partition {plain(partition['name'], 60)}: {plain(partition['state'], 20)}, {partition['nodes']} nodes,"
+        f" {partition['cpus']} cpus, {partition['gpus']} gpus{', default' if partition['default'] else ''}"
+    )
+
+
+def server_url(_lab: Lab, asker: Asker) -> str:
+    return asker.url
+
+
+def auth_token(_lab: Lab, asker: Asker) -> str:
+    return asker.token
+
+
+def auth_header(lab: Lab, asker: Asker) -> str:
+    """By a file where that can be read, since what stands in a command line is seen by everybody on the machine."""
+    if not asker.is_local:
+        return f'-H "X-Auth-Token: {asker.token}"'
+    return f"-H {shlex.quote(f'@{keep_header(lab.paths.headers, asker.header_name, asker.token)}')}"
+
+
+def api_catalog(_lab: Lab, asker: Asker) -> str:
+    return asker.api_catalog()
+
+
+LIVE: dict[str, Callable[[Lab, Asker], str]] = {
+    maker.__name__: maker
+    for maker in (
+        experiment_context,
+        existing_plans,
+        cluster_state,
+        server_url,
+        auth_token,
+        auth_header,
+        api_catalog,
+    )
+}

@@ -1,7 +1,7 @@
 """Keep a runaway output from filling the disk: its head and tail stay, the middle becomes a hole in the file.
 
 The job writes to the file itself, so it can be neither cut nor rewritten; a hole frees the blocks and moves no
-offset. Readers fill it with one line that says what is missing (`services/logs.py`).
+offset. Readers fill it with one line that says what is missing (`services/runs/logs.py`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,10 @@ from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.metric import listed
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, SweepStatus
-from labwright.services import cluster, logs, runs, sweep_views
+from labwright.services import cluster
+from labwright.services.runs import logs
+from labwright.services.runs import verbs as runs
+from labwright.services.sweeps import results as sweep_views
 from labwright.store import metrics, sweeps
 from labwright.store import runs as stored_runs
 

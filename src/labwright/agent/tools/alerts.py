@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labwright.agent.tools.tool import Deed, Json, Tool, text, whole
 from labwright.services import alerts
-from labwright.services.sweeps import RAISE
+from labwright.services.sweeps.verbs import RAISE
 from labwright.store import alerts as stored
 
 _COSTS_OR_DESTROYS = (RAISE, "stop", "rerun")  # a rerun stops what still goes

@@ -11,7 +11,7 @@ from labwright.domain.errors import Invalid, NotFound
 from labwright.domain.metric import listed
 from labwright.domain.run import Run
 from labwright.domain.seeds import same_but_for_seed
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from labwright.store import metrics
 
 _KEYS = 30

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from labwright.agent.tools.tool import Deed, Json, Tool, text
 from labwright.domain.failure import signature
-from labwright.services import logs, runs
+from labwright.services.runs import logs
+from labwright.services.runs import verbs as runs
 
 _LINES = 40
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, anything, several, text, whole
 from labwright.domain.run import Run, RunStatus
-from labwright.services import failures, runs
-from labwright.services.new_run import NewRun
-from labwright.services.queue import with_reason
+from labwright.services.runs import failures
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun
+from labwright.services.runs.queue import with_reason
 from labwright.store import runs as stored
 
 _SHOWN = ("id", "name", "status", "status_reason", "sweep_id", "command", "params", "seed", "created_by", "ended_at")

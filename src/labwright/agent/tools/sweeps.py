@@ -7,9 +7,11 @@ import json
 from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, anything, one_of, several, text, whole
 from labwright.domain.errors import Invalid
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services import failures, sweep_views, sweeps
-from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import NewSweep, plan_sweep
+from labwright.services.runs import failures
+from labwright.services.runs.new_run import NewRun
+from labwright.services.sweeps import results as sweep_views
+from labwright.services.sweeps import verbs as sweeps
+from labwright.services.sweeps.new_sweep import NewSweep, plan_sweep
 
 _SHOWN = ("id", "name", "goal", "method", "status", "status_reason", "metric", "progress", "best", "budget")
 _MADE_BY_HAND = "wild"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from labwright.agent.tools.tool import Deed, Json, Tool, Waits, several, text, yes_or_no
 from labwright.domain.errors import Invalid
 from labwright.domain.session import Wait
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from labwright.store import sweeps
 
 

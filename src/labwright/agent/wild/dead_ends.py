@@ -9,7 +9,7 @@ from labwright.agent.wild.experiment import Experiment
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.wild import Wild
-from labwright.services import failures
+from labwright.services.runs import failures
 
 
 def dead_end(lab: Lab, wild: Wild, experiment: Experiment, params: Mapping[str, Any]) -> str:

@@ -21,8 +21,8 @@ from labwright.domain.ids import RUN, id_of
 from labwright.domain.run import WILD_TAG
 from labwright.domain.sweep_results import Configuration
 from labwright.domain.wild import Iteration, IterationStatus, Verdict, Wild, WildStatus
-from labwright.services import runs as run_verbs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.runs.new_run import NewRun
 
 
 def with_runs(wild: Wild, iteration: Iteration, seeds: tuple[int, ...]) -> Iteration:

@@ -9,7 +9,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep_results import Configuration, differ
 from labwright.domain.wild import Iteration, Wild
 from labwright.planning.results.words import amount, spread
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 from labwright.store import sweeps
 
 

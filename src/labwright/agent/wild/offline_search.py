@@ -16,7 +16,7 @@ from labwright.domain.space import Space, parse_space
 from labwright.domain.wild import Iteration, Wild
 from labwright.planning.results.words import params_text
 from labwright.planning.scan import scan_project
-from labwright.services.adaptive import Trial, TrialState, propose
+from labwright.services.sweeps.adaptive import Trial, TrialState, propose
 
 
 def next_proposal(lab: Lab, wild: Wild, experiment: Experiment) -> Proposal | NothingLeft:

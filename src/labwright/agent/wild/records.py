@@ -19,7 +19,7 @@ from labwright.domain.errors import Conflict
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import Run
 from labwright.domain.wild import AT_WORK, Wild, WildStatus
-from labwright.services import runs as run_verbs
+from labwright.services.runs import verbs as run_verbs
 from labwright.store import alerts
 from labwright.store import wild as stored
 

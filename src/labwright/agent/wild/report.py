@@ -14,7 +14,7 @@ from labwright.domain.run import RunStatus
 from labwright.domain.sweep_results import Configuration
 from labwright.domain.wild import Iteration, Verdict, Wild
 from labwright.planning.results.words import amount, block, code, params_text, plain, spread, table
-from labwright.services import failures
+from labwright.services.runs import failures
 
 _FAILED_SHOWN = 20
 

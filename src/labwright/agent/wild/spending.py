@@ -13,8 +13,8 @@ from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.errors import NotFound
 from labwright.domain.run import Run
 from labwright.domain.wild import AT_WORK, Wild
-from labwright.services import runs
-from labwright.services.new_run import NewRun, plan_gpus
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun, plan_gpus
 
 _HOUR = 3600.0
 _LEAST_SECONDS = 1.0  # what has less is not begun

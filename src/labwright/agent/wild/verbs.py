@@ -20,7 +20,7 @@ from labwright.domain.ids import SWEEP, WILD, id_of, new_id
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import AT_WORK, Iteration, IterationStatus, Verdict, Wild, WildStatus
 from labwright.files import write_json
-from labwright.services import sweeps as sweep_verbs
+from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, sessions, sweeps
 from labwright.store import wild as stored
 from labwright.store.database import Transaction

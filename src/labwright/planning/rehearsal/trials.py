@@ -31,9 +31,9 @@ from labwright.planning.rehearsal.shortening import Shortening
 from labwright.planning.scan import ProjectScan
 from labwright.planning.waiting import wait_for
 from labwright.sandbox.elsewhere import only_where_it_works
-from labwright.services import runs as run_verbs
-from labwright.services.new_run import NewRun
-from labwright.services.queue import with_reason
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.runs.new_run import NewRun
+from labwright.services.runs.queue import with_reason
 from labwright.store import runs
 from labwright.workflow import Configuration, Experiment
 from labwright.workspace import PlanWorkspaceHandle

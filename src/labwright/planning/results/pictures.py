@@ -14,7 +14,7 @@ from labwright.planning.results.findings import Findings
 from labwright.planning.results.scales import of_numbers, of_parameter
 from labwright.planning.results.svg import Chart, Line, Point
 from labwright.planning.results.words import params_text
-from labwright.services.compare import mean_curve
+from labwright.services.metrics.compare import mean_curve
 
 _LINES = 6  # beyond so many nobody tells them apart: points then, without lines
 _CURVE_POINTS = 300

@@ -17,8 +17,8 @@ from labwright.planning.made_environment import is_just_made, note_made
 from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.state import PlanRunHandoff, read_state
-from labwright.services import runs as run_verbs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.runs.new_run import NewRun
 from labwright.store import runs
 from labwright.workflow import Sealed, Step, Store, Task, Workflow
 from labwright.workflow.tasks import Options

@@ -17,9 +17,9 @@ from labwright.planning.carriers import note_carrier
 from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
 from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
-from labwright.services import sweeps as sweep_verbs
-from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import ListedRun, NewSweep
+from labwright.services.runs.new_run import NewRun
+from labwright.services.sweeps import verbs as sweep_verbs
+from labwright.services.sweeps.new_sweep import ListedRun, NewSweep
 from labwright.store import sweeps
 from labwright.workflow import Configuration, Experiment, ExperimentResult, ExperimentRun, Sealed, Step
 

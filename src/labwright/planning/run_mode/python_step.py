@@ -17,8 +17,8 @@ from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.run_mode.task_command import TaskPlaces, task_command
 from labwright.sandbox.elsewhere import NO_SANDBOX
-from labwright.services import runs as run_verbs
-from labwright.services.new_run import NewRun
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.runs.new_run import NewRun
 from labwright.store import runs
 from labwright.workflow import Sealed
 

@@ -11,7 +11,7 @@ from labwright.server.auth import READERS, WRITERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models.alerts import AlertAnswer
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import alerts, others
+from labwright.services import alerts, ownership
 
 router = APIRouter(prefix="/alerts", route_class=StrictJsonRoute, tags=["alerts"])
 
@@ -40,5 +40,5 @@ def get_alert(alert_id: str, request: Request) -> dict[str, Any]:
 @router.post("/{alert_id}/respond", response_model=Alert, dependencies=[WRITERS()])
 def respond_to_alert(alert_id: str, body: AlertAnswer, request: Request) -> dict[str, Any]:
     """Answer it; `stop` and `rerun` do what they say. An agent ends what it began."""
-    others.check_answer(lab_of(request), alert_id, body.choice, actor_of(request))
+    ownership.check_answer(lab_of(request), alert_id, body.choice, actor_of(request))
     return alerts.respond(lab_of(request), alert_id, body.choice, actor_of(request)).to_dict()

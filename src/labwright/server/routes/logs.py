@@ -14,7 +14,8 @@ from labwright.server.auth import READERS, while_valid
 from labwright.server.context import hub_of, lab_of
 from labwright.server.models.runs import FirstErrorOut, LogDigestOut, LogsOut
 from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
-from labwright.services import logs, runs
+from labwright.services.runs import logs
+from labwright.services.runs import verbs as runs
 
 router = APIRouter(prefix="/runs/{run_id}/logs", tags=["logs"])
 _PIECE = 64 * 1024

@@ -21,7 +21,9 @@ from labwright.server.auth import READERS, allow
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models.fields import BIG, In, Text
-from labwright.services import compare, export, metrics, runs
+from labwright.services.metrics import compare, export
+from labwright.services.metrics import verbs as metrics
+from labwright.services.runs import verbs as runs
 
 router = APIRouter(tags=["metrics"])
 _MAX_POINTS = 10_000

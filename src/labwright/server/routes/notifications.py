@@ -13,7 +13,7 @@ from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models.fields import In, Text
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import channels, notifications
+from labwright.services import notifications
 from labwright.store.deliveries import DeliveryStatus
 
 router = APIRouter(prefix="/notifications", route_class=StrictJsonRoute, tags=["notifications"])
@@ -86,12 +86,12 @@ def add_channel(body: ChannelIn, request: Request) -> dict[str, Any]:
     """It works at once. It stands in `labwright.toml`, and its address in a file that only you can read."""
     lab, couriers = lab_of(request), couriers_of(request)
     table = body.model_dump(mode="json", exclude={"url"}, exclude_none=True)
-    channels.add(lab, couriers, table, body.url, actor_of(request))
+    notifications.add_channel(lab, couriers, table, body.url, actor_of(request))
     return notifications.overview(lab, couriers, 0)
 
 
 @router.delete("/channels/{name}", status_code=204, dependencies=[PERSON()])
 def remove_channel(name: str, request: Request) -> Response:
     """Out of `labwright.toml`, with the address if it was given here."""
-    channels.remove(lab_of(request), couriers_of(request), name, actor_of(request))
+    notifications.remove_channel(lab_of(request), couriers_of(request), name, actor_of(request))
     return Response(status_code=204)

@@ -24,7 +24,7 @@ from labwright.server.models.plans import (
     WorkspaceOut,
 )
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import others
+from labwright.services import ownership
 
 router = APIRouter(prefix="/plans/{plan_id}", route_class=StrictJsonRoute, tags=["plans"])
 
@@ -110,7 +110,7 @@ def execute_plan(plan_id: str, request: Request) -> PlanOut:
 @router.post("/stop", dependencies=[WRITERS()])
 def stop_plan(plan_id: str, request: Request) -> PlanOut:
     """End an execution, or a compilation, with all the runs that it started. An agent ends what it began."""
-    others.check_plan(lab_of(request), plan_id, actor_of(request))
+    ownership.check_plan(lab_of(request), plan_id, actor_of(request))
     return PlanOut(**verbs.stop(lab_of(request), plan_id, actor_of(request)))
 
 

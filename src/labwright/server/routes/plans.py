@@ -13,7 +13,7 @@ from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.plans import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import others, plans
+from labwright.services import ownership, plans
 
 router = APIRouter(prefix="/plans", route_class=StrictJsonRoute, tags=["plans"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -111,6 +111,6 @@ def list_plan_versions(
 def archive_plan(plan_id: str, request: Request) -> PlanOut:
     """Out of the usual lists, not deleted."""
     lab = lab_of(request)
-    others.check_archiving(lab, plan_id, actor_of(request))
+    ownership.check_archiving(lab, plan_id, actor_of(request))
     plans.archive(lab, plan_id, actor_of(request))
     return PlanOut(**verbs.get(lab, plan_id))

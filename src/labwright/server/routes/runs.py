@@ -19,8 +19,10 @@ from labwright.server.express import Express
 from labwright.server.models.alerts import AlertIn
 from labwright.server.models.runs import ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
 from labwright.server.strict_json import StrictJsonRoute, strict_loads
-from labwright.services import alerts, external, others, queue, runs
-from labwright.services.new_run import NewRun
+from labwright.services import alerts, ownership
+from labwright.services.runs import external, queue
+from labwright.services.runs import verbs as runs
+from labwright.services.runs.new_run import NewRun
 from labwright.store import runs as stored
 
 router = APIRouter(prefix="/runs", route_class=StrictJsonRoute, tags=["runs"])
@@ -78,7 +80,7 @@ def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) 
 @router.post("/import", status_code=201, response_model=RunOut, dependencies=[PERSON()])
 def import_run(body: ImportIn, request: Request) -> Response:
     """Take in a folder that was logged without a server; one that is here already is answered with 200."""
-    from labwright.services import imports  # here, as it is rare
+    from labwright.services.runs import imports  # here, as it is rare
 
     found = imports.take_in(lab_of(request), body.path, actor_of(request), outside=body.outside)
     return _run(found.run, 200 if found.already_there else 201)
@@ -167,7 +169,7 @@ def start_run(run_id: str, request: Request) -> Response:
 @router.post("/{run_id}/stop", response_model=RunOut, dependencies=[WRITERS()])
 def stop_run(run_id: str, request: Request) -> Response:
     """End it and everything it started: TERM, grace, KILL. An agent ends what it began."""
-    others.check_run(lab_of(request), run_id, actor_of(request))
+    ownership.check_run(lab_of(request), run_id, actor_of(request))
     return _run(runs.stop(lab_of(request), run_id, actor_of(request)))
 
 

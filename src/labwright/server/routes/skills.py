@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -16,11 +16,9 @@ from labwright.server.context import lab_of
 from labwright.server.models.fields import In, Text
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import skills
+from labwright.services.skills import Asker
 from labwright.skills.skill import LONGEST_TEXT, SkillSource
 from labwright.tokens import mint
-
-if TYPE_CHECKING:
-    from labwright.services.skill_values import Asker
 
 router = APIRouter(prefix="/prompt-skills", route_class=StrictJsonRoute, tags=["skills"])
 _NAME = "skill"  # who a token in a rendered skill belongs to
@@ -115,8 +113,6 @@ def _asker(request: Request, shell: str | None) -> Asker:
         token, name = shown, f"agent-{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
     else:
         token, name = mint(lab.token, Scope.AGENT, _NAME, lab.settings.agent_token_hours * 3600), _NAME
-    from labwright.services.skill_values import Asker  # here, as skills are rendered now and then
-
     return Asker(
         url=lab.url if is_local else str(request.base_url).rstrip("/"),
         token=token,

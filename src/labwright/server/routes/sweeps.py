@@ -22,11 +22,13 @@ from labwright.server.models.sweeps import (
     seed_values,
 )
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import others, sweep_views, sweeps
-from labwright.services.new_run import NewRun
-from labwright.services.new_sweep import NewSweep
-from labwright.services.sweep_extension import Extension
-from labwright.services.sweeps import Added
+from labwright.services import ownership
+from labwright.services.runs.new_run import NewRun
+from labwright.services.sweeps import results as sweep_views
+from labwright.services.sweeps import verbs as sweeps
+from labwright.services.sweeps.extension import Extension
+from labwright.services.sweeps.new_sweep import NewSweep
+from labwright.services.sweeps.verbs import Added
 
 router = APIRouter(prefix="/sweeps", route_class=StrictJsonRoute, tags=["sweeps"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -141,21 +143,21 @@ def start_sweep(sweep_id: str, request: Request) -> SweepOut:
 @router.post("/{sweep_id}/stop", dependencies=[WRITERS()])
 def stop_sweep(sweep_id: str, request: Request) -> SweepOut:
     """Ends the sweep and all of its runs. An agent ends what it began."""
-    others.check_sweep(lab_of(request), sweep_id, actor_of(request))
+    ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     return _shown(request, sweeps.stop(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/pause", dependencies=[WRITERS()])
 def pause_sweep(sweep_id: str, request: Request) -> SweepOut:
     """Nothing new begins; what runs goes on. An agent holds what it began."""
-    others.check_sweep(lab_of(request), sweep_id, actor_of(request))
+    ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     return _shown(request, sweeps.pause(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/resume", dependencies=[WRITERS()])
 def resume_sweep(sweep_id: str, request: Request, body: SweepResume | None = None) -> SweepOut:
     """Go on after a pause, with another budget if a person gives one. An agent resumes what it began."""
-    others.check_sweep(lab_of(request), sweep_id, actor_of(request))
+    ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     budget = body.budget.value() if body and body.budget else {}
     return _shown(request, sweeps.resume(lab_of(request), sweep_id, actor_of(request), budget))
 

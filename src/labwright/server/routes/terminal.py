@@ -10,7 +10,7 @@ from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
 from labwright.domain.run import LOCAL, RunStatus
 from labwright.server import terminal
-from labwright.services import runs
+from labwright.services.runs import verbs as runs
 
 router = APIRouter(tags=["runs"])
 PROTOCOL = "labwright.terminal"

@@ -11,7 +11,7 @@ from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models.meta import ViewIn, ViewOut
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import views
+from labwright.services import saved_views as views
 
 router = APIRouter(prefix="/views", route_class=StrictJsonRoute, tags=["runs"])
 

@@ -14,7 +14,7 @@ from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.sweeps import seed_values
 from labwright.server.models.wild import WildIn, WildOut, WildResume, WildSteer
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import others
+from labwright.services import ownership
 
 router = APIRouter(prefix="/wild", route_class=StrictJsonRoute, tags=["wild"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -58,14 +58,14 @@ def get_wild(wild_id: str, request: Request) -> WildOut:
 @router.post("/{wild_id}/pause", dependencies=[WRITERS()])
 def pause_wild(wild_id: str, request: Request) -> WildOut:
     """Nothing new begins; what runs goes on. An agent holds what it began."""
-    others.check_wild(lab_of(request), wild_id, actor_of(request))
+    ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.pause(lab_of(request), wild_id, actor_of(request)))
 
 
 @router.post("/{wild_id}/resume", dependencies=[WRITERS()])
 def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) -> WildOut:
     """Go on after a pause, with another budget if a person gives one. An agent resumes what it began."""
-    others.check_wild(lab_of(request), wild_id, actor_of(request))
+    ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     budget: dict[str, Any] = body.budget.value() if body and body.budget else {}
     return _shown(request, verbs.resume(lab_of(request), wild_id, actor_of(request), budget))
 
@@ -73,14 +73,14 @@ def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) 
 @router.post("/{wild_id}/stop", dependencies=[WRITERS()])
 def stop_wild(wild_id: str, request: Request) -> WildOut:
     """End it with all of its runs; the report says what was found until now. An agent ends what it began."""
-    others.check_wild(lab_of(request), wild_id, actor_of(request))
+    ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.stop(lab_of(request), wild_id, actor_of(request)))
 
 
 @router.post("/{wild_id}/steer", dependencies=[WRITERS()])
 def steer_wild(wild_id: str, body: WildSteer, request: Request, key: Key = None) -> WildOut:
     """Words that the next proposal takes into account. An agent steers what it began."""
-    others.check_wild(lab_of(request), wild_id, actor_of(request))
+    ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     once = idempotency_key(key, request, body)
     return _shown(request, verbs.steer(lab_of(request), wild_id, body.text, actor_of(request), once))
 

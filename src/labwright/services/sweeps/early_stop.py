@@ -10,8 +10,8 @@ from labwright.domain.early_stop import Progress, checkpoint, verdict
 from labwright.domain.errors import Conflict
 from labwright.domain.run import TERMINAL, RunStatus
 from labwright.domain.sweep import Sweep
-from labwright.services import runs as run_verbs
-from labwright.services.sweeps import change
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.sweeps.verbs import change
 from labwright.store import metrics, sweeps
 from labwright.store.sweeps import SweepRun
 

@@ -24,10 +24,9 @@ from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
 from labwright.domain.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
-from labwright.services.adaptive import Trial, TrialState, propose
-from labwright.services.new_sweep import runs_for
-from labwright.services.sweep_runs import add_runs, gpus_of_each, queue_ready, wall_seconds
-from labwright.services.sweep_views import outcomes
+from labwright.services.sweeps.adaptive import Trial, TrialState, propose
+from labwright.services.sweeps.new_sweep import add_runs, gpus_of_each, queue_ready, runs_for, wall_seconds
+from labwright.services.sweeps.results import outcomes
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
 

@@ -17,7 +17,7 @@ from labwright.domain.errors import Conflict, LabwrightError
 from labwright.domain.run import EXTERNAL, Run, RunStatus
 from labwright.files import create_exclusive, read_json, write_json
 from labwright.processes import ProcessIdentity
-from labwright.services.new_run import NewRun, plan_run, take_snapshot
+from labwright.services.runs.new_run import NewRun, plan_run, take_snapshot
 from labwright.store import runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 

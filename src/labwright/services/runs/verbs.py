@@ -20,8 +20,7 @@ from labwright.domain.other_command import params_in
 from labwright.domain.run import Run, RunStatus, name_from
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.files import write_json
-from labwright.services.new_run import NewRun, plan_run
-from labwright.services.new_sweep import name_of
+from labwright.services.runs.new_run import NewRun, name_from_params, plan_run
 from labwright.store import alerts, dependencies, metrics, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
@@ -183,7 +182,7 @@ def _with_command(old: Run, command: str) -> dict[str, Any]:
         return {}
     values = {} if old.seed is None else {SEED: old.seed}
     seed = params_in(command, values, old.command).get(SEED)
-    is_made_up = old.name in (name_from(old.command), name_of(old.params, old.seed))
+    is_made_up = old.name in (name_from(old.command), name_from_params(old.params, old.seed))
     return {
         "params": params_in(command, old.params, old.command),
         "seed": seed if isinstance(seed, int) else None,

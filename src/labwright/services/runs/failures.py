@@ -10,7 +10,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.failure import Params, are_near, may_fail_alike, params_of, shape, signature
 from labwright.domain.run import Run, RunStatus
-from labwright.services import logs
+from labwright.services.runs import logs
 from labwright.store import runs
 
 _LOOKED_AT = 300  # newest failed runs, and newest finished ones

@@ -15,8 +15,8 @@ from labwright.domain.metric import Points, as_json, mean_and_spread
 from labwright.domain.metric_thinning import WholeSeries
 from labwright.domain.run import Run
 from labwright.domain.seeds import same_but_for_seed, without_seed
-from labwright.services import runs as run_verbs
-from labwright.services.epochs import KEYS, epochs_at
+from labwright.services.metrics.verbs import KEYS, epochs_at
+from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics
 from labwright.store.metrics import Series
 

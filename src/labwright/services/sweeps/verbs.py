@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,16 +17,22 @@ from labwright.domain.budget import refuse_if_short
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, new_id
-from labwright.domain.run import Run, RunStatus
+from labwright.domain.run import Run, RunRecord, RunStatus
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.files import write_json
-from labwright.services import runs as run_verbs
-from labwright.services.new_sweep import NewSweep, again, plan_sweep, started
-from labwright.services.sweep_extension import Extension, extended
-from labwright.services.sweep_runs import add_runs, queue_ready, wall_seconds
-from labwright.services.sweep_supply import Supply
-from labwright.services.sweep_twins import look_for_twins
-from labwright.services.sweep_views import best_facts, outcomes
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.sweeps.extension import Extension, extended
+from labwright.services.sweeps.new_sweep import (
+    NewSweep,
+    add_runs,
+    again,
+    plan_sweep,
+    queue_ready,
+    started,
+    wall_seconds,
+)
+from labwright.services.sweeps.results import best_facts, outcomes
+from labwright.services.sweeps.supply import Supply
 from labwright.store import alerts, runs, sweeps
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, made_before, recall, remember
@@ -284,3 +291,67 @@ def _write(lab: Lab, sweep: Sweep) -> None:
 def clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
     for alert in alerts.open_of_sweep(tx.connection, sweep_id):
         alerts.resolve(tx, alert.answered("cleared", str(actor), now()), str(actor))
+
+
+_CAME_TO_NOTHING = frozenset({RunStatus.FAILED, RunStatus.LOST, RunStatus.STOPPED})
+_Label = tuple[str | None, int | None]  # configuration and seed
+_SAME_FIELDS = ("workdir", "env")  # of the runs, beside command and parameters
+
+
+def look_for_twins(
+    connection: sqlite3.Connection, sweep: Sweep, planned: Sequence[RunRecord], *, again: bool
+) -> list[str]:
+    """A warning, or none. Refuses what is there already with the same code, unless it is meant to be done `again`."""
+    found = [other for other in sweeps.with_command(connection, sweep.base_command) if _is_like(other, sweep)]
+    if not planned:
+        return [words for other in found if (words := _compared_adaptive(sweep, other, again))][:1]
+    wanted = [_label(json.loads(record.text)) for record in planned] if found else []
+    return [words for other in found if (words := _compared(connection, sweep, wanted, other, again))][:1]
+
+
+def _is_like(other: Sweep, sweep: Sweep) -> bool:
+    return other.id != sweep.id and all(other.template.get(name) == sweep.template[name] for name in _SAME_FIELDS)
+
+
+def _label(run: dict[str, Any]) -> _Label:
+    return run["config_hash"], run["seed"]
+
+
+def _compared(connection: sqlite3.Connection, sweep: Sweep, wanted: list[_Label], other: Sweep, again: bool) -> str:
+    rows = sweeps.runs_of(connection, other.id)
+    known = {(row.config_hash, row.seed) for row in rows if row.status not in _CAME_TO_NOTHING}
+    repeated = sum(label in known for label in wanted)
+    if repeated == len(wanted) and _code(sweep) == _code(other) and not again:
+        raise _there_already(other, f"{_named(other)} has all {repeated} of these runs already, with the same code.")
+    if not repeated:
+        return ""
+    return (
+        f"{repeated} of its {len(wanted)} runs are in {_named(other)} already; to add to that one, extend it instead."
+    )
+
+
+def _compared_adaptive(sweep: Sweep, other: Sweep, again: bool) -> str:
+    """Which runs it will make nobody knows yet; the same if all it starts from is the same."""
+    if sweep.parameters != other.parameters:
+        return ""
+    begins_alike = (sweep.sampling_seed, sweep.metric, sweep.seeds) == (other.sampling_seed, other.metric, other.seeds)
+    if begins_alike and _code(sweep) == _code(other) and not again:
+        words = f"{_named(other)} begins alike, with the same code, and asks for the same configurations."
+        raise _there_already(other, words)
+    return f"{_named(other)} has the same command and parameters; to add to it, extend it instead."
+
+
+def _there_already(other: Sweep, words: str) -> Conflict:
+    return Conflict(
+        words,
+        hint=f"See what it found: labwright sweep show {other.id} · add to it: labwright sweep extend {other.id} · "
+        "to run all of it once more: --again, or `again` over HTTP.",
+    )
+
+
+def _named(sweep: Sweep) -> str:
+    return f"{sweep.id} ({sweep.name})"
+
+
+def _code(sweep: Sweep) -> Any:
+    return (sweep.template.get("snapshot") or {}).get("hash")

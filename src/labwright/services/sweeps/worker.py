@@ -24,11 +24,20 @@ from labwright.domain.event import Event, EventType
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
-from labwright.services import sweep_views
-from labwright.services.runs import request_stop
-from labwright.services.sweep_early_stop import EarlyStop
-from labwright.services.sweep_supply import Supply
-from labwright.services.sweeps import BUDGET_RULE, CONTINUE, RAISE, STOP, change, clear_alerts, clock_stopped, paused
+from labwright.services.runs.verbs import request_stop
+from labwright.services.sweeps import results as sweep_views
+from labwright.services.sweeps.early_stop import EarlyStop
+from labwright.services.sweeps.supply import Supply
+from labwright.services.sweeps.verbs import (
+    BUDGET_RULE,
+    CONTINUE,
+    RAISE,
+    STOP,
+    change,
+    clear_alerts,
+    clock_stopped,
+    paused,
+)
 from labwright.store import alerts, runs, sweeps
 
 log = logging.getLogger(__name__)

@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
+from labwright.compute.slurm.allocation import gpus_held
 from labwright.domain.actor import Actor
-from labwright.domain.clock import now
-from labwright.domain.command_template import CommandTemplate, as_text, parse_command
+from labwright.domain.clock import epoch_seconds, now
+from labwright.domain.cluster import ClusterType
+from labwright.domain.command_template import CommandTemplate, parse_command
 from labwright.domain.configurations import SEED, config_hash, count_grid, draw_many, grid
 from labwright.domain.errors import Invalid
 from labwright.domain.ids import RUN, SWEEP, id_of, new_id
 from labwright.domain.run import Run, RunRecord, RunStatus, copies
 from labwright.domain.space import Config, Range, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
-from labwright.services.new_run import NewRun, PlannedRun, plan_run, take_snapshot
-from labwright.services.sweep_runs import gpus_of_each
+from labwright.services.runs.new_run import NewRun, PlannedRun, name_from_params, plan_run, take_snapshot
+from labwright.store import runs, sweeps
+from labwright.store.database import Transaction
 
 MAX_RUNS = 50_000
-_NAME_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +280,7 @@ def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[Ru
             label = config_hash(run.params)
             yield {
                 "id": id_of(RUN, f"{sweep.id} {label} {run.seed}".encode()),  # the same if a crash makes us ask again
-                "name": name_of(run.params, run.seed),
+                "name": name_from_params(run.params, run.seed),
                 "command": run.command,
                 "params": run.params,
                 "seed": run.seed,
@@ -300,13 +302,6 @@ def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:
     if sweep.status is SweepStatus.RUNNING and not sweep.is_rationed:
         return RunStatus.QUEUED, at
     return RunStatus.READY, None
-
-
-def name_of(config: Config, seed: int | None) -> str:
-    """What a run is called that a sweep made."""
-    text = " ".join(f"{name}={as_text(value)}" for name, value in _values(config, seed).items())
-    text = " ".join(text.split())
-    return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"
 
 
 def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
@@ -335,3 +330,37 @@ def _without_secrets(lab: Lab, sweep: Sweep, base: Run) -> tuple[str, ...]:
         return base.warnings
     words = f"A sweep's secret variables are not kept after its end, so this run has no {', '.join(base.secret_env)}."
     return (*base.warnings, words)
+
+
+def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
+    runs.insert_many(tx, made, str(actor))
+    lab.journal.note_records(tx, (record.text for record in made))
+
+
+def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
+    """The next of those that the sweep made and has not queued yet; answers how many there were.
+
+    Not in the journal: after a rebuild they are ready again, and the keeper queues them again.
+    """
+    found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
+    at = now()
+    runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in found], str(actor))
+    return len(found)
+
+
+def gpus_of_each(lab: Lab, sweep: Sweep) -> int:
+    """How many cards one of its runs holds; on Slurm those of all its nodes, however they were asked for.
+
+    Runs that join one by one have nothing in common to tell by.
+    """
+    if not sweep.template:
+        return 0
+    run = Run.from_dict(sweep.template)
+    return gpus_held(run, lab.slurm.defaults) if lab.cluster.current.type is ClusterType.SLURM else run.gpus
+
+
+def wall_seconds(sweep: Sweep) -> float:
+    """How long it has been at work, without pauses."""
+    if sweep.running_since is None:
+        return sweep.active_seconds
+    return sweep.active_seconds + max(0.0, epoch_seconds(now()) - epoch_seconds(sweep.running_since))

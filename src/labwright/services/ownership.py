@@ -6,8 +6,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Forbidden
 from labwright.domain.ids import SESSION, WILD, is_id
-from labwright.services import runs as run_verbs
-from labwright.services import sweeps as sweep_verbs
+from labwright.services.runs import verbs as run_verbs
+from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, plans, sweeps, wild
 
 _ENDS = (sweep_verbs.STOP, "rerun")  # answers to an alert that end what runs

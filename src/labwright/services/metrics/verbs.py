@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from labwright.compute.http_points import part_of, write_http_points
 from labwright.compute.lab import Lab
-from labwright.domain.metric import as_json
+from labwright.domain.metric import Points, as_json
 from labwright.paths import ARTIFACTS
-from labwright.services import runs as run_verbs
-from labwright.services.epochs import epochs_at
-from labwright.services.metric_keys import meant_keys
+from labwright.services.runs import verbs as run_verbs
 from labwright.store import metric_files, metrics
 from labwright.store.idempotency import IdempotencyKey, first_answer
 from labwright.store.metrics import Series
@@ -125,3 +125,35 @@ def _size_in(folder: str, path: str) -> int | None:
         return os.stat(f"{folder}/{path}").st_size if path.startswith(f"{ARTIFACTS}/") else None
     except (OSError, ValueError):  # a script may write any path, also one that no file can have
         return None
+
+
+def meant_keys(asked: Iterable[str], known: Collection[str]) -> set[str]:
+    """A key of the run is that key, also with commas in it; anything else is taken apart at its commas."""
+    meant: set[str] = set()
+    for text in asked:
+        meant.update([text] if text in known else (part.strip() for part in text.split(",")))
+    return meant - {""}
+
+
+KEYS = ("epoch", "train/epoch")  # as scripts and the Hugging Face trainer name it
+_MAX_POINTS = 100_000
+
+
+def epochs_at(lab: Lab, of_run: Sequence[Series], steps: Sequence[int]) -> list[float]:
+    """The last epoch told up to each step; NaN where none was."""
+    told = _told(lab, of_run)
+    return [value_at(told.steps, told.values, step) for step in steps]
+
+
+def _told(lab: Lab, of_run: Sequence[Series]) -> Points:
+    by_key = {series.key: series for series in metrics.preferred(list(of_run))}
+    found = next((by_key[key] for key in KEYS if key in by_key), None)
+    if found is None:
+        return Points.empty()
+    return metrics.read(lab.db.reader(), found, _MAX_POINTS, with_times=False)
+
+
+def value_at(xs: Sequence[float], values: Sequence[float], x: float) -> float:
+    """The last value up to `x`; NaN before the first. `xs` ascends."""
+    position = bisect_right(xs, x) - 1
+    return values[position] if position >= 0 else math.nan

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,8 @@ from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
-from labwright.domain.configurations import config_hash
+from labwright.domain.command_template import as_text
+from labwright.domain.configurations import SEED, config_hash
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run, name_from
@@ -34,6 +35,7 @@ _PICKS_CARDS = re.compile(
     r"CUDA_VISIBLE_DEVICES=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)",
     re.MULTILINE,
 )
+_NAME_LENGTH = 80
 _NO_CARDS = {"", "-1", "NoDevFiles", "none", "void"}
 
 
@@ -310,3 +312,10 @@ def cards_named_by(command: str, env: dict[str, str]) -> tuple[str, ...] | None:
         return None
     names = [name.strip() for text in texts for name in text.split(",")]
     return tuple(name for name in names if name not in _NO_CARDS)
+
+
+def name_from_params(params: Mapping[str, Any], seed: int | None) -> str:
+    """Return the name of a run that a sweep creates, such as `lr=0.1 seed=3`."""
+    values = dict(params) if seed is None else {**params, SEED: seed}
+    text = " ".join(" ".join(f"{name}={as_text(value)}" for name, value in values.items()).split())
+    return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"

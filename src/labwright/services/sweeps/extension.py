@@ -13,7 +13,7 @@ from labwright.domain.errors import Invalid
 from labwright.domain.run import RunRecord
 from labwright.domain.space import Config
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.services.new_sweep import MAX_RUNS, checked_grid, runs_for, space_of
+from labwright.services.sweeps.new_sweep import MAX_RUNS, checked_grid, runs_for, space_of
 from labwright.store import sweeps
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.metric import Points, as_json, listed
-from labwright.services import runs as run_verbs
-from labwright.services.metric_keys import meant_keys
+from labwright.services.metrics.verbs import meant_keys
+from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics
 from labwright.store.metrics import Series
 

@@ -1,0 +1,1 @@
+"""Metrics: read, write, compare, export."""

@@ -1,0 +1,1 @@
+"""Runs: one module per noun, one function per verb."""
