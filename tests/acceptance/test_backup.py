@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.archive import SEAL, archive, carried
-from labwright.compute.backups import copy_database, has_news, make_backup, newest_backups
-from labwright.compute.restore import restore
+from labwright.compute.database.archive import SEAL, archive, carried
+from labwright.compute.database.backups import copy_database, has_news, make_backup, newest_backups
+from labwright.compute.database.restore import restore
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.domain.event import Event, EventType

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.launchers.local import SIDECAR
+from labwright.compute.local.launcher import SIDECAR
 from labwright.processes import children_of, processes_of_run, send_signal, start_time
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.sidecars import monitors_of, relays_of, supervisor_of

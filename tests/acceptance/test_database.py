@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import machine
-from labwright.compute.backups import newest_backups
-from labwright.compute.database_place import local_folder, place_database, place_of
-from labwright.compute.rebuild import rebuild
+from labwright.compute.cluster import machine
+from labwright.compute.database.backups import newest_backups
+from labwright.compute.database.place import local_folder, place_database, place_of
+from labwright.compute.database.rebuild import rebuild
 from labwright.domain.errors import StorageFailed
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep

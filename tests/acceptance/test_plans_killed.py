@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.database.rebuild import rebuild
 from labwright.compute.lab import Lab
-from labwright.compute.rebuild import rebuild
 from labwright.domain.actor import Actor, Scope
 from labwright.server.opening import open_lab, prepare_state
 from labwright.services import housekeeping, plans

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.launchers.local import SIDECAR
+from labwright.compute.local.launcher import SIDECAR
 from labwright.processes import processes_of_run
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.archive import archive
+from labwright.compute.database.archive import archive
 from labwright.domain.errors import Conflict, StorageFailed
 from labwright.paths import ProjectPaths
 

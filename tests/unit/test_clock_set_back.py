@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.recover import recover
+from labwright.compute.local.recover import recover
 from labwright.domain.clock import rfc3339, seconds_apart
 from labwright.domain.run import RunStatus
 from labwright.paths import RunPaths

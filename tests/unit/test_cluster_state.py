@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import detect, machine
-from labwright.compute.cluster_state import ClusterState
+from labwright.compute.cluster import detect, machine
+from labwright.compute.cluster.state import ClusterState
 from labwright.domain.cluster import ClusterStatus, ClusterType, GpuwrapAdvice
 from labwright.sim.gpus import SimulatedGpus
 from tests.support.waiting import wait_until
@@ -38,7 +38,7 @@ def state(people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_people_who_come_later_are_noticed_and_their_leaving_too(
     state: ClusterState, people: set[str], look: Callable[[ClusterState], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labwright.compute.cluster_state._FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("labwright.compute.cluster.state._FRESH_SECONDS", 0.0)
     people.add("ada")
     look(state)
     assert (state.current.shared_machine, state.current.gpuwrap) == (True, GpuwrapAdvice.ENABLED)

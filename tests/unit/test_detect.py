@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from labwright.compute import detect as detection
-from labwright.compute.detect import Looks, describe, detect
+from labwright.compute.cluster import detect as detection
+from labwright.compute.cluster.detect import Looks, describe, detect
 from labwright.compute.slurm.probe import NodeRow, SlurmProbe
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import Gpu

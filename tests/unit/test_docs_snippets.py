@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from labwright.cli.sweeps.file import read_sweep_file
-from labwright.compute.alert_rules import project_rules
 from labwright.compute.notify.channels import load_channels
+from labwright.compute.runs.alert_rules import project_rules
 from labwright.compute.slurm.resources import load_defaults
 from labwright.llm.choice import load_choice
 from labwright.paths import ProjectPaths

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import gpu_history
-from labwright.compute.gpu_history import GpuHistory
+from labwright.compute.cluster import gpu_history
+from labwright.compute.cluster.gpu_history import GpuHistory
 from labwright.domain.gpu import Gpu, LeaseHolder
 from labwright.domain.gpu_history import Moment, traces
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.journal import Journal
+from labwright.compute.database.journal import Journal
 from labwright.domain.run import Run, RunStatus
 from labwright.store.database import Database, Transaction
 from tests.support.full_disk import files_end_at

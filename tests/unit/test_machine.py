@@ -10,7 +10,7 @@ from typing import NoReturn
 import psutil
 import pytest
 
-from labwright.compute.machine import usable_cores, usable_memory_mb
+from labwright.compute.cluster.machine import usable_cores, usable_memory_mb
 from labwright.compute.snapshot.git import find_repository
 from labwright.processes import user_name
 

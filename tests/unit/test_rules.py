@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.alert_rules import ProjectRules, parse_rules
+from labwright.compute.runs.alert_rules import ProjectRules, parse_rules
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.errors import Invalid

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from labwright.compute.database.rebuild import rebuild
 from labwright.compute.engine import Engine
-from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
-from labwright.compute.rebuild import rebuild
-from labwright.compute.recover import recover
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.local.recover import recover
+from labwright.compute.runs.folder import make_run_folder
+from labwright.compute.runs.ingest import ingest
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.run import SLURM, Run, RunStatus
 from labwright.processes import boot_id

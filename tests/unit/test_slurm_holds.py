@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import slurm_holds
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import SLURM
+from labwright.compute.slurm import holds as slurm_holds
 from labwright.compute.slurm.holding import HOLD, RELEASE
-from labwright.compute.slurm_holds import SlurmHolds
+from labwright.compute.slurm.holds import SlurmHolds
+from labwright.compute.slurm.launcher import SLURM
 from labwright.domain.run import Run, RunStatus
 from tests.support.lab import lab_in, make_run
 

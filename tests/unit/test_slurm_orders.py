@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.launchers import Launch
-from labwright.compute.launchers.slurm import Report, SlurmLauncher
+from labwright.compute.launcher import Launch
 from labwright.compute.slurm import batch
 from labwright.compute.slurm.cancelling import Cancel, Cancelling
 from labwright.compute.slurm.commands import SlurmCommands
 from labwright.compute.slurm.holding import HOLD, Holding, Keep
 from labwright.compute.slurm.job_book import JobBook
+from labwright.compute.slurm.launcher import Report, SlurmLauncher
 from labwright.compute.slurm.outcomes import (
     Cancelled,
     NotSubmitted,
@@ -107,7 +107,7 @@ def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(scancel="true")
-    monkeypatch.setattr("labwright.compute.launchers.slurm.TRY_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("labwright.compute.slurm.launcher.TRY_AGAIN_SECONDS", 0.1)
     monkeypatch.setattr(JobBook, "has_begun", lambda *_: 1 / 0)
     slurm.nudge(run(1, slurm_job_id="5"))
     assert isinstance(next_report(slurm), Troubled)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute import slurm_endings
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import Report
+from labwright.compute.slurm import endings as slurm_endings
+from labwright.compute.slurm.launcher import Report
 from labwright.compute.slurm.outcomes import Recalled, StopDelayed
+from labwright.compute.slurm.reports import SlurmReports
 from labwright.compute.slurm.states import JobRow, read_sacct, sacct_arguments
 from labwright.compute.slurm.watch import Seen
-from labwright.compute.slurm_reports import SlurmReports
 from labwright.domain.actor import PERSON
 from labwright.domain.alert import Alert
 from labwright.domain.clock import epoch_seconds

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
+from labwright.compute.runs.ingest import begin_attempt
 from labwright.domain.actor import PERSON
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType

@@ -17,8 +17,8 @@ from labwright.agent.wild import engine, records, verbs
 from labwright.agent.wild.engine import Engine
 from labwright.agent.wild.keeper import WildKeeper
 from labwright.agent.wild.spending import Purse
+from labwright.compute.database.rebuild import rebuild
 from labwright.compute.lab import Lab
-from labwright.compute.rebuild import rebuild
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.alert import AlertStatus
 from labwright.domain.cluster import Cluster, ClusterType

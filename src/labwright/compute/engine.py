@@ -12,17 +12,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from labwright.compute.backups import Backups
 from labwright.compute.capacity import capacity_of
-from labwright.compute.due_alerts import DueAlerts
-from labwright.compute.ingest import ingest
+from labwright.compute.database.backups import Backups
 from labwright.compute.lab import Lab
-from labwright.compute.launching import Launching
-from labwright.compute.metrics import MetricIngest
-from labwright.compute.recover import recover
+from labwright.compute.local.recover import recover
+from labwright.compute.metrics.ingest import MetricIngest
+from labwright.compute.runs.due_alerts import DueAlerts
+from labwright.compute.runs.ingest import ingest
+from labwright.compute.runs.launching import Launching
 from labwright.compute.scheduler import choose
-from labwright.compute.slurm_holds import SlurmHolds
-from labwright.compute.slurm_reports import SlurmReports
+from labwright.compute.slurm.holds import SlurmHolds
+from labwright.compute.slurm.reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
 from labwright.domain.errors import LabwrightError, StorageFailed

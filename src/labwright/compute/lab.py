@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from labwright.compute.cluster_state import ClusterState
-from labwright.compute.gpu_history import GpuHistory
-from labwright.compute.journal import Journal
-from labwright.compute.launchers import Launcher
-from labwright.compute.launchers.local import LocalLauncher
-from labwright.compute.launchers.slurm import SlurmLauncher
-from labwright.compute.reserve import Reserve
+from labwright.compute.cluster.gpu_history import GpuHistory
+from labwright.compute.cluster.state import ClusterState
+from labwright.compute.database.journal import Journal
+from labwright.compute.database.reserve import Reserve
+from labwright.compute.launcher import Launcher
+from labwright.compute.local.launcher import LocalLauncher
+from labwright.compute.metrics.unread import UnreadMetrics
+from labwright.compute.slurm.launcher import SlurmLauncher
 from labwright.compute.snapshot import SnapshotStore
-from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.cluster import ClusterType
 from labwright.domain.event import Hint
 from labwright.domain.run import Run, RunStatus

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.alert_rules import project_rules
-from labwright.compute.backups import has_news, make_backup
+from labwright.compute.database.backups import has_news, make_backup
 from labwright.compute.lab import Lab
+from labwright.compute.runs.alert_rules import project_rules
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError

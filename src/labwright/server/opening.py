@@ -10,25 +10,25 @@ import time
 from functools import partial
 from pathlib import Path
 
-from labwright.compute.backups import newest_backups
-from labwright.compute.cluster_state import ClusterState
-from labwright.compute.database_place import note_epoch, place_database
+from labwright.compute.cluster.gpu_history import GpuHistory
+from labwright.compute.cluster.state import ClusterState
+from labwright.compute.database.backups import newest_backups
+from labwright.compute.database.journal import Journal
+from labwright.compute.database.place import note_epoch, place_database
+from labwright.compute.database.rebuild import rebuild, runs_unknown_to
+from labwright.compute.database.reserve import Reserve
+from labwright.compute.database.restore import settle
 from labwright.compute.environment import for_jobs
-from labwright.compute.gpu_history import GpuHistory
-from labwright.compute.journal import Journal
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.local import LocalLauncher
-from labwright.compute.launchers.slurm import SlurmLauncher
+from labwright.compute.local.launcher import LocalLauncher
+from labwright.compute.metrics.unread import UnreadMetrics
 from labwright.compute.notify.channels import PrivateFiles
-from labwright.compute.rebuild import rebuild, runs_unknown_to
-from labwright.compute.reserve import Reserve
-from labwright.compute.restore import settle
-from labwright.compute.run_folder import forget_secrets_of_ended, has_folder
+from labwright.compute.runs.folder import forget_secrets_of_ended, has_folder
 from labwright.compute.sdk_folder import write_small_package
 from labwright.compute.slurm.commands import SlurmCommands
+from labwright.compute.slurm.launcher import SlurmLauncher
 from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
-from labwright.compute.unread_metrics import UnreadMetrics
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name

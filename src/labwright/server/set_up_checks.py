@@ -7,10 +7,10 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from labwright.compute import machine
-from labwright.compute.alert_rules import project_rules
-from labwright.compute.database_place import PlaceUnknown, place_of
+from labwright.compute.cluster import machine
+from labwright.compute.database.place import PlaceUnknown, place_of
 from labwright.compute.notify.channels import load_channels
+from labwright.compute.runs.alert_rules import project_rules
 from labwright.compute.slurm.probe import probe_slurm
 from labwright.compute.slurm.resources import load_defaults
 from labwright.domain.errors import Conflict, LabwrightError

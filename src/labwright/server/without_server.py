@@ -15,11 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.archive import archive
-from labwright.compute.backups import copy_database
-from labwright.compute.database_place import place_database
-from labwright.compute.rebuild import rebuild
-from labwright.compute.restore import restore
+from labwright.compute.database.archive import archive
+from labwright.compute.database.backups import copy_database
+from labwright.compute.database.place import place_database
+from labwright.compute.database.rebuild import rebuild
+from labwright.compute.database.restore import restore
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
 from labwright.server.opening import unusable

@@ -7,7 +7,7 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
-from labwright.compute.gpu_history import LOOK_SECONDS
+from labwright.compute.cluster.gpu_history import LOOK_SECONDS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.backups import make_backup
+from labwright.compute.database.backups import make_backup
 from labwright.compute.lab import Lab
 from labwright.compute.slurm.batch import runs_of_array
 from labwright.domain.actor import Actor

@@ -8,8 +8,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from labwright.compute.http_points import part_of, write_http_points
 from labwright.compute.lab import Lab
+from labwright.compute.metrics.http_points import part_of, write_http_points
 from labwright.domain.metric import Points, as_json
 from labwright.paths import ARTIFACTS
 from labwright.services.runs import verbs as run_verbs

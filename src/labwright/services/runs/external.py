@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.runs.folder import make_run_folder
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, LabwrightError

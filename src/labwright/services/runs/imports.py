@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
 from labwright.compute.notify.message import IMPORTED
+from labwright.compute.runs.endings import end_run
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import Conflict, Invalid, NotFound

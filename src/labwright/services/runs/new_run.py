@@ -15,7 +15,7 @@ from typing import Any
 
 from labwright.compute.environment import for_jobs, split_secrets
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import keep_secrets, kept_environment, snapshot_root
+from labwright.compute.runs.folder import keep_secrets, kept_environment, snapshot_root
 from labwright.compute.slurm.probe import count_gpus
 from labwright.compute.slurm.resources import check_extra
 from labwright.compute.slurm.srun import refuse_nested

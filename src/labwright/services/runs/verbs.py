@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.endings import end_run, waits_for
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import forget_secrets, snapshot_root
+from labwright.compute.runs.endings import end_run, waits_for
+from labwright.compute.runs.folder import forget_secrets, snapshot_root
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.configurations import SEED

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import forget_secrets, keep_secrets
+from labwright.compute.runs.endings import end_run
+from labwright.compute.runs.folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert
 from labwright.domain.budget import refuse_if_short

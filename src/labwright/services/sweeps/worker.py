@@ -14,7 +14,7 @@ import time
 from collections import Counter
 
 from labwright.compute.lab import Lab
-from labwright.compute.run_folder import forget_secrets
+from labwright.compute.runs.folder import forget_secrets
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.budget import Short

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from labwright.compute.endings import apply_exit, end_and_tell, end_run, read_facts
 from labwright.compute.lab import Lab
+from labwright.compute.runs.endings import apply_exit, end_and_tell, end_run, read_facts
 from labwright.compute.slurm.states import OUT_OF_MEMORY, Ending, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from labwright.compute import machine
+from labwright.compute.cluster import machine
 from labwright.domain.errors import StorageFailed
 from labwright.files import write_whole
 from labwright.paths import ProjectPaths

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from labwright.compute.run_alerts import raise_alert
+from labwright.compute.runs.alerts import raise_alert
 from labwright.domain.alert import Severity
 from labwright.domain.run import Run
 from labwright.store import alerts, metrics, runs

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from labwright.compute.endings import end_run
-from labwright.compute.ingest import begin_attempt
 from labwright.compute.lab import Lab
-from labwright.compute.launchers.slurm import Report
-from labwright.compute.launching import make_ready
+from labwright.compute.runs.endings import end_run
+from labwright.compute.runs.ingest import begin_attempt
+from labwright.compute.runs.launching import make_ready
+from labwright.compute.slurm.endings import SlurmEndings
+from labwright.compute.slurm.launcher import Report
 from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
+from labwright.compute.slurm.rows import RunJob, RunRows
 from labwright.compute.slurm.states import CANCELLED, PENDING_WORDS, Ending, JobRow, Phase
+from labwright.compute.slurm.stuck import SlurmStuck, StuckJob
 from labwright.compute.slurm.watch import Seen, Unanswered
-from labwright.compute.slurm_endings import SlurmEndings
-from labwright.compute.slurm_rows import RunJob, RunRows
-from labwright.compute.slurm_stuck import SlurmStuck, StuckJob
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
 from labwright.domain.errors import NotFound, StorageFailed

@@ -6,8 +6,8 @@ import threading
 import time
 from dataclasses import replace
 
-from labwright.compute import machine
-from labwright.compute.detect import Looks, describe, detect, look, look_at_gpus, with_leases
+from labwright.compute.cluster import machine
+from labwright.compute.cluster.detect import Looks, describe, detect, look, look_at_gpus, with_leases
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap, advise_parallel
 from labwright.domain.errors import Invalid
 from labwright.domain.gpu import Gpu

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from labwright.compute.alert_rules import SWITCHES, project_rules
 from labwright.compute.environment import split_secrets
 from labwright.compute.lab import Lab
+from labwright.compute.runs.alert_rules import SWITCHES, project_rules
 from labwright.compute.slurm.resources import warning_of
 from labwright.domain.actor import Scope
 from labwright.domain.cluster import ClusterType

@@ -6,12 +6,12 @@ import contextlib
 import json
 import os
 
-from labwright.compute.claims import read_claim
-from labwright.compute.endings import end_and_tell, end_run
-from labwright.compute.ingest import ingest
 from labwright.compute.lab import Lab
-from labwright.compute.launching import make_ready
-from labwright.compute.run_folder import make_run_folder
+from labwright.compute.local.claims import read_claim
+from labwright.compute.runs.endings import end_and_tell, end_run
+from labwright.compute.runs.folder import make_run_folder
+from labwright.compute.runs.ingest import ingest
+from labwright.compute.runs.launching import make_ready
 from labwright.domain.clock import epoch_seconds, seconds_apart
 from labwright.domain.run import Run, RunStatus
 from labwright.files import all_lines

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from labwright.compute.archive import SEAL, carried
-from labwright.compute.endings import end_run
+from labwright.compute.database.archive import SEAL, carried
 from labwright.compute.lab import Lab
+from labwright.compute.runs.endings import end_run
 from labwright.domain.errors import Conflict, Invalid, NotFound, StorageFailed
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.files import write_json

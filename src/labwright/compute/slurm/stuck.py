@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from labwright.compute.lab import Lab
-from labwright.compute.run_alerts import SLURM_HELD_RULE, clear_alerts, raise_alert
+from labwright.compute.runs.alerts import SLURM_HELD_RULE, clear_alerts, raise_alert
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.run import Run
 from labwright.store import alerts

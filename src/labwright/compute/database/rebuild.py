@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from labwright.compute.backups import newest_backups
-from labwright.compute.database_place import note_epoch, set_aside
-from labwright.compute.endings import end_run
-from labwright.compute.journal import Journal
-from labwright.compute.unread_metrics import UnreadMetrics
+from labwright.compute.database.backups import newest_backups
+from labwright.compute.database.journal import Journal
+from labwright.compute.database.place import note_epoch, set_aside
+from labwright.compute.metrics.unread import UnreadMetrics
+from labwright.compute.runs.endings import end_run
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.ids import PLAN, RUN, SWEEP, WILD, is_id
 from labwright.domain.plan import Plan, PlanVersion

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from labwright.compute import machine
+from labwright.compute.cluster import machine
 from labwright.compute.slurm.probe import SlurmProbe, probe_slurm
 from labwright.domain.clock import now
 from labwright.domain.cluster import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from labwright.compute.endings import end_run
 from labwright.compute.lab import Lab
-from labwright.compute.launchers import Launch, Launcher
-from labwright.compute.run_folder import address_for, make_run_folder
+from labwright.compute.launcher import Launch, Launcher
+from labwright.compute.runs.endings import end_run
+from labwright.compute.runs.folder import address_for, make_run_folder
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError, StorageFailed

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from labwright.compute.endings import apply_exit, read_facts, tell_end
 from labwright.compute.lab import Lab
-from labwright.compute.run_alerts import GPU_CONTENTION_RULE, GPU_WAIT_RULE, SLURM_HELD_RULE, clear_alerts, raise_alert
+from labwright.compute.runs.alerts import GPU_CONTENTION_RULE, GPU_WAIT_RULE, SLURM_HELD_RULE, clear_alerts, raise_alert
+from labwright.compute.runs.endings import apply_exit, read_facts, tell_end
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339

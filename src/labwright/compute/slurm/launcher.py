@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from labwright.compute.launchers import Launch
+from labwright.compute.launcher import Launch
 from labwright.compute.slurm.cancelling import Cancel, Cancelling
 from labwright.compute.slurm.commands import TRY_AGAIN_SECONDS, SlurmCommands
 from labwright.compute.slurm.dialect import DialectProbe

@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.run_alerts import EXIT_RULE, clear_alerts, raise_alert, settle_alerts
-from labwright.compute.run_folder import alert_options
+from labwright.compute.runs.alerts import EXIT_RULE, clear_alerts, raise_alert, settle_alerts
+from labwright.compute.runs.folder import alert_options
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339

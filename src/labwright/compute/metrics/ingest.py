@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pydantic_core import from_json
 
 from labwright.compute.lab import Lab
-from labwright.compute.metric_batch import Batch
-from labwright.compute.refusals import Refusals
+from labwright.compute.metrics.batch import Batch
+from labwright.compute.metrics.refusals import Refusals
 from labwright.domain.errors import LabwrightError, NotFound, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import Run

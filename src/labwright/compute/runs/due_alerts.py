@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from labwright.compute.alert_rules import project_rules
 from labwright.compute.lab import Lab
+from labwright.compute.runs.alert_rules import project_rules
 from labwright.domain.alert import Alert
 from labwright.domain.errors import LabwrightError
 from labwright.domain.run import RunStatus

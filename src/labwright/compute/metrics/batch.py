@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from labwright.compute.http_points import part_of
-from labwright.compute.refusals import ALERT_CALL, Refusals
-from labwright.compute.run_alerts import raise_alert
+from labwright.compute.metrics.http_points import part_of
+from labwright.compute.metrics.refusals import ALERT_CALL, Refusals
+from labwright.compute.runs.alerts import raise_alert
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339

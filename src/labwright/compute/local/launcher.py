@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from labwright.compute.claims import read_claim
 from labwright.compute.environment import split_secrets
-from labwright.compute.launchers import Launch
+from labwright.compute.launcher import Launch
+from labwright.compute.local.claims import read_claim
 from labwright.domain.run import LOCAL, Run
 from labwright.paths import RunPaths
 from labwright.processes import send_signal

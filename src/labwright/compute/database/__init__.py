@@ -1,0 +1,1 @@
+"""The database file: where it is, copies of it, and how it is rebuilt."""

@@ -1,0 +1,1 @@
+"""Read metric files of runs into the database."""

@@ -1,0 +1,1 @@
+"""What happens to one run: its folder, its launch, what its sidecar reports, its end."""
