@@ -258,7 +258,7 @@ def test_a_box_that_scrolled_as_its_page_was_left_does_no_harm(box: str, visitor
 
 
 FILLED = """async () => {
-    const { LogBuffer } = await import("./dashboard/log_buffer.js");
+    const { LogBuffer } = await import("./dashboard/run/log_reader.js");
     const piece = `${"x".repeat(9_999)}\\n`.repeat(100);
     const buffers = [new LogBuffer(), new LogBuffer()];
     buffers[1].clear(20 * piece.length);

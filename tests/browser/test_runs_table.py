@@ -81,7 +81,7 @@ def test_equal_values_of_a_group_do_not_deviate(visitor: Visitor) -> None:
     page = visitor.sign_in("#/runs")
     spread = page.evaluate(
         """async () => {
-            const { spreadOf } = await import("/dashboard/run_columns.js");
+            const { spreadOf } = await import("/dashboard/work/run_columns.js");
             return spreadOf([0.1, 0.1, 0.1].map((last) => ({ tags: [], summary: { loss: { last } } })), "m:loss");
         }"""
     )

@@ -1,41 +1,41 @@
 // Where it starts: sign-in or the page that the address names.
 
-import { ApiError } from "./api.js";
-import { startFocusKeeper } from "./focus_keeper.js";
-import { startKeyboard } from "./keyboard.js";
-import { startNotices } from "./notices.js";
-import { SignInPage } from "./pages/signin.js";
-import { Message, Problem } from "./parts/message.js";
-import { openPalette } from "./parts/palette.js";
-import { Shell } from "./parts/shell.js";
-import { PLACES } from "./places.js";
-import { go, route, startRouter } from "./router.js";
-import { takeTokenFromAddress, token } from "./session.js";
-import { reloads, resync, startStore } from "./store.js";
-import { Component, effect, html, render, signal, useEffect, useMemo } from "./ui.js";
-import { startTitle } from "./window_title.js";
+import { ApiError } from "./data/api.js";
+import { startNotices } from "./data/notices.js";
+import { PLACES } from "./data/places.js";
+import { go, route, startRouter } from "./data/router.js";
+import { takeTokenFromAddress, token } from "./data/session.js";
+import { reloads, resync, startStore } from "./data/store.js";
+import { startTitle } from "./data/window_title.js";
+import { startFocusKeeper } from "./shell/focus_keeper.js";
+import { openPalette } from "./shell/palette.js";
+import { Shell } from "./shell/shell.js";
+import { SignInPage } from "./shell/signin_page.js";
+import { Component, effect, html, render, signal, useEffect, useMemo } from "./view.js";
+import { startKeyboard } from "./data/keyboard.js";
+import { Message, Problem } from "./ui/message.js";
 
 // Each page is fetched when it is first opened: who looks at runs does not wait for what draws plans.
 const PAGES = {
-  home: () => import("./pages/home.js"),
-  runs: () => import("./pages/runs.js"),
-  "runs/": () => import("./pages/run.js"),
-  compare: () => import("./pages/compare.js"),
-  sweeps: () => import("./pages/sweeps.js"),
-  "sweeps/": () => import("./pages/sweep.js"),
-  plans: () => import("./pages/plans.js"),
-  "plans/": () => import("./pages/plan.js"),
-  chat: () => import("./pages/chat.js"),
-  "chat/": () => import("./pages/chat.js"),
-  wild: () => import("./pages/wilds.js"),
-  "wild/": () => import("./pages/wild.js"),
-  cluster: () => import("./pages/cluster.js"),
-  alerts: () => import("./pages/alerts.js"),
-  skills: () => import("./pages/skills.js"),
-  "skills/": () => import("./pages/skill.js"),
-  memory: () => import("./pages/memory.js"),
-  settings: () => import("./pages/settings.js"),
-  help: () => import("./pages/help.js"),
+  home: () => import("./home/home_page.js"),
+  runs: () => import("./runs/runs_page.js"),
+  "runs/": () => import("./run/run_page.js"),
+  compare: () => import("./compare/compare_page.js"),
+  sweeps: () => import("./sweeps/sweeps_page.js"),
+  "sweeps/": () => import("./sweeps/sweep_page.js"),
+  plans: () => import("./plans/plans_page.js"),
+  "plans/": () => import("./plans/plan_page.js"),
+  chat: () => import("./chat/chat_page.js"),
+  "chat/": () => import("./chat/chat_page.js"),
+  wild: () => import("./wild/wilds_page.js"),
+  "wild/": () => import("./wild/wild_page.js"),
+  cluster: () => import("./cluster/cluster_page.js"),
+  alerts: () => import("./alerts/alerts_page.js"),
+  skills: () => import("./skills/skills_page.js"),
+  "skills/": () => import("./skills/skill_page.js"),
+  memory: () => import("./skills/memory_page.js"),
+  settings: () => import("./settings/settings_page.js"),
+  help: () => import("./shell/help_page.js"),
 };
 
 function Page({ page, id }) {

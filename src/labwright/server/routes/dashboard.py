@@ -19,7 +19,7 @@ _FRESH = {"Cache-Control": "no-cache"}
 _FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 _VERSIONED = re.compile(r"(v-[0-9a-f]{16})/(.*)", re.DOTALL)
 _IMPORT = re.compile(r'^(?:import|export) [^;]*?from "(\.{1,2}/[^"]+)"', re.MULTILINE)
-_FIRST_PAGES = ("app.js", "pages/home.js", "pages/runs.js")  # what most visits begin with
+_FIRST_PAGES = ("app.js", "home/home_page.js", "runs/runs_page.js")  # what most visits begin with
 _LOOK_SECONDS = 1.0
 _PRELOADS = "<!-- preloads -->"
 

@@ -1,0 +1,80 @@
+// Notices of the browser itself, for whoever asked for them: what broke, and what waits for an answer, while this window
+// is not looked at. Of several tabs the one that reads the stream speaks.
+
+import { chatAddress, runAddress } from "./router.js";
+import { forgetCopy, keyOf, recall, remember } from "./storage.js";
+import { knownRun, loadRun, onEvent } from "./store.js";
+import { leads } from "./stream.js";
+import { unturned } from "../format.js";
+import { signal } from "../view.js";
+
+const GATHER_MS = 1000;
+const gathered = new Map(); // run, or what else it is about → events that were not told yet
+const isPossible = "Notification" in window;
+const asked = signal(recall("notices", false));
+export const noticesAre = signal(stateNow()); // on | off | refused | impossible
+
+function stateNow() {
+  if (!isPossible) return "impossible";
+  if (Notification.permission === "denied") return "refused";
+  return asked.value && Notification.permission === "granted" ? "on" : "off";
+}
+
+export async function setNotices(on) {
+  if (on && isPossible) await Notification.requestPermission();
+  asked.value = on;
+  remember("notices", on);
+  noticesAre.value = stateNow();
+}
+
+// Turned on or off in one tab, they are so in all: the tab that speaks may be another one.
+addEventListener("storage", ({ key }) => {
+  if (key !== keyOf("notices")) return;
+  forgetCopy("notices");
+  asked.value = recall("notices", false);
+  noticesAre.value = stateNow();
+});
+
+export function startNotices() {
+  onEvent((event) => {
+    if (noticesAre.value === "on" && document.hidden && leads.value && textOf(event)) gather(event);
+  });
+}
+
+// A run that breaks raises an alert or two on its way: that is one piece of news.
+function gather(event) {
+  const about = event.run_id ?? event.seq;
+  if (gathered.has(about)) return gathered.get(about).push(event);
+  gathered.set(about, [event]);
+  setTimeout(() => tell(about), GATHER_MS);
+}
+
+async function tell(about) {
+  const events = gathered.get(about);
+  gathered.delete(about);
+  const [ends, others] = [events.filter(isEnd), events.filter((event) => !isEnd(event))];
+  const text = [...ends, ...others].map(textOf).join(" · ");
+  show(events[0].run_id ? await nameOf(events[0].run_id) : "Labwright", text, events[0]);
+}
+
+const isEnd = ({ type, data }) => type === "run.status" && ["failed", "lost"].includes(data.to);
+
+function textOf(event) {
+  if (event.type === "alert.raised") return event.data.message;
+  if (event.type === "approval.asked") return event.data.question;
+  return isEnd(event) ? `Run ${event.data.to}` : "";
+}
+
+async function nameOf(runId) {
+  const run = knownRun(runId) ?? (await loadRun(runId).catch(() => null));
+  return run?.value.name ?? runId;
+}
+
+function show(title, text, { run_id: runId, seq, data }) {
+  const notice = new Notification(unturned(title), { body: unturned(text), tag: String(seq), icon: "assets/favicon.svg" });
+  notice.onclick = () => {
+    window.focus();
+    location.hash = data.session_id ? chatAddress(data.session_id) : runId ? runAddress(runId) : "#/alerts";
+    notice.close();
+  };
+}

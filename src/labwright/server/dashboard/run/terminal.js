@@ -1,0 +1,74 @@
+// A run's window: its output as a terminal shows it, and keys that go to the run.
+
+import { address, runPath } from "../data/api.js";
+import { token } from "../data/session.js";
+import { resync } from "../data/store.js";
+import { unturned } from "../format.js";
+import "./terminal_style.js";
+import { html, useEffect, useRef, useState } from "../view.js";
+import { FitAddon } from "../vendor/xterm-fit.js";
+import { Terminal as Screen } from "../vendor/xterm.js";
+
+const CONNECTING = "Connecting…";
+const LOST = "The connection was lost.";
+const PROTOCOLS = () => ["labwright.terminal", `labwright.token.${token.value}`]; // a socket carries no headers of ours
+
+export default function Terminal({ run }) {
+  const box = useRef(null);
+  const [state, setState] = useState(CONNECTING);
+  const [tries, setTries] = useState(0);
+  useEffect(() => {
+    const style = getComputedStyle(document.documentElement);
+    const paint = (name) => style.getPropertyValue(name).trim();
+    const screen = new Screen({
+      fontFamily: paint("--mono"),
+      fontSize: 12.5,
+      cursorBlink: true,
+      convertEol: !run.tty, // output of a run without a terminal has bare newlines
+      screenReaderMode: true,
+      theme: { background: "#0e0f12", foreground: "#e5e7eb", cursor: "#7aa7ff" },
+    });
+    const fit = new FitAddon();
+    screen.loadAddon(fit);
+    screen.open(box.current);
+    fit.fit();
+    const url = address(runPath(run.id, "/terminal"));
+    url.protocol = url.protocol.replace("http", "ws");
+    url.search = new URLSearchParams({ cols: screen.cols, rows: screen.rows });
+    const socket = new WebSocket(url, PROTOCOLS());
+    socket.binaryType = "arraybuffer";
+    const tellSize = () => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ cols: screen.cols, rows: screen.rows }));
+    socket.onopen = () => {
+      setState("");
+      tellSize();
+      screen.focus();
+    };
+    const decoder = new TextDecoder(); // a character may come in two pieces
+    socket.onmessage = ({ data }) => screen.write(unturned(decoder.decode(data, { stream: true })));
+    socket.onclose = ({ reason }) => setState(reason || LOST);
+    const encoder = new TextEncoder();
+    screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
+    screen.onResize(tellSize);
+    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey)); // else no key would lead out
+    const watcher = new ResizeObserver(() => box.current?.clientWidth && fit.fit());
+    watcher.observe(box.current);
+    return () => {
+      watcher.disconnect();
+      socket.onclose = null;
+      socket.close();
+      screen.dispose();
+    };
+  }, [run.id, tries]);
+  const connect = () => {
+    setState(CONNECTING);
+    setTries((count) => count + 1);
+  };
+  const connections = resync.value;
+  useEffect(() => {
+    if (state === LOST) connect(); // with the server, which is back
+  }, [connections]);
+  return html`<section class="stack" aria-label="Terminal">
+    <p class="muted">Shift-Tab leads out of it. ${run.tty ? "Every other key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
+    ${state && html`<p class="hint-line">${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}</p>`}
+    <div class="terminal" ref=${box}></div></section>`;
+}

@@ -1,0 +1,52 @@
+// One skill: as a model gets it, as it is written, and to change.
+
+import { put, remove } from "../data/api.js";
+import { useDraft } from "../ui/drafts.js";
+import { useFetched } from "../data/fetched.js";
+import { go } from "../data/router.js";
+import { isPerson, mayWrite } from "../data/session.js";
+import { useTitle } from "../data/window_title.js";
+import { Rendered, SkillEditor } from "./editor.js";
+import { Source } from "./skills_page.js";
+import { html } from "../view.js";
+import { Code } from "../ui/code.js";
+import { ask } from "../ui/dialog.js";
+import { Icon } from "../ui/icon.js";
+import { useKeys } from "../data/keyboard.js";
+import { Problem } from "../ui/message.js";
+import { Tabs } from "../ui/tabs.js";
+import { say, sayError } from "../ui/toast.js";
+
+export default function SkillPage({ id }) {
+  const path = `prompt-skills/${encodeURIComponent(id)}`;
+  const { data: skill, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.skill_id === id });
+  const [draft, setDraft, dropDraft] = useDraft(`skill ${id}`);
+  useKeys({ Escape: () => go("#/skills") });
+  useTitle(skill?.title ?? "Skill");
+  if (problem && !skill) return html`<${Problem} error=${problem} />`;
+  if (!skill) return html`<div class="loading" aria-busy="true"></div>`;
+  const save = async (text) => {
+    await put(path, { text });
+    say(skill.source === "built-in" ? "Saved. The project's own goes before the built-in one." : "Saved.");
+    setDraft(null);
+    refresh();
+  };
+  const undo = () => put(path, { text: skill.text }).then(() => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)), sayError);
+  const drop = async () => {
+    const text = skill.overrides ? "The built-in one is used again." : "Models are no longer given it.";
+    if (!(await ask({ title: `Delete “${skill.title}”?`, text, verb: "Delete skill" }))) return;
+    remove(path).then(() => (say("Deleted.", { action: { label: "Undo", run: undo } }), skill.overrides ? refresh() : go("#/skills")), sayError);
+  };
+  const tabs = [
+    mayWrite() && { name: "preview", label: "As a model gets it", show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />` },
+    { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} label="SKILL.md" />` },
+  ].filter(Boolean);
+  return html`<div class="page run-page"><header class="run-head">
+      <a class="back" href="#/skills"><${Icon} name="arrow-left" size="14" />Skills</a>
+      <div class="run-title"><h1>${skill.title}</h1><${Source} skill=${skill} />
+        ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: skill.text, before: skill.text })}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
+          ${skill.source === "project" && html`<button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button>`}</div>`}</div>
+      <p class="muted">${skill.description}</p></header>
+    ${draft ? html`<${SkillEditor} id=${id} draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before=${skill.text} onSave=${save} onCancel=${dropDraft} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
+  </div>`;
+}

@@ -1,0 +1,20 @@
+import { html, useState } from "../view.js";
+import { Icon } from "./icon.js";
+import { say } from "./toast.js";
+
+// Shows `shown`, copies `text`.
+export function Copy({ text, shown = text, label = "Copy" }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setDone(true);
+      setTimeout(() => setDone(false), 1500);
+    } catch {
+      say("This browser does not let the page copy.", { hint: text });
+    }
+  };
+  return html`<button class="copy" title="${label}: ${text}" onClick=${copy}>
+    <span>${shown}</span><${Icon} name=${done ? "check" : "copy"} size="12" />
+  </button>`;
+}

@@ -1,0 +1,40 @@
+// Of a long list only what can be seen is in the page. All rows have the same height.
+
+import { useLayoutEffect, useRef, useState } from "../view.js";
+
+const OVERSCAN = 12;
+const STEP = 4; // rows that scroll by before others are drawn
+
+export function useVirtual(count, rowHeight) {
+  const ref = useRef(null);
+  const [view, setView] = useState({ top: 0, bottom: Math.ceil(800 / rowHeight) }); // rows
+
+  useLayoutEffect(() => {
+    const box = ref.current;
+    const look = () => {
+      const top = Math.floor(box.scrollTop / rowHeight / STEP) * STEP;
+      const bottom = Math.ceil((box.scrollTop + box.clientHeight) / rowHeight / STEP) * STEP;
+      setView((now) => (now.top === top && now.bottom === bottom ? now : { top, bottom }));
+    };
+    const watcher = new ResizeObserver(look);
+    watcher.observe(box);
+    box.addEventListener("scroll", look, { passive: true });
+    look();
+    return () => {
+      watcher.disconnect();
+      box.removeEventListener("scroll", look);
+    };
+  }, [rowHeight]);
+
+  const first = Math.max(0, Math.min(count, view.top) - OVERSCAN);
+  const last = Math.min(count, view.bottom + OVERSCAN);
+  return { ref, first, last, before: first * rowHeight, after: Math.max(0, count - last) * rowHeight };
+}
+
+// `head` is the height of what stays at the top of the box and covers it.
+export function scrollToRow(box, index, rowHeight, head = 0) {
+  const top = index * rowHeight;
+  const bottom = top + rowHeight + head;
+  if (top < box.scrollTop) box.scrollTop = top;
+  else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
+}

@@ -1,0 +1,69 @@
+// Something a person should know, with its choices as buttons.
+
+import { useFetched } from "../data/fetched.js";
+import { wildAddress } from "../data/router.js";
+import { mayWrite } from "../data/session.js";
+import { answerAlert } from "../data/store.js";
+import { sentence } from "../format.js";
+import { html, useState } from "../view.js";
+import { ask } from "../ui/dialog.js";
+import { Icon } from "../ui/icon.js";
+import { Ago } from "../ui/time.js";
+import { say, sayError } from "../ui/toast.js";
+import { RunLink } from "./run_link.js";
+import { SweepLink } from "./sweep_link.js";
+import { Who } from "./who.js";
+
+const LISTED = 200;
+const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-alert" };
+
+export function Alert({ alert, withRun, onAnswered }) {
+  return html`<article class="alert alert-${alert.severity}">
+    <span class="alert-severity"><${Icon} name=${ICONS[alert.severity] ?? "info"} />${alert.severity}</span>
+    <div class="alert-body">
+      <p class="alert-message">${alert.message}</p>
+      <p class="muted small">
+        ${alert.rule && html`<code>${alert.rule}</code> · `}
+        ${withRun && html`<${About} alert=${alert} /> · `}
+        <${Ago} time=${alert.created_at} />
+      </p>
+    </div>
+    ${alert.status === "pending"
+      ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
+      : html`<p class="muted small">${alert.answer} · <${Who} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} /></p>`}
+  </article>`;
+}
+
+function About({ alert }) {
+  if (alert.run_id) return html`<${RunLink} id=${alert.run_id} />`;
+  return alert.wild_id ? html`<${WildLink} id=${alert.wild_id} />` : html`<${SweepLink} id=${alert.sweep_id} />`;
+}
+
+// From the list: one that is not there any more is no error.
+function WildLink({ id }) {
+  const { data } = useFetched("wild", { limit: LISTED });
+  return html`<a href=${wildAddress(id)} title=${id}>${data?.find((wild) => wild.id === id)?.goal ?? id}</a>`;
+}
+
+function Choices({ alert, onAnswered }) {
+  const [busy, setBusy] = useState(false);
+  const answer = async (choice) => {
+    if (choice === "stop" && !(await ask(STOP))) return;
+    setBusy(true);
+    try {
+      await answerAlert(alert, choice);
+      say(`Answered: ${choice}.`);
+      onAnswered?.();
+    } catch (error) {
+      sayError(error);
+    }
+    setBusy(false);
+  };
+  if (!mayWrite()) return null;
+  const choices = alert.choices?.length ? alert.choices : ["ignore"];
+  return html`<div class="alert-choices" role="group" aria-label="Answer">${choices.map(
+    (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${sentence(choice)}</button>`,
+  )}</div>`;
+}
+
+const STOP = { title: "Stop the run?", text: "It and everything it started will be ended.", verb: "Stop run" };
