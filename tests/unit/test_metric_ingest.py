@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from labwright.compute.lab import Lab
+from labwright.compute.metrics import batch as metric_batch
+from labwright.compute.metrics import ingest
 from labwright.compute.metrics.http_points import write_http_points
 from labwright.compute.metrics.ingest import MetricIngest
-from labwright.compute.metrics.ingest import batch as metric_batch
-from labwright.compute.metrics.ingest import ingest as ingest
 from labwright.domain.errors import Conflict
 from labwright.domain.metric import Points
 from labwright.domain.metric_chunks import pack, unpack, unpack_steps
