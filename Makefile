@@ -39,8 +39,14 @@ system: ## system packages that the tests use
 test: setup system ## everything but what takes minutes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/oxfmt --check src/labwright/server/dashboard
 	$(BIN)/mypy
 	$(BIN)/pytest -n 4 --dist worksteal -m "not slow"
+
+format: setup ## format the Python and JavaScript code
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/oxfmt src/labwright/server/dashboard
 
 test-all: setup system ## the slow ones too
 	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile=searching
@@ -66,4 +72,4 @@ lock: setup ## pin the requirements anew, with hashes and without addresses
 		UV_PYTHON_DOWNLOADS=never ../$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 		--allow-unsafe --custom-compile-command "make lock" $$part.in -o $$part.txt; done
 
-.PHONY: help setup up down demo tour system test test-all chaos soak bench pictures package lock
+.PHONY: help setup up down demo tour system test format test-all chaos soak bench pictures package lock

@@ -55,7 +55,12 @@ function Page({ page, id }) {
   return html`<${shown.value.Show} id=${id} key=${id} />`;
 }
 
-const NOT_FETCHED = new ApiError(0, "gone", "This page could not be fetched.", "It is shown as soon as the server answers again.");
+const NOT_FETCHED = new ApiError(
+  0,
+  "gone",
+  "This page could not be fetched.",
+  "It is shown as soon as the server answers again.",
+);
 
 // The other pages, once the first stands and nothing else is to do: then they open at once, and without a server, too.
 function startFetchingAhead() {
@@ -69,9 +74,12 @@ function startFetchingAhead() {
   });
 }
 
-const NoPage = () => html`<${Message} icon="circle-question-mark" title="There is no such page">
-  <p><a href="#/">Go home</a></p>
-</${Message}>`;
+const NoPage = () =>
+  html`<${Message} icon="circle-question-mark" title="There is no such page">
+    <p>
+      <a href="#/">Go home</a>
+    </p>
+  </${Message}>`;
 
 // A fault in one page is shown in its place; the bar beside it goes on working.
 class Guard extends Component {
@@ -92,7 +100,11 @@ class Guard extends Component {
 function App() {
   if (!token.value) return html`<${SignInPage} />`;
   const { page, id } = route.value;
-  return html`<${Shell} page=${page} id=${id}><${Guard} key="${page}/${id}"><${Page} page=${page} id=${id} /></${Guard}></${Shell}>`;
+  return html`<${Shell} page=${page} id=${id}>
+    <${Guard} key="${page}/${id}">
+      <${Page} page=${page} id=${id} />
+    </${Guard}>
+  </${Shell}>`;
 }
 
 takeTokenFromAddress();

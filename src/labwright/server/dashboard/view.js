@@ -17,6 +17,7 @@ const before = options.vnode;
 options.vnode = (vnode) => {
   const { type, props } = vnode;
   if (type === null && typeof props === "string") vnode.props = unturned(props);
-  if (typeof type === "string") for (const name of READ_ALOUD) if (typeof props[name] === "string") props[name] = unturned(props[name]);
+  if (typeof type === "string")
+    for (const name of READ_ALOUD) if (typeof props[name] === "string") props[name] = unturned(props[name]);
   before?.(vnode);
 };

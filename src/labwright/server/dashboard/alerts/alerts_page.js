@@ -19,15 +19,25 @@ export default function AlertsPage() {
   }, [openIds]);
 
   return html`<div class="page alerts-page">
-    <header class="page-head"><h1>Alerts</h1></header>
+    <header class="page-head">
+      <h1>Alerts</h1>
+    </header>
     <section class="alerts" aria-label="Open">
       ${open.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
-      ${!open.length && html`<${Message} icon="bell" title="Nothing waits for an answer">
-        <p class="muted">A script asks for attention with</p>
-        <pre class="teach">labwright.alert("Diverged", text="loss is NaN", level="ERROR")</pre>
-      </${Message}>`}
+      ${
+        !open.length &&
+        html`<${Message} icon="bell" title="Nothing waits for an answer">
+          <p class="muted">A script asks for attention with</p>
+          <pre class="teach">labwright.alert("Diverged", text="loss is NaN", level="ERROR")</pre>
+        </${Message}>`
+      }
     </section>
-    ${answered.length > 0 && html`<section class="alerts" aria-label="Answered"><h2>Answered</h2>
-      ${answered.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}</section>`}
+    ${
+      answered.length > 0 &&
+      html`<section class="alerts" aria-label="Answered">
+        <h2>Answered</h2>
+        ${answered.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
+      </section>`
+    }
   </div>`;
 }

@@ -9,12 +9,34 @@ export const TALL = 420;
 const LABELS = 52; // room of the numbers beside a plot, so that plots below one another are aligned
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
-const PALETTE = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5", "--series-6", "--series-7", "--series-8"];
+const PALETTE = [
+  "--series-1",
+  "--series-2",
+  "--series-3",
+  "--series-4",
+  "--series-5",
+  "--series-6",
+  "--series-7",
+  "--series-8",
+];
 export const colorAt = (index) => PALETTE[index % PALETTE.length];
 
 // `columns`: x and one array a line. `lines`: { color, width, alpha, dash } each, in the order of the columns; `bands`:
 // pairs of columns with the room between them filled. `axis` says what x is: step, time, epoch or plain.
-export function Plot({ columns, lines, bands = [], axis = "step", logX = false, logY = false, zoom, sync = "charts", label, onHover, onPlot, height = HEIGHT }) {
+export function Plot({
+  columns,
+  lines,
+  bands = [],
+  axis = "step",
+  logX = false,
+  logY = false,
+  zoom,
+  sync = "charts",
+  label,
+  onHover,
+  onPlot,
+  height = HEIGHT,
+}) {
   const box = useRef(null);
   const plot = useRef(null);
   const drawn = useRef(null); // the columns that the plot has
@@ -24,7 +46,11 @@ export function Plot({ columns, lines, bands = [], axis = "step", logX = false, 
     const place = box.current;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(place, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }), columns, place);
+      plot.current = new uPlot(
+        options(place, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }),
+        columns,
+        place,
+      );
       drawn.current = columns;
       onPlot?.(plot.current);
       if (zoom?.value) plot.current.setScale("x", zoom.value);
@@ -57,32 +83,69 @@ export function Plot({ columns, lines, bands = [], axis = "step", logX = false, 
     if (range) plot.current?.setScale("x", range);
     else plot.current?.setData(columns);
   }, [range]);
-  const byKeys = zoom && { tabindex: 0, "aria-keyshortcuts": KEYS, onKeyDown: (event) => onPlotKey(event, plot.current, zoom) };
-  return html`<div class="chart-plot" ref=${box} role="img" aria-label=${label} style=${{ height: `${height}px` }} ...${byKeys}></div>`;
+  const byKeys = zoom && {
+    tabindex: 0,
+    "aria-keyshortcuts": KEYS,
+    onKeyDown: (event) => onPlotKey(event, plot.current, zoom),
+  };
+  return html`<div
+    class="chart-plot"
+    ref=${box}
+    role="img"
+    aria-label=${label}
+    style=${{ height: `${height}px` }}
+    ...${byKeys}
+  ></div>`;
 }
 
 function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, height }) {
   const style = getComputedStyle(document.documentElement);
   const paint = (name) => style.getPropertyValue(name).trim();
-  const look = { stroke: paint("--muted"), font: "11px system-ui, sans-serif", grid: { stroke: paint("--line"), width: 1 }, ticks: { show: false } };
+  const look = {
+    stroke: paint("--muted"),
+    font: "11px system-ui, sans-serif",
+    grid: { stroke: paint("--line"), width: 1 },
+    ticks: { show: false },
+  };
   return {
     width: box.clientWidth || 300,
     height,
     legend: { show: false },
     padding: [8, 14, 0, 0],
-    cursor: { sync: { key: sync }, drag: { x: Boolean(zoom), y: false, setScale: false }, y: false, points: { size: 7 } },
+    cursor: {
+      sync: { key: sync },
+      drag: { x: Boolean(zoom), y: false, setScale: false },
+      y: false,
+      points: { size: 7 },
+    },
     scales: {
       x: logX ? { time: false, distr: 3 } : { time: false, range: (_, min, max) => wide(min, max) },
       y: logY ? { distr: 3 } : { range: (_, min, max) => padded(min, max) },
     },
     axes: [
-      { ...look, size: 24, gap: 4, incrs: axis === "step" && !logX ? WHOLE_STEPS : undefined, values: (_, ticks) => ticks.map(axis === "time" ? duration : tickText) },
+      {
+        ...look,
+        size: 24,
+        gap: 4,
+        incrs: axis === "step" && !logX ? WHOLE_STEPS : undefined,
+        values: (_, ticks) => ticks.map(axis === "time" ? duration : tickText),
+      },
       { ...look, size: roomForLabels, gap: 6, values: (_, ticks) => ticks.map(tickText) },
     ],
-    series: [{}, ...lines.map(({ color, width = 1.75, alpha = 1, dash, dots = true }) => {
-      const stroke = paint(color);
-      return { stroke, width, alpha, dash, spanGaps: true, points: dots ? { size: 4, fill: stroke } : { show: false } };
-    })],
+    series: [
+      {},
+      ...lines.map(({ color, width = 1.75, alpha = 1, dash, dots = true }) => {
+        const stroke = paint(color);
+        return {
+          stroke,
+          width,
+          alpha,
+          dash,
+          spanGaps: true,
+          points: dots ? { size: 4, fill: stroke } : { show: false },
+        };
+      }),
+    ],
     bands: bands.map(({ upper, lower, color }) => ({ series: [upper, lower], fill: `${paint(color)}2e` })),
     hooks: {
       setCursor: onHover ? [(plot) => onHover(plot.cursor.idx ?? null)] : [],
@@ -202,5 +265,8 @@ function followFinger(plot, onSelected) {
   });
   over.addEventListener("pointermove", move);
   over.addEventListener("pointerup", end(onSelected));
-  over.addEventListener("pointercancel", end(() => plot.setSelect(NOTHING, false))); // it scrolls
+  over.addEventListener(
+    "pointercancel",
+    end(() => plot.setSelect(NOTHING, false)),
+  ); // it scrolls
 }

@@ -46,7 +46,9 @@ function placed(series, by) {
   const raw = series.values.map(toNumber);
   const places = (by === "time" && series.times) || (by === "epoch" && series.epochs?.map(toNumber));
   if (!places) return [series.steps, raw];
-  const order = [...places.keys()].filter((index) => Number.isFinite(places[index])).sort((a, b) => places[a] - places[b]);
+  const order = [...places.keys()]
+    .filter((index) => Number.isFinite(places[index]))
+    .sort((a, b) => places[a] - places[b]);
   const start = by === "time" ? (places[order[0]] ?? 0) : 0;
   return [order.map((index) => places[index] - start), order.map((index) => raw[index])];
 }

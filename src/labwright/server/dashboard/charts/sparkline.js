@@ -33,7 +33,12 @@ async function fetchAsked() {
   timer = 0;
   for (const [key, ids] of batches) {
     try {
-      const { runs } = await get("metrics/compare", { key, run_ids: ids.join(","), max_points: POINTS, groups: false });
+      const { runs } = await get("metrics/compare", {
+        key,
+        run_ids: ids.join(","),
+        max_points: POINTS,
+        groups: false,
+      });
       for (const run of runs) {
         const curve = curves.get(`${key}\n${run.run_id}`);
         if (curve) curve.signal.value = run.values.map(toNumber).filter(Number.isFinite);
@@ -44,7 +49,8 @@ async function fetchAsked() {
   }
 }
 
-const chunks = (items, size) => Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size));
+const chunks = (items, size) =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, n) => items.slice(n * size, (n + 1) * size));
 
 const WIDTH = 64;
 const HEIGHT = 18;
@@ -55,7 +61,24 @@ export function Sparkline({ run, metric }) {
   if (values.length < 2) return null;
   const low = Math.min(...values);
   const range = Math.max(...values) - low || 1;
-  const points = values.map((value, at) => `${((at / (values.length - 1)) * WIDTH).toFixed(1)},${(HEIGHT - 2 - ((value - low) / range) * (HEIGHT - 4)).toFixed(1)}`);
-  return html`<svg class="sparkline" width=${WIDTH} height=${HEIGHT} viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${metric} over time">
-    <polyline points=${points.join(" ")} fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round" /></svg>`;
+  const points = values.map(
+    (value, at) =>
+      `${((at / (values.length - 1)) * WIDTH).toFixed(1)},${(HEIGHT - 2 - ((value - low) / range) * (HEIGHT - 4)).toFixed(1)}`,
+  );
+  return html`<svg
+    class="sparkline"
+    width=${WIDTH}
+    height=${HEIGHT}
+    viewBox="0 0 ${WIDTH} ${HEIGHT}"
+    role="img"
+    aria-label="${metric} over time"
+  >
+    <polyline
+      points=${points.join(" ")}
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.5"
+      stroke-linejoin="round"
+    />
+  </svg>`;
 }

@@ -11,7 +11,8 @@ const TALLEST = 220;
 const LAST = { id: "last", label: "the newest run", icon: "list", kind: "run" };
 
 // `modes`: name → what it means. `extra`: what a mode asks for beside the words.
-export const Composer = (props) => (isPerson() ? html`<${Form} ...${props} />` : html`<p class="muted composer-none">Only a person speaks here.</p>`);
+export const Composer = (props) =>
+  isPerson() ? html`<${Form} ...${props} />` : html`<p class="muted composer-none">Only a person speaks here.</p>`;
 
 function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, extra }) {
   const field = useRef(null);
@@ -48,16 +49,59 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
   return html`<form class="composer" onSubmit=${submit}>
     ${completion.list}
     ${extra}
-    <textarea ref=${field} rows="1" aria-label="Message" placeholder="Ask, or say what to do. @ names a run, a sweep or a plan." maxlength="200000" value=${draft} autocomplete="off"
-      aria-autocomplete="list" aria-controls=${completion.list ? "mentions" : undefined} aria-activedescendant=${completion.active}
-      onInput=${(event) => (setDraft(event.currentTarget.value), note(event))} onKeyUp=${note} onClick=${note} onBlur=${completion.close} onKeyDown=${onKeyDown}></textarea>
+    <textarea
+      ref=${field}
+      rows="1"
+      aria-label="Message"
+      placeholder="Ask, or say what to do. @ names a run, a sweep or a plan."
+      maxlength="200000"
+      value=${draft}
+      autocomplete="off"
+      aria-autocomplete="list"
+      aria-controls=${completion.list ? "mentions" : undefined}
+      aria-activedescendant=${completion.active}
+      onInput=${(event) => (setDraft(event.currentTarget.value), note(event))}
+      onKeyUp=${note}
+      onClick=${note}
+      onBlur=${completion.close}
+      onKeyDown=${onKeyDown}
+    ></textarea>
     <div class="composer-foot">
-      <div class="segments" role="group" aria-label="Mode">${Object.entries(modes).map(([name, words]) => html`<button type="button" key=${name} title=${words} aria-pressed=${String(name === mode)} onClick=${() => setMode(name)}>${name}</button>`)}</div>
-      <button type="button" onClick=${mention} title="Name a run, a sweep or a plan"><${Icon} name="at-sign" size="14" />Attach</button>
+      <div class="segments" role="group" aria-label="Mode">
+        ${Object.entries(modes).map(
+          ([name, words]) =>
+            html`<button
+              type="button"
+              key=${name}
+              title=${words}
+              aria-pressed=${String(name === mode)}
+              onClick=${() => setMode(name)}
+            >
+              ${name}
+            </button>`,
+        )}
+      </div>
+      <button type="button" onClick=${mention} title="Name a run, a sweep or a plan">
+        <${Icon} name="at-sign" size="14" />
+        Attach
+      </button>
       <span class="composer-space"></span>
-      ${onStop && html`<button type="button" class="danger" onClick=${onStop}><${Icon} name="square" size="14" />${isFree ? "Stop waiting" : "Stop"}</button>`}
-      ${isFree && html`<button class="primary" disabled=${!draft.trim()}><${Icon} name="send" size="14" />${mode === "wild" ? "Start" : "Send"}</button>`}
-    </div></form>`;
+      ${
+        onStop &&
+        html`<button type="button" class="danger" onClick=${onStop}>
+          <${Icon} name="square" size="14" />
+          ${isFree ? "Stop waiting" : "Stop"}
+        </button>`
+      }
+      ${
+        isFree &&
+        html`<button class="primary" disabled=${!draft.trim()}>
+          <${Icon} name="send" size="14" />
+          ${mode === "wild" ? "Start" : "Send"}
+        </button>`
+      }
+    </div>
+  </form>`;
 }
 
 function useCompletion(draft, caret, field, put) {
@@ -86,8 +130,24 @@ function useCompletion(draft, caret, field, put) {
     event.stopPropagation();
     return true;
   };
-  const list = found.length > 0 && html`<ul id="mentions" class="mentions" role="listbox" aria-label="What is meant">${found.map(
-    (item, index) => html`<li key=${item.id} id="mention-${index}" role="option" aria-selected=${String(index === chosen)} onPointerDown=${(event) => (event.preventDefault(), take(item))} onPointerMove=${() => setAt(index)}>
-      <${Icon} name=${item.icon} size="14" /><span class="palette-label">${item.label}</span><span class="muted small">${item.kind}</span></li>`)}</ul>`;
+  const list =
+    found.length > 0 &&
+    html`<ul id="mentions" class="mentions" role="listbox" aria-label="What is meant">
+      ${found.map(
+        (item, index) =>
+          html`<li
+            key=${item.id}
+            id="mention-${index}"
+            role="option"
+            aria-selected=${String(index === chosen)}
+            onPointerDown=${(event) => (event.preventDefault(), take(item))}
+            onPointerMove=${() => setAt(index)}
+          >
+            <${Icon} name=${item.icon} size="14" />
+            <span class="palette-label">${item.label}</span>
+            <span class="muted small">${item.kind}</span>
+          </li>`,
+      )}
+    </ul>`;
   return { list, onKeyDown, close, active: found.length ? `mention-${chosen}` : undefined };
 }

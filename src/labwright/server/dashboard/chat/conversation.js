@@ -24,7 +24,8 @@ function withPieces(conversation, pieces) {
 function openTurn(next, { turn: number, time }, touched) {
   let at = next.turns.findLastIndex((turn) => turn.number === number);
   if (at < 0) at = next.turns.push({ number, time, said: null, news: null, steps: [], end: null }) - 1;
-  else if (!touched.has(number)) next.turns[at] = { ...next.turns[at], steps: next.turns[at].steps.map((step) => ({ ...step })) };
+  else if (!touched.has(number))
+    next.turns[at] = { ...next.turns[at], steps: next.turns[at].steps.map((step) => ({ ...step })) };
   touched.add(number);
   return next.turns[at];
 }
@@ -32,8 +33,8 @@ function openTurn(next, { turn: number, time }, touched) {
 const TAKE = {
   user: (turn, { data }) => (turn.said = data),
   wake: (turn, { data }) => (turn.news = data.news),
-  text: (turn, { data, seq }) => growing(turn, "answer", seq).text += data.text,
-  thinking: (turn, { data, seq }) => growing(turn, "thinking", seq).text += data.text,
+  text: (turn, { data, seq }) => (growing(turn, "answer", seq).text += data.text),
+  thinking: (turn, { data, seq }) => (growing(turn, "thinking", seq).text += data.text),
   message: whole,
   call: (turn, { data, seq }) => turn.steps.push({ kind: "call", key: seq, ...data, result: null, approval: null }),
   result: (turn, { data }) => Object.assign(callOf(turn, data.call_id) ?? {}, { result: data }),
@@ -42,7 +43,8 @@ const TAKE = {
     if (data.again) turn.steps = turn.steps.filter((step) => !step.isGrowing);
     turn.steps.push({ kind: "notice", key: seq, text: data.text });
   },
-  plan: (turn, { data, seq }) => data.status === "waiting" && turn.steps.push({ kind: "notice", key: seq, text: data.message }),
+  plan: (turn, { data, seq }) =>
+    data.status === "waiting" && turn.steps.push({ kind: "notice", key: seq, text: data.message }),
   end: (turn, { data }) => {
     turn.end = data;
     for (const step of turn.steps) step.isGrowing = false;
@@ -86,7 +88,6 @@ export function stateOf({ turns }) {
 
 // Conversations that are open here, read by position: a hint of the one stream says that there is more, and what is there
 // already is never taken twice. So neither a lost connection nor a restarted server loses or doubles anything.
-
 
 const PAUSE_MS = 60;
 const PAGE = 2000;

@@ -28,22 +28,64 @@ export default function ClusterPage() {
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const { cluster } = data;
   return html`<div class="page run-page">
-    <header class="run-head"><div class="run-title"><h1>Cluster</h1><${Health} status=${cluster.status} /><${Verbs} cluster=${cluster} refresh=${refresh} /></div><${Facts} cluster=${cluster} /></header>
-    ${cluster.gpus.length > 0 && html`<section class="stack" aria-label="GPUs"><h2>GPUs</h2><div class="gpu-grid"><${Gpus} gpus=${cluster.gpus} /></div></section><${GpuTraces} gpus=${cluster.gpus} />`}
+    <header class="run-head">
+      <div class="run-title">
+        <h1>Cluster</h1>
+        <${Health} status=${cluster.status} />
+        <${Verbs} cluster=${cluster} refresh=${refresh} />
+      </div>
+      <${Facts} cluster=${cluster} />
+    </header>
+    ${
+      cluster.gpus.length > 0 &&
+      html`<section class="stack" aria-label="GPUs">
+        <h2>GPUs</h2>
+        <div class="gpu-grid">
+          <${Gpus} gpus=${cluster.gpus} />
+        </div>
+      </section>
+      <${GpuTraces} gpus=${cluster.gpus} />`
+    }
     ${cluster.partitions.length > 0 && html`<${Partitions} partitions=${cluster.partitions} />`}
     ${cluster.nodes.length > 0 && html`<${Nodes} nodes=${cluster.nodes} />`}
-    <section class="stack queue" aria-label="Queue"><h2>Queue</h2>
-      ${queue.data?.length ? html`<p class="muted small">Higher priority first, then who came first; sweeps take turns.</p><${RunLines} runs=${queue.data} reasons />` : html`<p class="muted">Nothing waits. What is started begins at once.</p>`}</section>
-    <details class="evidence"><summary>What was looked at</summary><table class="pairs"><tbody>${cluster.evidence.map(
-      ({ looked_at: what, said }) => html`<tr key=${what}><th scope="row">${what}</th><td>${said}</td></tr>`)}</tbody></table></details>
+    <section class="stack queue" aria-label="Queue">
+      <h2>Queue</h2>
+      ${
+        queue.data?.length
+          ? html`<p class="muted small">Higher priority first, then who came first; sweeps take turns.</p>
+          <${RunLines} runs=${queue.data} reasons />`
+          : html`<p class="muted">Nothing waits. What is started begins at once.</p>`
+      }
+    </section>
+    <details class="evidence">
+      <summary>What was looked at</summary>
+      <table class="pairs">
+        <tbody>
+          ${cluster.evidence.map(
+            ({ looked_at: what, said }) =>
+              html`<tr key=${what}>
+                <th scope="row">${what}</th>
+                <td>${said}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </details>
   </div>`;
 }
 
-const HEALTH = { healthy: ["finished", "circle-check"], degraded: ["waiting", "triangle-alert"], offline: ["failed", "circle-x"] };
+const HEALTH = {
+  healthy: ["finished", "circle-check"],
+  degraded: ["waiting", "triangle-alert"],
+  offline: ["failed", "circle-x"],
+};
 
 function Health({ status }) {
   const [kind, icon] = HEALTH[status] ?? ["stopped", "circle-question-mark"];
-  return html`<span class="status status-${kind}"><${Icon} name=${icon} />${status}</span>`;
+  return html`<span class="status status-${kind}">
+    <${Icon} name=${icon} />
+    ${status}
+  </span>`;
 }
 
 function Facts({ cluster }) {
@@ -60,8 +102,21 @@ function Facts({ cluster }) {
     ["gpuwrap", recommended.gpuwrap.replaceAll("_", " ")],
     ["Other people here", cluster.shared_machine ? "yes" : "no"],
   ].filter(Boolean);
-  return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd class="num">${value}</dd></div>`)}
-    <div><dt>Looked</dt><dd><${Ago} time=${cluster.last_detected_at} /></dd></div></dl>`;
+  return html`<dl class="facts">
+    ${facts.map(
+      ([name, value]) =>
+        html`<div key=${name}>
+          <dt>${name}</dt>
+          <dd class="num">${value}</dd>
+        </div>`,
+    )}
+    <div>
+      <dt>Looked</dt>
+      <dd>
+        <${Ago} time=${cluster.last_detected_at} />
+      </dd>
+    </div>
+  </dl>`;
 }
 
 function Verbs({ cluster, refresh }) {
@@ -81,32 +136,112 @@ function Verbs({ cluster, refresh }) {
   };
   if (!mayWrite()) return null;
   return html`<div class="verbs" role="group" aria-label="What to do with the cluster">
-    <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Looked again.")}><${Icon} name="rotate-cw" size="14" />Detect</button>
-    ${isPerson() && html`<button aria-expanded=${String(byHand)} onClick=${() => setByHand(!byHand)}><${Icon} name="pencil" size="14" />Set by hand</button>`}
+    <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Looked again.")}>
+      <${Icon} name="rotate-cw" size="14" />
+      Detect
+    </button>
+    ${
+      isPerson() &&
+      html`<button aria-expanded=${String(byHand)} onClick=${() => setByHand(!byHand)}>
+        <${Icon} name="pencil" size="14" />
+        Set by hand
+      </button>`
+    }
   </div>
-  ${byHand && html`<${ByHand} cluster=${cluster} busy=${busy} onSave=${(body) => act("cluster", body, "Set, until the next detect.")} />`}`;
+  ${
+    byHand &&
+    html`<${ByHand}
+      cluster=${cluster}
+      busy=${busy}
+      onSave=${(body) => act("cluster", body, "Set, until the next detect.")}
+    />`
+  }`;
 }
 
 function ByHand({ cluster, busy, onSave }) {
-  const [draft, setDraft] = useState({ type: cluster.type, max_parallel: cluster.parallel_by_hand, shared_machine: cluster.shared_machine });
+  const [draft, setDraft] = useState({
+    type: cluster.type,
+    max_parallel: cluster.parallel_by_hand,
+    shared_machine: cluster.shared_machine,
+  });
   const submit = (event) => {
     event.preventDefault();
     onSave(draft);
   };
   return html`<form class="card by-hand" onSubmit=${submit} aria-label="Set by hand">
-    <label class="field">Type<select onChange=${(event) => setDraft({ ...draft, type: event.currentTarget.value })}>${Object.entries(TYPES).map(([name, label]) => html`<option value=${name} selected=${name === draft.type}>${label}</option>`)}</select></label>
-    <label class="field">Runs at a time<input type="number" min="1" max="100000" placeholder=${cluster.parallel_by_hand ? "as advised" : cluster.recommended.max_parallel} value=${draft.max_parallel ?? ""} onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) || null })} /></label>
-    <label><input type="checkbox" checked=${draft.shared_machine} onChange=${(event) => setDraft({ ...draft, shared_machine: event.currentTarget.checked })} /> Other people use this machine</label>
-    <button class="primary" disabled=${busy}>Set</button></form>`;
+    <label class="field">
+      Type
+      <select onChange=${(event) => setDraft({ ...draft, type: event.currentTarget.value })}>
+        ${Object.entries(TYPES).map(
+          ([name, label]) =>
+            html`<option value=${name} selected=${name === draft.type}>
+              ${label}
+            </option>`,
+        )}
+      </select>
+    </label>
+    <label class="field">
+      Runs at a time
+      <input
+        type="number"
+        min="1"
+        max="100000"
+        placeholder=${cluster.parallel_by_hand ? "as advised" : cluster.recommended.max_parallel}
+        value=${draft.max_parallel ?? ""}
+        onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) || null })}
+      />
+    </label>
+    <label>
+      <input
+        type="checkbox"
+        checked=${draft.shared_machine}
+        onChange=${(event) => setDraft({ ...draft, shared_machine: event.currentTarget.checked })}
+      />${" "}
+      Other people use this machine
+    </label>
+    <button class="primary" disabled=${busy}>
+      Set
+    </button>
+  </form>`;
 }
 
 // Figures stand on the right, and so do the names above them.
-const heads = (words, figures, more = []) => [...words, ...figures, ...more].map((name) => html`<th key=${name} scope="col" class=${figures.includes(name) ? "num" : ""}>${name}</th>`);
+const heads = (words, figures, more = []) =>
+  [...words, ...figures, ...more].map(
+    (name) =>
+      html`<th key=${name} scope="col" class=${figures.includes(name) ? "num" : ""}>
+        ${name}
+      </th>`,
+  );
 
-const Partitions = ({ partitions }) => html`<section class="stack" aria-label="Partitions"><h2>Partitions</h2><div class="wide" tabindex="0" role="region" aria-label="Partitions"><table class="grid-table">
-  <thead><tr>${heads(["Name", "State"], ["Time limit", "Nodes", "Not well", "Cores", "GPUs"])}</tr></thead>
-  <tbody>${partitions.map((one) => html`<tr key=${one.name}><th scope="row">${one.name}${one.default ? " (default)" : ""}</th><td>${one.state}</td><td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
-    <td class="num">${one.nodes}</td><td class="num">${one.nodes_unwell}</td><td class="num">${one.cpus}</td><td class="num">${one.gpus}</td></tr>`)}</tbody></table></div></section>`;
+const Partitions = ({ partitions }) =>
+  html`<section class="stack" aria-label="Partitions">
+    <h2>Partitions</h2>
+    <div class="wide" tabindex="0" role="region" aria-label="Partitions">
+      <table class="grid-table">
+        <thead>
+          <tr>${heads(["Name", "State"], ["Time limit", "Nodes", "Not well", "Cores", "GPUs"])}</tr>
+        </thead>
+        <tbody>
+          ${partitions.map(
+            (one) =>
+              html`<tr key=${one.name}>
+                <th scope="row">
+                  ${one.name}
+                  ${one.default ? " (default)" : ""}
+                </th>
+                <td>${one.state}</td>
+                <td class="num">${one.time_limit_seconds ? duration(one.time_limit_seconds) : "none"}</td>
+                <td class="num">${one.nodes}</td>
+                <td class="num">${one.nodes_unwell}</td>
+                <td class="num">${one.cpus}</td>
+                <td class="num">${one.gpus}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
 
 const NODES_AT_ONCE = 50;
 
@@ -117,26 +252,78 @@ function Nodes({ nodes }) {
   const ours = Map.groupBy(active ?? [], (run) => run.node);
   const sorted = [...nodes].sort((a, b) => a.is_well - b.is_well);
   const shown = all ? sorted : sorted.slice(0, NODES_AT_ONCE);
-  return html`<section class="stack" aria-label="Nodes"><h2>Nodes</h2><div class="wide" tabindex="0" role="region" aria-label="Nodes"><table class="grid-table">
-    <thead><tr>${heads(["Name", "State", "Partitions"], ["Cores in use", "GPUs in use", "Memory"], ["Runs of this project"])}</tr></thead>
-    <tbody>${shown.map((node) => html`<${NodeRow} key=${node.name} node=${node} runs=${ours.get(node.name) ?? []} />`)}</tbody></table></div>
-    ${shown.length < nodes.length && html`<div><button onClick=${() => setAll(true)}>Show all ${nodes.length} nodes</button></div>`}</section>`;
+  return html`<section class="stack" aria-label="Nodes">
+    <h2>Nodes</h2>
+    <div class="wide" tabindex="0" role="region" aria-label="Nodes">
+      <table class="grid-table">
+        <thead>
+          <tr>
+            ${heads(
+              ["Name", "State", "Partitions"],
+              ["Cores in use", "GPUs in use", "Memory"],
+              ["Runs of this project"],
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${shown.map((node) => html`<${NodeRow} key=${node.name} node=${node} runs=${ours.get(node.name) ?? []} />`)}
+        </tbody>
+      </table>
+    </div>
+    ${
+      shown.length < nodes.length &&
+      html`<div>
+        <button onClick=${() => setAll(true)}>Show all ${nodes.length} nodes</button>
+      </div>`
+    }
+  </section>`;
 }
 
-const NODE_KINDS = { idle: ["finished", "circle-check"], mixed: ["running", "play"], allocated: ["running", "play"], completing: ["running", "play"] };
+const NODE_KINDS = {
+  idle: ["finished", "circle-check"],
+  mixed: ["running", "play"],
+  allocated: ["running", "play"],
+  completing: ["running", "play"],
+};
 
 function NodeRow({ node, runs }) {
-  const [kind, icon] = node.is_well ? (NODE_KINDS[node.state.replace(/\W+$/, "")] ?? ["stopped", "circle-question-mark"]) : ["failed", "circle-x"];
-  return html`<tr><th scope="row">${node.name}</th>
-    <td><span class="status status-${kind}"><${Icon} name=${icon} />${node.state}</span>${node.reason && html`<span class="muted node-reason">${node.reason}</span>`}</td>
+  const [kind, icon] = node.is_well
+    ? (NODE_KINDS[node.state.replace(/\W+$/, "")] ?? ["stopped", "circle-question-mark"])
+    : ["failed", "circle-x"];
+  return html`<tr>
+    <th scope="row">${node.name}</th>
+    <td>
+      <span class="status status-${kind}">
+        <${Icon} name=${icon} />
+        ${node.state}
+      </span>
+      ${node.reason && html`<span class="muted node-reason">${node.reason}</span>`}
+    </td>
     <td>${node.partitions.join(", ")}</td>
-    <td class="num"><${InUse} used=${node.cpus_allocated} all=${node.cpus} label="Cores of ${node.name} in use" /></td>
-    <td class="num"><${InUse} used=${node.gpus_allocated} all=${node.gpus} label="GPUs of ${node.name} in use" /></td><td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
-    <td>${runs.map((run, at) => html`${at > 0 && ", "}<a key=${run.id} href=${runAddress(run.id)}>${run.name}</a>`)}</td></tr>`;
+    <td class="num">
+      <${InUse} used=${node.cpus_allocated} all=${node.cpus} label="Cores of ${node.name} in use" />
+    </td>
+    <td class="num">
+      <${InUse} used=${node.gpus_allocated} all=${node.gpus} label="GPUs of ${node.name} in use" />
+    </td>
+    <td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
+    <td>
+      ${runs.map(
+        (run, at) =>
+          html`${at > 0 && ", "}
+          <a key=${run.id} href=${runAddress(run.id)}>
+            ${run.name}
+          </a>`,
+      )}
+    </td>
+  </tr>`;
 }
 
 // Of what there is none, and of what Slurm does not tell, there is only the number.
 function InUse({ used, all, label }) {
   if (!all || used === null) return all;
-  return html`<span class="node-use"><${Meter} value=${used / all} label=${label} />${used} of ${all}</span>`;
+  return html`<span class="node-use">
+    <${Meter} value=${used / all} label=${label} />
+    ${used} of ${all}
+  </span>`;
 }

@@ -24,7 +24,10 @@ const mean = signal(recall("mean", true));
 
 export default function ComparePage() {
   useTitle("Compare");
-  const ids = useMemo(() => (route.value.query.get("runs") ?? "").split(",").filter(Boolean).slice(0, 200), [route.value.query.get("runs")]);
+  const ids = useMemo(
+    () => (route.value.query.get("runs") ?? "").split(",").filter(Boolean).slice(0, 200),
+    [route.value.query.get("runs")],
+  );
   const { runs, absent, problem } = useRuns(ids);
   if (!ids.length) return html`<${Nothing} />`;
   if (ids.every((id) => absent.includes(id))) return html`<${AllGone} />`;
@@ -40,7 +43,11 @@ function useRuns(ids) {
   useEffect(() => {
     const abort = new AbortController();
     const missing = ids.filter((id) => !knownRun(id));
-    const look = (id) => loadRun(id, abort.signal).then(() => null, (error) => ({ id, error }));
+    const look = (id) =>
+      loadRun(id, abort.signal).then(
+        () => null,
+        (error) => ({ id, error }),
+      );
     Promise.all(missing.map(look)).then((answers) => {
       const failed = answers.filter((answer) => answer && !isAborted(answer.error));
       failed.forEach(({ error }) => error.status && sayError(error));
@@ -60,9 +67,12 @@ function useRuns(ids) {
   };
 }
 
-const AllGone = () => html`<${Message} icon="git-compare" title="None of these runs is there any more">
-  <p class="muted">They were deleted, or the address is another project's. Choose others in the <a href="#/runs">table of runs</a>.</p>
-</${Message}>`;
+const AllGone = () =>
+  html`<${Message} icon="git-compare" title="None of these runs is there any more">
+    <p class="muted">
+      They were deleted, or the address is another project's. Choose others in the <a href="#/runs">table of runs</a>.
+    </p>
+  </${Message}>`;
 
 function Nothing() {
   const { data } = useFetched("runs", { status: "finished", limit: 5 });
@@ -70,29 +80,69 @@ function Nothing() {
     data.forEach((run) => knownRun(run.id) || putRun(run));
     go(compareAddress(data.map(({ id }) => id)));
   };
-  return html`<div class="page"><header class="page-head"><h1>Compare</h1></header>
+  return html`<div class="page">
+    <header class="page-head">
+      <h1>Compare</h1>
+    </header>
     <${Message} icon="git-compare" title="Choose runs to compare">
-      <p class="muted">Tick them in the <a href="#/runs">table of runs</a> (<kbd>x</kbd> ticks the row), then press Compare.</p>
+      <p class="muted">
+        Tick them in the <a href="#/runs">table of runs</a> (<kbd>x</kbd> ticks the row), then press Compare.
+      </p>
       ${data?.length > 1 && html`<button onClick=${offer}>Compare the last ${data.length} that finished</button>`}
-    </${Message}></div>`;
+    </${Message}>
+  </div>`;
 }
 
 function Compared({ runs }) {
   const names = runs.map(({ id }) => id).join();
   const colors = useMemo(() => colorsOf(runs), [names, mean.value]);
   const metrics = [...new Set(runs.flatMap(metricsOf))].sort();
-  const params = [...new Set(runs.flatMap((run) => [...Object.keys(run.params), ...(run.seed === null ? [] : ["seed"])]))].sort();
+  const params = [
+    ...new Set(runs.flatMap((run) => [...Object.keys(run.params), ...(run.seed === null ? [] : ["seed"])])),
+  ].sort();
   const columns = [...params.map((key) => `p:${key}`), ...metrics.map((key) => `m:${key}`), "duration"];
   const tabs = [
-    { name: "curves", label: "Curves", show: () => html`<${Curves} runs=${runs} metrics=${metrics} colors=${colors} />` },
-    { name: "table", label: "Table", show: () => html`<${Differences} runs=${runs} params=${params} metrics=${metrics} colors=${colors} />` },
-    { name: "scatter", label: "Scatter", show: () => html`<${Scatter} runs=${runs} columns=${columns.filter((column) => column !== "duration")} colors=${colors} />` },
+    {
+      name: "curves",
+      label: "Curves",
+      show: () => html`<${Curves} runs=${runs} metrics=${metrics} colors=${colors} />`,
+    },
+    {
+      name: "table",
+      label: "Table",
+      show: () => html`<${Differences} runs=${runs} params=${params} metrics=${metrics} colors=${colors} />`,
+    },
+    {
+      name: "scatter",
+      label: "Scatter",
+      show: () =>
+        html`<${Scatter} runs=${runs} columns=${columns.filter((column) => column !== "duration")} colors=${colors} />`,
+    },
   ];
-  const without = (id) => setQuery({ runs: runs.map((run) => run.id).filter((other) => other !== id).join(",") });
+  const without = (id) =>
+    setQuery({
+      runs: runs
+        .map((run) => run.id)
+        .filter((other) => other !== id)
+        .join(","),
+    });
   return html`<div class="page run-page">
-    <header class="run-head"><h1>Compare ${counted(runs.length, "run")}</h1>
-      <ul class="legend">${runs.map((run) => html`<li key=${run.id}><span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span>
-        <a href=${runAddress(run.id)} title=${run.name}>${run.name}</a><button class="bare" aria-label="Leave out ${run.name}" onClick=${() => without(run.id)}><${Icon} name="x" size="12" /></button></li>`)}</ul>
+    <header class="run-head">
+      <h1>Compare ${counted(runs.length, "run")}</h1>
+      <ul class="legend">
+        ${runs.map(
+          (run) =>
+            html`<li key=${run.id}>
+              <span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span>
+              <a href=${runAddress(run.id)} title=${run.name}>
+                ${run.name}
+              </a>
+              <button class="bare" aria-label="Leave out ${run.name}" onClick=${() => without(run.id)}>
+                <${Icon} name="x" size="12" />
+              </button>
+            </li>`,
+        )}
+      </ul>
     </header>
     <${Tabs} tabs=${tabs} label="Ways to compare" />
   </div>`;
@@ -101,12 +151,14 @@ function Compared({ runs }) {
 // Runs that differ only in their seed share a colour while they are drawn as one band.
 function colorsOf(runs) {
   const groups = new Map();
-  return new Map(runs.map((run) => {
-    const origin = run.sweep_id ?? withoutSeed(run.command);
-    const group = mean.value && run.config_hash ? `${run.config_hash} ${origin}` : run.id;
-    if (!groups.has(group)) groups.set(group, colorAt(groups.size));
-    return [run.id, groups.get(group)];
-  }));
+  return new Map(
+    runs.map((run) => {
+      const origin = run.sweep_id ?? withoutSeed(run.command);
+      const group = mean.value && run.config_hash ? `${run.config_hash} ${origin}` : run.id;
+      if (!groups.has(group)) groups.set(group, colorAt(groups.size));
+      return [run.id, groups.get(group)];
+    }),
+  );
 }
 
 function Curves({ runs, metrics, colors }) {
@@ -121,11 +173,37 @@ function Curves({ runs, metrics, colors }) {
   if (!metrics.length) return html`<${Message} icon="git-compare" title="None of these runs has logged a metric" />`;
   return html`<section aria-label="Curves">
     <header class="section-head">
-      ${metrics.length > 6 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics" onInput=${(event) => setWords(event.currentTarget.value)} />`}
-      <${ChartControls} zoom=${zoom}><label><input type="checkbox" checked=${mean.value} onChange=${(event) => setMean(event.currentTarget.checked)} /> Mean ± std over seeds</label></${ChartControls}>
+      ${
+        metrics.length > 6 &&
+        html`<input
+          type="search"
+          class="small-input"
+          placeholder="Filter metrics"
+          aria-label="Filter metrics"
+          onInput=${(event) => setWords(event.currentTarget.value)}
+        />`
+      }
+      <${ChartControls} zoom=${zoom}>
+        <label>
+          <input type="checkbox" checked=${mean.value} onChange=${(event) => setMean(event.currentTarget.checked)} />${" "}
+          Mean ± std over seeds
+        </label>
+      </${ChartControls}>
     </header>
-    <div class="chart-grid">${found.slice(0, limit).map((metric) => html`<${CompareChart} key=${metric} metric=${metric} runs=${runs} colors=${colors} mean=${mean.value} zoom=${zoom} />`)}</div>
-    ${found.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}</button>`}
+    <div class="chart-grid">
+      ${found
+        .slice(0, limit)
+        .map(
+          (metric) =>
+            html`<${CompareChart} key=${metric} metric=${metric} runs=${runs} colors=${colors} mean=${mean.value} zoom=${zoom} />`,
+        )}
+    </div>
+    ${
+      found.length > limit &&
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
+        Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}
+      </button>`
+    }
   </section>`;
 }
 
@@ -134,14 +212,52 @@ function Differences({ runs, params, metrics, colors }) {
   const rows = [...params.map((key) => `p:${key}`), ...metrics.map((key) => `m:${key}`)];
   const differs = (column) => new Set(runs.map((run) => JSON.stringify(valueOf(run, column)))).size > 1;
   return html`<section class="stack" aria-label="Table">
-    <label><input type="checkbox" checked=${onlyDifferent} onChange=${(event) => setOnly(event.currentTarget.checked)} /> Only what differs</label>
-    <div class="wide" tabindex="0" role="region" aria-label="Parameters and results"><table class="grid-table">
-      <thead><tr><th></th>${runs.map((run) => html`<th scope="col" key=${run.id}><span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span> <a href=${runAddress(run.id)}>${run.name}</a></th>`)}</tr></thead>
-      <tbody><tr><th scope="row">status</th>${runs.map((run) => html`<td key=${run.id}><${Status} run=${run} /></td>`)}</tr>
-      ${rows.filter((column) => !onlyDifferent || differs(column)).map((column) => html`<tr key=${column} class=${column.startsWith("p:") && differs(column) ? "differs" : ""}>
-        <th scope="row" title=${nameOf(column)}>${nameOf(column)}</th>${runs.map((run) => html`<${Cell} key=${run.id} value=${valueOf(run, column)} />`)}</tr>`)}
-      </tbody></table></div>
+    <label>
+      <input type="checkbox" checked=${onlyDifferent} onChange=${(event) => setOnly(event.currentTarget.checked)} />${" "}
+      Only what differs
+    </label>
+    <div class="wide" tabindex="0" role="region" aria-label="Parameters and results">
+      <table class="grid-table">
+        <thead>
+          <tr>
+            <th></th>
+            ${runs.map(
+              (run) =>
+                html`<th scope="col" key=${run.id}>
+                  <span class="swatch" style=${{ background: `var(${colors.get(run.id)})` }}></span>${" "}
+                  <a href=${runAddress(run.id)}>${run.name}</a>
+                </th>`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          <tr>
+            <th scope="row">status</th>
+            ${runs.map(
+              (run) =>
+                html`<td key=${run.id}>
+                  <${Status} run=${run} />
+                </td>`,
+            )}
+          </tr>
+          ${rows
+            .filter((column) => !onlyDifferent || differs(column))
+            .map(
+              (column) =>
+                html`<tr key=${column} class=${column.startsWith("p:") && differs(column) ? "differs" : ""}>
+                  <th scope="row" title=${nameOf(column)}>
+                    ${nameOf(column)}
+                  </th>
+                  ${runs.map((run) => html`<${Cell} key=${run.id} value=${valueOf(run, column)} />`)}
+                </tr>`,
+            )}
+        </tbody>
+      </table>
+    </div>
   </section>`;
 }
 
-const Cell = ({ value }) => html`<td class="num" title=${value === undefined ? undefined : text(value)}>${typeof value === "number" ? number(value) : value === undefined ? "" : text(value)}</td>`;
+const Cell = ({ value }) =>
+  html`<td class="num" title=${value === undefined ? undefined : text(value)}>
+    ${typeof value === "number" ? number(value) : value === undefined ? "" : text(value)}
+  </td>`;

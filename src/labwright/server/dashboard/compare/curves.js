@@ -26,15 +26,65 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
   const { by } = look.value;
   const having = runs.filter((run) => run.summary[metric]).map(({ id }) => id);
   const found = useCompared(metric, isSeen ? having : [], by, mean);
-  const data = useMemo(() => found && columnsOfRuns(found, { ...look.value, mean }, colors), [found, look.value, mean, colors]);
+  const data = useMemo(
+    () => found && columnsOfRuns(found, { ...look.value, mean }, colors),
+    [found, look.value, mean, colors],
+  );
   const isReady = data && found.by === by && data.lines.length > 0;
-  return html`<figure class="chart ${isBig ? "chart-big" : ""}" ref=${box} aria-label="Chart of ${metric}" aria-busy=${String(!found)}>
-    <figcaption><span class="chart-name" title=${metric}>${metric}</span>
-      ${isReady && html`<span class="chart-tools"><button class="bare" aria-label=${isBig ? "Smaller" : "Larger"} aria-pressed=${String(isBig)} onClick=${() => setBig(!isBig)}><${Icon} name="maximize-2" size="12" /></button>
-        <button class="bare" aria-label="Download a picture of ${metric}"
-        onClick=${() => savePicture(plot.current, `compare ${metric}.png`, `${metric} by ${by}`, data.lines.filter(({ silent }) => !silent))}><${Icon} name="download" size="14" /></button></span>`}</figcaption>
-    ${isReady && html`<${Plot} columns=${data.columns} lines=${data.lines} bands=${data.bands} axis=${by} logX=${look.value.logX} logY=${look.value.log} zoom=${zoom} sync="compare" height=${isBig ? TALL : undefined}
-      label="${metric} of ${having.length} runs" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />`}
+  return html`<figure
+    class="chart ${isBig ? "chart-big" : ""}"
+    ref=${box}
+    aria-label="Chart of ${metric}"
+    aria-busy=${String(!found)}
+  >
+    <figcaption>
+      <span class="chart-name" title=${metric}>
+        ${metric}
+      </span>
+      ${
+        isReady &&
+        html`<span class="chart-tools">
+          <button
+            class="bare"
+            aria-label=${isBig ? "Smaller" : "Larger"}
+            aria-pressed=${String(isBig)}
+            onClick=${() => setBig(!isBig)}
+          >
+            <${Icon} name="maximize-2" size="12" />
+          </button>
+          <button
+            class="bare"
+            aria-label="Download a picture of ${metric}"
+            onClick=${() =>
+              savePicture(
+                plot.current,
+                `compare ${metric}.png`,
+                `${metric} by ${by}`,
+                data.lines.filter(({ silent }) => !silent),
+              )}
+          >
+            <${Icon} name="download" size="14" />
+          </button>
+        </span>`
+      }
+    </figcaption>
+    ${
+      isReady &&
+      html`<${Plot}
+        columns=${data.columns}
+        lines=${data.lines}
+        bands=${data.bands}
+        axis=${by}
+        logX=${look.value.logX}
+        logY=${look.value.log}
+        zoom=${zoom}
+        sync="compare"
+        height=${isBig ? TALL : undefined}
+        label="${metric} of ${having.length} runs"
+        onHover=${setHover}
+        onPlot=${(made) => (plot.current = made)}
+      />`
+    }
     ${by === "epoch" && found?.by === by && !isReady && html`<p class="chart-note chart-note-big">${NO_EPOCHS}</p>`}
     ${data && found.by === by && html`<${ChartNote} data=${data} refused=${refusedOf(runs, metric)} isEmpty=${!isReady} />`}
     ${isReady && hover !== null && html`<${Reading} data=${data} hover=${hover} by=${by} />`}
@@ -44,30 +94,45 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
 // By reason, over all runs.
 function refusedOf(runs, metric) {
   const counts = new Map();
-  for (const { key, why, count } of runs.flatMap((run) => run.refused?.first ?? [])) if (key === metric) counts.set(why, (counts.get(why) ?? 0) + count);
+  for (const { key, why, count } of runs.flatMap((run) => run.refused?.first ?? []))
+    if (key === metric) counts.set(why, (counts.get(why) ?? 0) + count);
   return [...counts].map(([why, count]) => ({ why, count }));
 }
 
 // What each curve has at the pointer, the largest first.
 function Reading({ data, hover, by }) {
   const [xs, ...columns] = data.columns;
-  const values = data.lines.map((line, at) => ({ ...line, value: near(columns[at], hover) })).filter(({ silent, value }) => !silent && value !== null);
+  const values = data.lines
+    .map((line, at) => ({ ...line, value: near(columns[at], hover) }))
+    .filter(({ silent, value }) => !silent && value !== null);
   values.sort((a, b) => b.value - a.value);
-  return html`<div class="reading"><span class="muted num">${placeText(by, xs[hover])}</span>${values.slice(0, 8).map(
-    ({ name, color, value }) => html`<span class="reading-line"><span class="swatch" style=${{ background: `var(${color})` }}></span><span class="reading-name">${name}</span><span class="num">${number(value)}</span></span>`,
-  )}</div>`;
+  return html`<div class="reading">
+    <span class="muted num">${placeText(by, xs[hover])}</span>
+    ${values.slice(0, 8).map(
+      ({ name, color, value }) =>
+        html`<span class="reading-line">
+          <span class="swatch" style=${{ background: `var(${color})` }}></span>
+          <span class="reading-name">${name}</span>
+          <span class="num">${number(value)}</span>
+        </span>`,
+    )}
+  </div>`;
 }
 
 // Runs log at different steps: the last value before the pointer stands for a run that has none at it.
 function near(column, at) {
-  for (let index = at; index >= 0 && index > at - 200; index -= 1) if (column[index] !== null && column[index] !== undefined) return column[index];
+  for (let index = at; index >= 0 && index > at - 200; index -= 1)
+    if (column[index] !== null && column[index] !== undefined) return column[index];
   return null;
 }
 
 function useSeen(box) {
   const [seen, setSeen] = useState(false);
   useEffect(() => {
-    const watcher = new IntersectionObserver((entries) => entries.some(({ isIntersecting }) => isIntersecting) && setSeen(true), { rootMargin: "600px" });
+    const watcher = new IntersectionObserver(
+      (entries) => entries.some(({ isIntersecting }) => isIntersecting) && setSeen(true),
+      { rootMargin: "600px" },
+    );
     watcher.observe(box.current);
     return () => watcher.disconnect();
   }, []);
@@ -83,7 +148,11 @@ function useCompared(metric, ids, by, mean) {
     const abort = new AbortController();
     const load = throttle(async () => {
       try {
-        const answer = await get("metrics/compare", { key: metric, run_ids: wanted, max_points: MAX_POINTS, x: by, groups: mean }, abort.signal);
+        const answer = await get(
+          "metrics/compare",
+          { key: metric, run_ids: wanted, max_points: MAX_POINTS, x: by, groups: mean },
+          abort.signal,
+        );
         setFound({ ...answer, by });
       } catch (error) {
         if (by === "epoch" && error.status === 404) setFound({ runs: [], groups: [], by });
@@ -103,10 +172,10 @@ function useCompared(metric, ids, by, mean) {
 
 // One metric of several runs made ready to draw: one x for all, a column a curve, a band a group of seeds.
 
-
 const AXES = { step: "steps", time: "times", epoch: "epochs" };
 
-const drawable = (values, log) => values.map(toNumber).map((value) => (isDrawable(value) && (!log || value > 0) ? value : null));
+const drawable = (values, log) =>
+  values.map(toNumber).map((value) => (isDrawable(value) && (!log || value > 0) ? value : null));
 
 // `colors` by run id. With `mean` a group of several seeds is one curve with its band; single runs stay curves.
 function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors) {
@@ -128,21 +197,47 @@ function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors) {
     const color = colors.get(group.run_ids[0]);
     if (group.n < 2) continue;
     const middle = drawable(group.mean, log);
-    const edge = (sign) => drawable(middle.map((value, at) => (value === null || group.std[at] === null ? NaN : value + sign * toNumber(group.std[at]))), log);
+    const edge = (sign) =>
+      drawable(
+        middle.map((value, at) =>
+          value === null || group.std[at] === null ? NaN : value + sign * toNumber(group.std[at]),
+        ),
+        log,
+      );
     add(group[axis], [edge(1), edge(-1), smoothing ? smoothed(middle, smoothing) : middle]);
     const first = lines.length + 1;
-    lines.push({ color, width: 0, dots: false, silent: true }, { color, width: 0, dots: false, silent: true }, { color, name: `mean of ${group.n}${differences(group, found.groups)}`, runs: group.run_ids, dots: group[axis].length < 40 });
+    lines.push(
+      { color, width: 0, dots: false, silent: true },
+      { color, width: 0, dots: false, silent: true },
+      {
+        color,
+        name: `mean of ${group.n}${differences(group, found.groups)}`,
+        runs: group.run_ids,
+        dots: group[axis].length < 40,
+      },
+    );
     bands.push({ upper: first, lower: first + 1, color });
   }
   const inBands = new Set(mean ? found.groups.filter(({ n }) => n > 1).flatMap(({ run_ids: ids }) => ids) : []);
-  for (const run of found.runs) if (!inBands.has(run.run_id)) curve(run[axis] ?? run.steps, run.values, colors.get(run.run_id), run.name);
-  return { columns: joined(tables), lines, bands, ...notDrawn(found.runs.flatMap(({ values }) => values.map(toNumber)), log) };
+  for (const run of found.runs)
+    if (!inBands.has(run.run_id)) curve(run[axis] ?? run.steps, run.values, colors.get(run.run_id), run.name);
+  return {
+    columns: joined(tables),
+    lines,
+    bands,
+    ...notDrawn(
+      found.runs.flatMap(({ values }) => values.map(toNumber)),
+      log,
+    ),
+  };
 }
 
 // What tells a group from the others.
 function differences({ params }, groups) {
   const differs = (name) => new Set(groups.map((group) => JSON.stringify(group.params[name]))).size > 1;
-  const words = Object.keys(params).filter(differs).map((name) => `${name}=${text(params[name])}`);
+  const words = Object.keys(params)
+    .filter(differs)
+    .map((name) => `${name}=${text(params[name])}`);
   return words.length ? `: ${words.join(" ")}` : "";
 }
 

@@ -26,7 +26,12 @@ async function call(method, path, { query = {}, body, abort, key, firstBytes } =
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
   if (firstBytes) headers.Range = `bytes=0-${firstBytes - 1}`;
-  const response = await reach(url, { method, headers, signal: abort, body: body === undefined ? undefined : JSON.stringify(body) });
+  const response = await reach(url, {
+    method,
+    headers,
+    signal: abort,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
   if (response.ok) return response;
   throw await refusal(response, used);
 }
@@ -49,7 +54,12 @@ async function reach(url, options) {
 export async function refusal(response, used) {
   if (response.status === 401) tokenRefused(used);
   const { error } = await response.json().catch(() => ({}));
-  return new ApiError(response.status, error?.code, error?.message ?? `The server answered ${response.status}.`, error?.hint);
+  return new ApiError(
+    response.status,
+    error?.code,
+    error?.message ?? `The server answered ${response.status}.`,
+    error?.hint,
+  );
 }
 
 // A late answer to an old token must not throw out somebody who has signed in again.
@@ -62,7 +72,8 @@ export const post = async (path, body, key) => (await call("POST", path, { body,
 // For a verb whose answer is a stream that is read elsewhere: done once the server has taken it.
 export const send = async (path, body, key) => (await call("POST", path, { body, key })).body.cancel();
 // The same key twice is done once. crypto.randomUUID would do, but plain http to another machine has none.
-export const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+export const newKey = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 export const patch = async (path, body) => (await call("PATCH", path, { body })).json();
 export const put = async (path, body) => {
   const response = await call("PUT", path, { body });
@@ -83,7 +94,9 @@ export async function whatIsWrongWith(text) {
   try {
     const response = await reach(address("whoami"), { headers: { "X-Auth-Token": text } });
     if (response.ok) return "";
-    return response.status === 401 ? "That token is not this server's, or it has expired." : (await refusal(response)).message;
+    return response.status === 401
+      ? "That token is not this server's, or it has expired."
+      : (await refusal(response)).message;
   } catch (error) {
     return `${error.message} ${error.hint ?? ""}`;
   }

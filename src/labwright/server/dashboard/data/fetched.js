@@ -53,4 +53,7 @@ export function useFetched(path, query = {}, { wakes = () => false, every = 0, p
   return { data: current.data, problem: current.problem, refresh: refresh.now };
 }
 
-export const wakesOn = (...prefixes) => (event) => prefixes.some((prefix) => event.type.startsWith(prefix));
+export const wakesOn =
+  (...prefixes) =>
+  (event) =>
+    prefixes.some((prefix) => event.type.startsWith(prefix));

@@ -71,7 +71,11 @@ async function nameOf(runId) {
 }
 
 function show(title, text, { run_id: runId, seq, data }) {
-  const notice = new Notification(unturned(title), { body: unturned(text), tag: String(seq), icon: "assets/favicon.svg" });
+  const notice = new Notification(unturned(title), {
+    body: unturned(text),
+    tag: String(seq),
+    icon: "assets/favicon.svg",
+  });
   notice.onclick = () => {
     window.focus();
     location.hash = data.session_id ? chatAddress(data.session_id) : runId ? runAddress(runId) : "#/alerts";

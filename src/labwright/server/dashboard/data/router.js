@@ -8,7 +8,11 @@ export const route = signal(parse(location.hash));
 function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [page, ...rest] = path.split("/");
-  return { page: page || "home", id: rest.length ? decodePart(rest.join("/")) : "", query: new URLSearchParams(query) };
+  return {
+    page: page || "home",
+    id: rest.length ? decodePart(rest.join("/")) : "",
+    query: new URLSearchParams(query),
+  };
 }
 
 function decodePart(text) {
@@ -33,7 +37,8 @@ export const sweepAddress = (id) => `#/sweeps/${encodeURIComponent(id)}`;
 export const planAddress = (id) => `#/plans/${encodeURIComponent(id)}`;
 export const wildAddress = (id) => `#/wild/${encodeURIComponent(id)}`;
 export const chatAddress = (id) => `#/chat/${encodeURIComponent(id)}`;
-export const askAddress = (id, metric = "") => `#/chat?${new URLSearchParams({ about: id, ...(metric && { metric }) })}`;
+export const askAddress = (id, metric = "") =>
+  `#/chat?${new URLSearchParams({ about: id, ...(metric && { metric }) })}`;
 export const skillAddress = (id) => `#/skills/${encodeURIComponent(id)}`;
 export const compareAddress = (ids) => `#/compare?runs=${ids.map(encodeURIComponent).join(",")}`;
 

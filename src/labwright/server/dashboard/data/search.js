@@ -13,7 +13,8 @@ export function useThings(words, atMost) {
   useEffect(() => {
     if (words === null) return setThings([]);
     const abort = new AbortController();
-    const find = () => findThings(words, atMost, abort.signal).then(setThings, (error) => !isAborted(error) && setThings([]));
+    const find = () =>
+      findThings(words, atMost, abort.signal).then(setThings, (error) => !isAborted(error) && setThings([]));
     const timer = setTimeout(find, PAUSE_MS);
     return () => {
       clearTimeout(timer);
@@ -31,10 +32,32 @@ async function findThings(words, atMost, abort) {
     get("plans", { limit: AMONG }, abort),
   ]);
   return [
-    ...runs.map((run) => ({ id: run.id, href: runAddress(run.id), label: run.name, icon: "list", kind: `run · ${run.status}` })),
-    ...sweeps.filter(({ id, name }) => has(name, id)).slice(0, atMost)
-      .map((sweep) => ({ id: sweep.id, href: sweepAddress(sweep.id), label: sweep.name, icon: "layers", kind: `sweep · ${sweep.status}` })),
-    ...plans.filter(({ id, title }) => has(title, id)).slice(0, atMost)
-      .map((plan) => ({ id: plan.id, href: planAddress(plan.id), label: plan.title, icon: "workflow", kind: `plan · ${plan.status}` })),
+    ...runs.map((run) => ({
+      id: run.id,
+      href: runAddress(run.id),
+      label: run.name,
+      icon: "list",
+      kind: `run · ${run.status}`,
+    })),
+    ...sweeps
+      .filter(({ id, name }) => has(name, id))
+      .slice(0, atMost)
+      .map((sweep) => ({
+        id: sweep.id,
+        href: sweepAddress(sweep.id),
+        label: sweep.name,
+        icon: "layers",
+        kind: `sweep · ${sweep.status}`,
+      })),
+    ...plans
+      .filter(({ id, title }) => has(title, id))
+      .slice(0, atMost)
+      .map((plan) => ({
+        id: plan.id,
+        href: planAddress(plan.id),
+        label: plan.title,
+        icon: "workflow",
+        kind: `plan · ${plan.status}`,
+      })),
   ];
 }

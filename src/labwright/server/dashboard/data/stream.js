@@ -132,7 +132,6 @@ function parsed(block) {
 // and tells the others; when it goes, the next one goes on at the position it knows, and when it hangs, a tab that is seen
 // takes its place. Where a browser has no locks (plain HTTP to another machine), each tab reads for itself.
 
-
 const LOOK_MS = 15_000;
 const PATIENCE = 2; // looks without an answer
 
@@ -189,10 +188,12 @@ export class SharedStream {
   }
 
   #request(options) {
-    navigator.locks.request(this.#name, options, () => this.#lead()).catch((error) => {
-      if (error.name !== "AbortError") throw error;
-      if (!this.#waiting.signal.aborted && !options.signal?.aborted) this.#stepDown(); // another tab took the lock
-    });
+    navigator.locks
+      .request(this.#name, options, () => this.#lead())
+      .catch((error) => {
+        if (error.name !== "AbortError") throw error;
+        if (!this.#waiting.signal.aborted && !options.signal?.aborted) this.#stepDown(); // another tab took the lock
+      });
   }
 
   #look() {

@@ -33,33 +33,96 @@ export default function PlanPage({ id }) {
 
 function Plan({ plan, path, refresh }) {
   const made = plan.planning; // nothing was made of the text until it was compiled
-  const workspace = useFetched(made && !plan.compiling_by && `${path}/workspace`, {}, { wakes: (event) => event.data.plan_id === plan.id });
+  const workspace = useFetched(
+    made && !plan.compiling_by && `${path}/workspace`,
+    {},
+    { wakes: (event) => event.data.plan_id === plan.id },
+  );
   const hasGraph = made?.progress.some(({ node, status }) => /IR/i.test(node) && status === "finished");
   const tabs = [
-    made && { name: "review", label: "Review", show: () => html`<${PlanReview} plan=${plan} workspace=${workspace} refresh=${refresh} />` },
+    made && {
+      name: "review",
+      label: "Review",
+      show: () => html`<${PlanReview} plan=${plan} workspace=${workspace} refresh=${refresh} />`,
+    },
     { name: "document", label: "Document", show: () => html`<${PlanDocument} plan=${plan} refresh=${refresh} />` },
     hasGraph && { name: "workflow", label: "Workflow", show: () => html`<${PlanGraph} plan=${plan} />` },
-    made && { name: "files", label: "Code and tests", show: () => html`<${PlanFiles} plan=${plan} refresh=${refresh} />` },
+    made && {
+      name: "files",
+      label: "Code and tests",
+      show: () => html`<${PlanFiles} plan=${plan} refresh=${refresh} />`,
+    },
     { name: "versions", label: "Versions", show: () => html`<${PlanVersions} plan=${plan} />` },
-    made && made.steps.length > 0 && { name: "report", label: "Report", show: () => html`<${PlanReport} plan=${plan} workspace=${workspace.data} />` },
+    made &&
+      made.steps.length > 0 && {
+        name: "report",
+        label: "Report",
+        show: () => html`<${PlanReport} plan=${plan} workspace=${workspace.data} />`,
+      },
   ].filter(Boolean);
-  return html`<div class="page run-page"><${Header} plan=${plan} workspace=${workspace.data} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this plan" /></div>`;
+  return html`<div class="page run-page">
+    <${Header} plan=${plan} workspace=${workspace.data} refresh=${refresh} />
+    <${Tabs} tabs=${tabs} label="Parts of this plan" />
+  </div>`;
 }
 
 function Header({ plan, workspace, refresh }) {
   return html`<header class="run-head">
-    <a class="back" href="#/plans"><${Icon} name="arrow-left" size="14" />Plans</a>
-    <div class="run-title"><h1 title=${plan.title}>${plan.title}</h1><${StatusWord} status=${plan.status} reason=${plan.status_reason} /><${PlanVerbs} plan=${plan} refresh=${refresh} /></div>
+    <a class="back" href="#/plans">
+      <${Icon} name="arrow-left" size="14" />
+      Plans
+    </a>
+    <div class="run-title">
+      <h1 title=${plan.title}>${plan.title}</h1>
+      <${StatusWord} status=${plan.status} reason=${plan.status_reason} />
+      <${PlanVerbs} plan=${plan} refresh=${refresh} />
+    </div>
     ${plan.status_reason && html`<p class="run-reason run-reason-${plan.status}">${plan.status_reason}</p>`}
     ${plan.planning && html`<${Lights} planning=${plan.planning} workspace=${workspace} />`}
     <dl class="facts">
-      <div><dt>Id</dt><dd><${Copy} text=${plan.id} label="Copy the id" /></dd></div>
-      <div><dt>Version</dt><dd class="num">${plan.version}</dd></div>
-      <div><dt>Form</dt><dd>${!plan.raw_markdown ? "no text yet" : plan.format.valid ? "right" : counted(plan.format.errors.length, "fault")}</dd></div>
-      <div><dt>Created</dt><dd><${Ago} time=${plan.created_at} /> by <${Who} actor=${plan.created_by} /></dd></div>
-      <div><dt>Changed</dt><dd><${Ago} time=${plan.updated_at} /></dd></div>
-      ${plan.planning?.model && html`<div><dt>Planned by</dt><dd>${plan.planning.model}</dd></div>`}
-    </dl></header>`;
+      <div>
+        <dt>Id</dt>
+        <dd>
+          <${Copy} text=${plan.id} label="Copy the id" />
+        </dd>
+      </div>
+      <div>
+        <dt>Version</dt>
+        <dd class="num">${plan.version}</dd>
+      </div>
+      <div>
+        <dt>Form</dt>
+        <dd>
+          ${
+            !plan.raw_markdown
+              ? "no text yet"
+              : plan.format.valid
+                ? "right"
+                : counted(plan.format.errors.length, "fault")
+          }
+        </dd>
+      </div>
+      <div>
+        <dt>Created</dt>
+        <dd>
+          <${Ago} time=${plan.created_at} /> by <${Who} actor=${plan.created_by} />
+        </dd>
+      </div>
+      <div>
+        <dt>Changed</dt>
+        <dd>
+          <${Ago} time=${plan.updated_at} />
+        </dd>
+      </div>
+      ${
+        plan.planning?.model &&
+        html`<div>
+          <dt>Planned by</dt>
+          <dd>${plan.planning.model}</dd>
+        </div>`
+      }
+    </dl>
+  </header>`;
 }
 
 // Three facts that are easily taken for one. What was true of other bytes than there are now is not shown as true.
@@ -70,9 +133,19 @@ function Lights({ planning, workspace }) {
     ["approved", planning.approved, approvalIsOld],
     ["ready to run", planning.ready_for_run && !approvalIsOld, false],
   ];
-  return html`<ul class="lights">${lights.map(([label, on, isOld]) => html`<${Light} key=${label} label=${label} state=${on ? (isOld ? "stale" : "on") : "off"} />`)}</ul>`;
+  return html`<ul class="lights">
+    ${lights.map(
+      ([label, on, isOld]) =>
+        html`<${Light} key=${label} label=${label} state=${on ? (isOld ? "stale" : "on") : "off"} />`,
+    )}
+  </ul>`;
 }
 
 const LIGHT_ICONS = { on: "circle-check", stale: "triangle-alert", off: "circle-dashed" };
 
-const Light = ({ label, state }) => html`<li class="light light-${state}"><${Icon} name=${LIGHT_ICONS[state]} size="14" />${label}${state === "stale" ? ", then changed" : html`<span class="hidden">: ${state === "on" ? "yes" : "no"}</span>`}</li>`;
+const Light = ({ label, state }) =>
+  html`<li class="light light-${state}">
+    <${Icon} name=${LIGHT_ICONS[state]} size="14" />
+    ${label}
+    ${state === "stale" ? ", then changed" : html`<span class="hidden">: ${state === "on" ? "yes" : "no"}</span>`}
+  </li>`;

@@ -19,14 +19,49 @@ export default function PlansPage() {
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
-  return html`<div class="page list-page"><header class="page-head"><h1>Plans</h1>
-      <div class="chips" role="group" aria-label="Show plans by status">${Object.entries(SHOWN).map(([name, label]) => html`<button class="chip" key=${name} aria-pressed=${String(name === status)} onClick=${() => setQuery({ show: name })}>${label}</button>`)}</div></header>
+  return html`<div class="page list-page">
+    <header class="page-head">
+      <h1>Plans</h1>
+      <div class="chips" role="group" aria-label="Show plans by status">
+        ${Object.entries(SHOWN).map(
+          ([name, label]) =>
+            html`<button
+              class="chip"
+              key=${name}
+              aria-pressed=${String(name === status)}
+              onClick=${() => setQuery({ show: name })}
+            >
+              ${label}
+            </button>`,
+        )}
+      </div>
+    </header>
     <${GoalBox} />
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
-    ${data?.length > 0 && html`<ul class="lines" ref=${box}>${data.map((plan) => html`<${PlanLine} key=${plan.id} plan=${plan}>
-      <span class="muted run-line-why" title=${plan.goal}>${plan.goal}</span><span class="muted num">v${plan.version}</span></${PlanLine}>`)}</ul>`}
-    ${data && !data.length && html`<${Message} icon="workflow" title=${status ? "None here" : "No plans yet"}>
-      <p class="muted">A plan says what is to be tried, how it is judged and what it costs. Type a goal above, or keep a document of your own:</p>
-      <pre class="teach">labwright plan save plan.md</pre></${Message}>`}
+    ${
+      data?.length > 0 &&
+      html`<ul class="lines" ref=${box}>
+        ${data.map(
+          (plan) =>
+            html`<${PlanLine} key=${plan.id} plan=${plan}>
+              <span class="muted run-line-why" title=${plan.goal}>
+                ${plan.goal}
+              </span>
+              <span class="muted num">v${plan.version}</span>
+            </${PlanLine}>`,
+        )}
+      </ul>`
+    }
+    ${
+      data &&
+      !data.length &&
+      html`<${Message} icon="workflow" title=${status ? "None here" : "No plans yet"}>
+        <p class="muted">
+          A plan says what is to be tried, how it is judged and what it costs. Type a goal above, or keep a document
+          of your own:
+        </p>
+        <pre class="teach">labwright plan save plan.md</pre>
+      </${Message}>`
+    }
   </div>`;
 }

@@ -17,13 +17,28 @@ export function PlanReport({ plan, workspace }) {
   const isOver = plan.status === "completed" || plan.status === "failed" || plan.status === "archived";
   const isThere = isOver || workspace?.files.some(({ path }) => path === REPORT);
   const wakes = (event) => event.data.plan_id === plan.id || event.type === "run.status";
-  const { data, problem, refresh } = useFetched(isThere ? `plans/${encodeURIComponent(plan.id)}/report` : null, {}, { wakes });
-  if (!isThere) return html`<${Message} icon="hourglass" title="Still executing"><p class="muted">The report is written at the end. How far it is shows under Review.</p></${Message}>`;
+  const { data, problem, refresh } = useFetched(
+    isThere ? `plans/${encodeURIComponent(plan.id)}/report` : null,
+    {},
+    { wakes },
+  );
+  if (!isThere)
+    return html`<${Message} icon="hourglass" title="Still executing">
+      <p class="muted">The report is written at the end. How far it is shows under Review.</p>
+    </${Message}>`;
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const picture = (href, alt) => html`<${Picture} plan=${plan} href=${href} alt=${alt} />`;
-  return html`${data.since && html`<div class="notice-line" role="status"><${Icon} name="info" size="14" /><span>${data.since}</span></div>`}
-    <article class="card document" aria-label="Report"><${Markdown} text=${data.markdown} picture=${picture} draw=${LINKED} /></article>`;
+  return html`${
+    data.since &&
+    html`<div class="notice-line" role="status">
+      <${Icon} name="info" size="14" />
+      <span>${data.since}</span>
+    </div>`
+  }
+  <article class="card document" aria-label="Report">
+    <${Markdown} text=${data.markdown} picture=${picture} draw=${LINKED} />
+  </article>`;
 }
 
 // An SVG of ours, but made from the names and numbers of runs: shown from a data: address, which has no origin.
@@ -32,7 +47,12 @@ function Picture({ plan, href, alt }) {
   useEffect(() => {
     const path = `results/${href}`;
     if (!/^[\w./-]+\.svg$/.test(href) || href.includes("..")) return;
-    get(filePath(plan, path)).then(({ content }) => setSource(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`), () => {}); // its words stay
+    get(filePath(plan, path)).then(
+      ({ content }) => setSource(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`),
+      () => {},
+    ); // its words stay
   }, [plan.id, href]);
-  return source ? html`<img class="report-picture" src=${source} alt=${alt} />` : html`<span class="muted">${alt}</span>`;
+  return source
+    ? html`<img class="report-picture" src=${source} alt=${alt} />`
+    : html`<span class="muted">${alt}</span>`;
 }

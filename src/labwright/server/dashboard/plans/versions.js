@@ -7,18 +7,52 @@ import { Ago } from "../ui/time.js";
 import { Who } from "../work/who.js";
 
 export function PlanVersions({ plan }) {
-  const { data, problem, refresh } = useFetched(`plans/${encodeURIComponent(plan.id)}/versions`, { limit: 100 }, { wakes: (event) => event.data.plan_id === plan.id });
+  const { data, problem, refresh } = useFetched(
+    `plans/${encodeURIComponent(plan.id)}/versions`,
+    { limit: 100 },
+    { wakes: (event) => event.data.plan_id === plan.id },
+  );
   const [picked, setPicked] = useState(null);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const newer = data.find(({ version }) => version === picked?.[1]) ?? data[0];
   const older = data.find(({ version }) => version === picked?.[0]) ?? data[1];
-  const choice = (label, current, onPick) => html`<label>${label} <select aria-label=${label} onChange=${(event) => onPick(Number(event.currentTarget.value))}>
-    ${data.map(({ version }) => html`<option key=${version} value=${version} selected=${version === current}>${version}</option>`)}</select></label>`;
+  const choice = (label, current, onPick) =>
+    html`<label>
+      ${label}${" "}
+      <select aria-label=${label} onChange=${(event) => onPick(Number(event.currentTarget.value))}>
+        ${data.map(
+          ({ version }) =>
+            html`<option key=${version} value=${version} selected=${version === current}>
+              ${version}
+            </option>`,
+        )}
+      </select>
+    </label>`;
   return html`<section class="stack" aria-label="Versions">
-    <ul class="lines">${data.map((one) => html`<li class="run-line" key=${one.version}><strong class="num">v${one.version}</strong><span class="version-title">${one.title}</span><span class="muted"><${Who} actor=${one.created_by} /></span><span class="muted run-line-time"><${Ago} time=${one.created_at} /></span></li>`)}</ul>
-    ${older && html`<div class="controls controls-left">${choice("From version", older.version, (version) => setPicked([version, newer.version]))}${choice("to version", newer.version, (version) => setPicked([older.version, version]))}</div>
-      <${Diff} before=${older.raw_markdown} after=${newer.raw_markdown} />`}
+    <ul class="lines">
+      ${data.map(
+        (one) =>
+          html`<li class="run-line" key=${one.version}>
+            <strong class="num">v${one.version}</strong>
+            <span class="version-title">${one.title}</span>
+            <span class="muted">
+              <${Who} actor=${one.created_by} />
+            </span>
+            <span class="muted run-line-time">
+              <${Ago} time=${one.created_at} />
+            </span>
+          </li>`,
+      )}
+    </ul>
+    ${
+      older &&
+      html`<div class="controls controls-left">
+        ${choice("From version", older.version, (version) => setPicked([version, newer.version]))}
+        ${choice("to version", newer.version, (version) => setPicked([older.version, version]))}
+      </div>
+      <${Diff} before=${older.raw_markdown} after=${newer.raw_markdown} />`
+    }
   </section>`;
 }
 
@@ -27,8 +61,17 @@ const KIND = { "+": "hl-addition", "-": "hl-deletion", " ": "" };
 export function Diff({ before, after }) {
   const lines = useMemo(() => hunks(lineDiff(before, after)), [before, after]);
   if (before === after) return html`<p class="muted">The same text.</p>`;
-  return html`<pre class="code diff" tabindex="0" role="region" aria-label="What changed">${lines.map((line, at) =>
-    line ? html`<span key=${at} class="diff-line ${KIND[line[0]]}">${line[0]} ${line[1]}\n</span>` : html`<span key=${at} class="muted">⋯\n</span>`)}</pre>`;
+  return html`<pre class="code diff" tabindex="0" role="region" aria-label="What changed">
+    ${lines.map((line, at) =>
+      line
+        ? html`<span key=${at} class="diff-line ${KIND[line[0]]}">
+          ${line[0]} ${line[1]}\n
+        </span>`
+        : html`<span key=${at} class="muted">
+          ⋯\n
+        </span>`,
+    )}
+  </pre>`;
 }
 
 // What changed between two texts, line by line: [" " | "-" | "+", line] each.
@@ -53,14 +96,18 @@ function changed(a, b) {
   const common = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
-      common[i * width + j] = a[i] === b[j] ? common[(i + 1) * width + j + 1] + 1 : Math.max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      common[i * width + j] =
+        a[i] === b[j]
+          ? common[(i + 1) * width + j + 1] + 1
+          : Math.max(common[(i + 1) * width + j], common[i * width + j + 1]);
     }
   }
   const found = [];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) found.push([" ", a[(j += 1, i++)]]);
-    else if (j >= b.length || (i < a.length && common[(i + 1) * width + j] >= common[i * width + j + 1])) found.push(["-", a[i++]]);
+    if (i < a.length && j < b.length && a[i] === b[j]) found.push([" ", a[((j += 1), i++)]]);
+    else if (j >= b.length || (i < a.length && common[(i + 1) * width + j] >= common[i * width + j + 1]))
+      found.push(["-", a[i++]]);
     else found.push(["+", b[j++]]);
   }
   return found;

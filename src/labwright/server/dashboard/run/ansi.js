@@ -1,7 +1,8 @@
 // Terminal colours as data: text in, pieces of text with a class or a colour out. Other control sequences are dropped.
 
 // Those that begin with [ stand before those of two bytes: [ would do as the second of these.
-const SEQUENCE = /\x1b(?:\[([0-9;:]*)([@-~])|\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g;
+const SEQUENCE =
+  /\x1b(?:\[([0-9;:]*)([@-~])|\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g;
 const CONTROL = /[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]/g;
 
 export const stripAnsi = (text) => (text.includes("\x1b") ? text.replace(SEQUENCE, "") : text).replace(CONTROL, "");

@@ -12,7 +12,14 @@ import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { sayError } from "../ui/toast.js";
 
-const PICTURES = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", svg: "image/svg+xml" };
+const PICTURES = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  webp: "image/webp",
+  svg: "image/svg+xml",
+};
 const SHOWN_AS_TEXT = 300_000;
 const LARGEST_TILE = 4_000_000; // a larger picture is fetched when it is opened
 const AT_ONCE = 60;
@@ -23,43 +30,77 @@ const isPicture = (path) => Object.hasOwn(PICTURES, suffixOf(path));
 const fileName = (path) => path.split("/").pop();
 
 export function Artifacts({ run }) {
-  const { data, problem, refresh } = useFetched(runPath(run.id, "/artifacts"), {}, { wakes: (event) => event.run_id === run.id && wakesOn("run.")(event) });
+  const { data, problem, refresh } = useFetched(
+    runPath(run.id, "/artifacts"),
+    {},
+    { wakes: (event) => event.run_id === run.id && wakesOn("run.")(event) },
+  );
   const [open, setOpen] = useState(null);
   const [limit, setLimit] = useState(AT_ONCE);
   useEffect(() => onHint("metrics", run.id, () => refresh()), [run.id, refresh]);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
-  if (!data.length) return html`<${Message} icon="image" title="This run has kept no files">
-    <p class="muted">A script keeps a picture, or names a file, with</p>
-    <pre class="teach">labwright.log({"samples": labwright.Image("out.png")}, step=step)\nlabwright.save("model.pt")</pre></${Message}>`;
+  if (!data.length)
+    return html`<${Message} icon="image" title="This run has kept no files">
+      <p class="muted">A script keeps a picture, or names a file, with</p>
+      <pre class="teach">${`labwright.log({"samples": labwright.Image("out.png")}, step=step)\nlabwright.save("model.pt")`}</pre>
+    </${Message}>`;
   const found = [...data].reverse();
   return html`<section aria-label="Artifacts">
-    <ul class="artifacts">${found.slice(0, limit).map((item) => html`<${Tile} key="${item.path} ${item.step}" run=${run} item=${item} onOpen=${setOpen} />`)}</ul>
-    ${found.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show ${Math.min(AT_ONCE, found.length - limit)} more</button>`}
+    <ul class="artifacts">
+      ${found
+        .slice(0, limit)
+        .map((item) => html`<${Tile} key="${item.path} ${item.step}" run=${run} item=${item} onOpen=${setOpen} />`)}
+    </ul>
+    ${
+      found.length > limit &&
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show ${Math.min(AT_ONCE, found.length - limit)} more</button>`
+    }
     ${open && html`<${Viewer} run=${run} item=${open} onClose=${() => setOpen(null)} />`}
   </section>`;
 }
 
-const FileIcon = () => html`<span class="artifact-icon"><${Icon} name="file-text" size="24" /></span>`;
+const FileIcon = () =>
+  html`<span class="artifact-icon">
+    <${Icon} name="file-text" size="24" />
+  </span>`;
 
 function Tile({ run, item, onOpen }) {
   const isHere = item.size !== null;
-  const about = html`<span class="artifact-name" title=${item.path}>${item.caption || item.key}</span>
-    <span class="muted small">${isHere ? `step ${item.step} · ${bytes(item.size)}` : item.path}</span>`;
-  if (!isHere) return html`<li class="artifact"><span class="artifact-icon"><${Icon} name="file" size="24" /></span>${about}</li>`;
-  return html`<li><button class="artifact" onClick=${() => onOpen(item)}>
-    ${isPicture(item.path) && item.size <= LARGEST_TILE ? html`<${Picture} run=${run} item=${item} alt="" otherwise=${html`<${FileIcon} />`} />` : html`<${FileIcon} />`}
-    ${about}</button></li>`;
+  const about = html`<span class="artifact-name" title=${item.path}>
+    ${item.caption || item.key}
+  </span>
+  <span class="muted small">${isHere ? `step ${item.step} · ${bytes(item.size)}` : item.path}</span>`;
+  if (!isHere)
+    return html`<li class="artifact">
+      <span class="artifact-icon">
+        <${Icon} name="file" size="24" />
+      </span>
+      ${about}
+    </li>`;
+  return html`<li>
+    <button class="artifact" onClick=${() => onOpen(item)}>
+      ${
+        isPicture(item.path) && item.size <= LARGEST_TILE
+          ? html`<${Picture} run=${run} item=${item} alt="" otherwise=${html`<${FileIcon} />`} />`
+          : html`<${FileIcon} />`
+      }
+      ${about}
+    </button>
+  </li>`;
 }
 
-const pathOf = (run, item) => runPath(run.id, `/artifacts/${item.path.slice(HERE.length).split("/").map(encodeURIComponent).join("/")}`);
+const pathOf = (run, item) =>
+  runPath(run.id, `/artifacts/${item.path.slice(HERE.length).split("/").map(encodeURIComponent).join("/")}`);
 
 // `otherwise` is shown for what is called a picture and is none, or is gone.
 function Picture({ run, item, alt = item.caption || item.key, otherwise }) {
   const source = usePicture(run, item);
   const [isBroken, setBroken] = useState(false);
   if (isBroken || source === null) return otherwise;
-  return source ? html`<img class="artifact-picture" src=${source} alt=${alt} onError=${() => setBroken(true)} />` : html`<span class="artifact-picture" aria-busy="true"></span>`;
+  return source
+    ? html`<img class="artifact-picture" src=${source} alt=${alt} onError=${() => setBroken(true)} />`
+    : html`<span class="artifact-picture" aria-busy="true"></span>`;
 }
 
 // The server sends every file as an attachment; its type is set here by its name. An SVG becomes a data: address, which has
@@ -69,11 +110,14 @@ function usePicture(run, item) {
   useEffect(() => {
     const abort = new AbortController();
     let made = "";
-    getBlob(pathOf(run, item), {}, abort.signal).then(async (blob) => {
-      const picture = new Blob([blob], { type: PICTURES[suffixOf(item.path)] });
-      made = suffixOf(item.path) === "svg" ? await asData(picture) : URL.createObjectURL(picture);
-      if (!abort.signal.aborted) setSource(made);
-    }, (error) => !isAborted(error) && setSource(null));
+    getBlob(pathOf(run, item), {}, abort.signal).then(
+      async (blob) => {
+        const picture = new Blob([blob], { type: PICTURES[suffixOf(item.path)] });
+        made = suffixOf(item.path) === "svg" ? await asData(picture) : URL.createObjectURL(picture);
+        if (!abort.signal.aborted) setSource(made);
+      },
+      (error) => !isAborted(error) && setSource(null),
+    );
     return () => {
       abort.abort();
       if (made.startsWith("blob:")) URL.revokeObjectURL(made);
@@ -82,11 +126,12 @@ function usePicture(run, item) {
   return source;
 }
 
-const asData = (blob) => new Promise((resolve) => {
-  const reader = new FileReader();
-  reader.onload = () => resolve(reader.result);
-  reader.readAsDataURL(blob);
-});
+const asData = (blob) =>
+  new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.readAsDataURL(blob);
+  });
 
 function Viewer({ run, item, onClose }) {
   const [text, setText] = useState(undefined); // null if it is none
@@ -107,12 +152,23 @@ function Viewer({ run, item, onClose }) {
     setSaving(false);
   };
   return html`<${Dialog} title=${item.caption || item.key} onClose=${onClose} wide>
-    <p class="muted small">${fileName(item.path)} · step ${item.step} · ${bytes(item.size)}${text && item.size > SHOWN_AS_TEXT && ` · its first ${bytes(SHOWN_AS_TEXT)}`}</p>
-    ${isPicture(item.path) && html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as a picture.</p>`} />`}
+    <p class="muted small">
+      ${fileName(item.path)} · step ${item.step} · ${bytes(item.size)}
+      ${text && item.size > SHOWN_AS_TEXT && ` · its first ${bytes(SHOWN_AS_TEXT)}`}
+    </p>
+    ${
+      isPicture(item.path) &&
+      html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as a picture.</p>`} />`
+    }
     ${typeof text === "string" && html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
     ${text === null && html`<p class="muted">This file cannot be shown as text.</p>`}
-    <div class="dialog-verbs"><button disabled=${isSaving} onClick=${save}><${Icon} name="download" size="14" />${isSaving ? "Downloading…" : "Download"}</button>
-      <button onClick=${onClose}>Close</button></div>
+    <div class="dialog-verbs">
+      <button disabled=${isSaving} onClick=${save}>
+        <${Icon} name="download" size="14" />
+        ${isSaving ? "Downloading…" : "Download"}
+      </button>
+      <button onClick=${onClose}>Close</button>
+    </div>
   </${Dialog}>`;
 }
 

@@ -34,27 +34,61 @@ export function Charts({ run }) {
   useSeries(run.id, showsSystem ? [...keys, ...system] : keys, by, setSeries);
   const zoom = useMemo(() => signal(null), [run.id, by]);
 
-  const grid = (members) => html`<div class="chart-grid">${members.map(
-    (key) => html`<${Card} key="${key} ${key === asked}" name=${key} isAsked=${key === asked} series=${series?.get(key)} zoom=${zoom} color=${colorAt(all.indexOf(key))} runId=${run.id} />`,
-  )}</div>`;
+  const grid = (members) =>
+    html`<div class="chart-grid">
+      ${members.map(
+        (key) =>
+          html`<${Card}
+            key="${key} ${key === asked}"
+            name=${key}
+            isAsked=${key === asked}
+            series=${series?.get(key)}
+            zoom=${zoom}
+            color=${colorAt(all.indexOf(key))}
+            runId=${run.id}
+          />`,
+      )}
+    </div>`;
   return html`<section class="charts" aria-label="Charts">
     <header class="section-head">
       <h2>Charts</h2>
-      ${own.length > 8 && html`<input type="search" class="small-input" placeholder="Filter metrics" aria-label="Filter metrics"
-        onInput=${(event) => setFilter(event.currentTarget.value)} />`}
+      ${
+        own.length > 8 &&
+        html`<input
+          type="search"
+          class="small-input"
+          placeholder="Filter metrics"
+          aria-label="Filter metrics"
+          onInput=${(event) => setFilter(event.currentTarget.value)}
+        />`
+      }
       ${all.length > 0 && html`<${ChartControls} zoom=${zoom} />`}
     </header>
     ${!own.length && html`<${NoMetrics} />`}
-    ${grouped(keys).map(([group, members]) => html`<div class="chart-group" key=${group}>
-      ${group && html`<h3>${group}</h3>`}
-      ${grid(members)}
-    </div>`)}
-    ${found.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
-      Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}</button>`}
-    ${system.length > 0 && html`<details class="chart-group" open=${showsSystem} onToggle=${(event) => setLook({ system: event.currentTarget.open })}>
-      <summary>CPU, memory, disk and GPU</summary>
-      ${showsSystem && grid(system)}
-    </details>`}
+    ${grouped(keys).map(
+      ([group, members]) =>
+        html`<div class="chart-group" key=${group}>
+          ${group && html`<h3>${group}</h3>`}
+          ${grid(members)}
+        </div>`,
+    )}
+    ${
+      found.length > limit &&
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
+        Show ${Math.min(AT_ONCE, found.length - limit)} more of ${found.length - limit}
+      </button>`
+    }
+    ${
+      system.length > 0 &&
+      html`<details
+        class="chart-group"
+        open=${showsSystem}
+        onToggle=${(event) => setLook({ system: event.currentTarget.open })}
+      >
+        <summary>CPU, memory, disk and GPU</summary>
+        ${showsSystem && grid(system)}
+      </details>`
+    }
   </section>`;
 }
 
@@ -92,14 +126,25 @@ function Card({ runId, name, series, color, zoom, isAsked }) {
   }, [Boolean(series)]);
   // Until the answer for the other axis is there, the old curve would be drawn on the wrong one.
   if (!series || series.by !== look.value.by) return html`<figure class="chart chart-empty" aria-busy="true"></figure>`;
-  return html`<${Chart} runId=${runId} name=${name} series=${series} look=${look.value} color=${color} zoom=${zoom} isBig=${isBig} onBig=${() => setBig(!isBig)} />`;
+  return html`<${Chart}
+    runId=${runId}
+    name=${name}
+    series=${series}
+    look=${look.value}
+    color=${color}
+    zoom=${zoom}
+    isBig=${isBig}
+    onBig=${() => setBig(!isBig)}
+  />`;
 }
 
-const NoMetrics = () => html`<p class="hint-line">No metrics so far. Log them in the script: ${" "}
-  <code>import labwright; labwright.log({"loss": loss}, step=step)</code></p>`;
+const NoMetrics = () =>
+  html`<p class="hint-line">
+    No metrics so far. Log them in the script:${" "}
+    <code>${`import labwright; labwright.log({"loss": loss}, step=step)`}</code>
+  </p>`;
 
 // One metric of one run as a curve; words beside it are ordinary text of the page.
-
 
 function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
   const plot = useRef(null);
@@ -108,24 +153,58 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
   const data = useMemo(() => columnsOf(series, look), [series, look]);
   const isEmpty = data.columns[1].every((value) => value === null);
   const lines = [{ color, width: 1, alpha: look.smoothing ? 0.25 : 0, dots: false }, { color }];
-  const saveTable = () => getBlob(runPath(runId, "/metrics/export"), { keys: [name] }).then((blob) => saveBlob(blob, `${runId} ${name}.csv`), sayError);
-  const saveChart = () => savePicture(plot.current, `${runId} ${name}.png`, `${name} by ${look.by}`, [{ name: `${knownRun(runId).value.name} (${runId})`, color }]);
+  const saveTable = () =>
+    getBlob(runPath(runId, "/metrics/export"), { keys: [name] }).then(
+      (blob) => saveBlob(blob, `${runId} ${name}.csv`),
+      sayError,
+    );
+  const saveChart = () =>
+    savePicture(plot.current, `${runId} ${name}.png`, `${name} by ${look.by}`, [
+      { name: `${knownRun(runId).value.name} (${runId})`, color },
+    ]);
 
   return html`<figure class="chart ${isBig ? "chart-big" : ""}" aria-label="Chart of ${name}">
     <figcaption>
-      <span class="chart-name" title=${name}>${name}</span>
+      <span class="chart-name" title=${name}>
+        ${name}
+      </span>
       <${Reading} series=${series} data=${data} hover=${hover} look=${look} />
       <span class="chart-tools">
-        <button class="bare" aria-label=${isBig ? "Smaller" : "Larger"} aria-pressed=${String(isBig)} onClick=${onBig}><${Icon} name="maximize-2" size="12" /></button>
-        <${Menu} label=${html`<span class="hidden">Download ${name}</span>`} icon="download">${(close) => html`
-          <button class="menu-item" onClick=${() => (close(), saveChart())}>Picture (PNG)</button>
-          <button class="menu-item" onClick=${() => (close(), saveTable())}>All points (CSV)</button>`}
+        <button class="bare" aria-label=${isBig ? "Smaller" : "Larger"} aria-pressed=${String(isBig)} onClick=${onBig}>
+          <${Icon} name="maximize-2" size="12" />
+        </button>
+        <${Menu} label=${html`<span class="hidden">Download ${name}</span>`} icon="download">
+          ${(close) =>
+            html`<button class="menu-item" onClick=${() => (close(), saveChart())}>
+              Picture (PNG)
+            </button>
+            <button class="menu-item" onClick=${() => (close(), saveTable())}>
+              All points (CSV)
+            </button>`}
         </${Menu}>
-        <a class="chart-ask" href=${askAddress(runId, name)} aria-label="Ask about ${name}" title="Ask about this chart"><${Icon} name="message-square" size="12" /></a>
+        <a
+          class="chart-ask"
+          href=${askAddress(runId, name)}
+          aria-label="Ask about ${name}"
+          title="Ask about this chart"
+        >
+          <${Icon} name="message-square" size="12" />
+        </a>
       </span>
     </figcaption>
-    <${Plot} key=${isEmpty} columns=${data.columns} lines=${lines} axis=${look.by} logX=${look.logX} logY=${look.log} zoom=${zoom} height=${isBig ? TALL : undefined}
-      label="${name}: last ${number(series.last)} at step ${series.last_step}" onHover=${setHover} onPlot=${(made) => (plot.current = made)} />
+    <${Plot}
+      key=${isEmpty}
+      columns=${data.columns}
+      lines=${lines}
+      axis=${look.by}
+      logX=${look.logX}
+      logY=${look.log}
+      zoom=${zoom}
+      height=${isBig ? TALL : undefined}
+      label="${name}: last ${number(series.last)} at step ${series.last_step}"
+      onHover=${setHover}
+      onPlot=${(made) => (plot.current = made)}
+    />
     <${ChartNote} data=${data} isEmpty=${isEmpty} />
   </figure>`;
 }
@@ -134,7 +213,11 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
 function Reading({ series, data, hover, look }) {
   const [xs, values] = data.columns;
   if (hover === null || values[hover] === undefined || values[hover] === null) {
-    return html`<span class="chart-value num" title="${series.last} at step ${series.last_step}">${number(series.last)}</span>`;
+    return html`<span class="chart-value num" title="${series.last} at step ${series.last_step}">
+      ${number(series.last)}
+    </span>`;
   }
-  return html`<span class="chart-value num" title=${values[hover]}><span class="muted">${placeText(look.by, xs[hover])}</span> ${number(values[hover])}</span>`;
+  return html`<span class="chart-value num" title=${values[hover]}>
+    <span class="muted">${placeText(look.by, xs[hover])}</span> ${number(values[hover])}
+  </span>`;
 }

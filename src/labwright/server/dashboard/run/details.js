@@ -16,44 +16,146 @@ import { say, sayError } from "../ui/toast.js";
 export function RunDetails({ run }) {
   const names = [...Object.keys(run.env), ...run.secret_env].sort();
   return html`<section class="details" aria-label="Details">
-    ${run.warnings.length > 0 && html`<div class="card"><h2>Warnings</h2>
-      <ul class="warnings">${run.warnings.map((warning) => html`<li><${Icon} name="triangle-alert" size="14" />${warning}</li>`)}</ul></div>`}
-    <div class="card"><h2>Command</h2><${Code} text=${run.command} language="bash" label="Command" />
-      <p class="muted small">in <code>${run.workdir}</code></p></div>
+    ${
+      run.warnings.length > 0 &&
+      html`<div class="card">
+        <h2>Warnings</h2>
+        <ul class="warnings">
+          ${run.warnings.map(
+            (warning) =>
+              html`<li>
+                <${Icon} name="triangle-alert" size="14" />
+                ${warning}
+              </li>`,
+          )}
+        </ul>
+      </div>`
+    }
+    <div class="card">
+      <h2>Command</h2>
+      <${Code} text=${run.command} language="bash" label="Command" />
+      <p class="muted small">
+        in <code>${run.workdir}</code>
+      </p>
+    </div>
     <${Parameters} run=${run} />
-    <div class="card"><h2>Environment</h2>
-      ${names.length ? html`<p class="names">${names.map((name) => html`<code class="tag" key=${name} title=${run.env[name] ?? "secret"}>${name}</code> `)}</p>` : html`<p class="muted">Nothing added to the server's.</p>`}</div>
-    <div class="card"><h2>Facts</h2><${Pairs} pairs=${factsOf(run)} /></div>
+    <div class="card">
+      <h2>Environment</h2>
+      ${
+        names.length
+          ? html`<p class="names">
+            ${names.map(
+              (name) =>
+                html`<code class="tag" key=${name} title=${run.env[name] ?? "secret"}>
+                  ${name}
+                </code>`,
+            )}
+          </p>`
+          : html`<p class="muted">Nothing added to the server's.</p>`
+      }
+    </div>
+    <div class="card">
+      <h2>Facts</h2>
+      <${Pairs} pairs=${factsOf(run)} />
+    </div>
     <${Notes} run=${run} />
   </section>`;
 }
 
-const Pairs = ({ pairs }) => html`<table class="pairs"><tbody>${pairs.map(
-  ([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${text(value)}</td></tr>`,
-)}</tbody></table>`;
+const Pairs = ({ pairs }) =>
+  html`<table class="pairs">
+    <tbody>
+      ${pairs.map(
+        ([name, value]) =>
+          html`<tr key=${name}>
+            <th scope="row">${name}</th>
+            <td>${text(value)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
 
 const withSeed = (run) => ({ ...run.params, ...(run.seed !== null && { seed: run.seed }) });
 
 function Parameters({ run }) {
   const sweep = useFetched(run.sweep_id && `sweeps/${encodeURIComponent(run.sweep_id)}`);
   const best = sweep.data?.best?.run_id;
-  const choices = [["", "Alone"], run.parent_run_id && [run.parent_run_id, "Beside its parent"], best && best !== run.id && [best, "Beside the best of its sweep"]].filter(Boolean);
+  const choices = [
+    ["", "Alone"],
+    run.parent_run_id && [run.parent_run_id, "Beside its parent"],
+    best && best !== run.id && [best, "Beside the best of its sweep"],
+  ].filter(Boolean);
   const [otherId, setOtherId] = useState("");
   const other = useRun(otherId);
   const mine = withSeed(run);
   const theirs = other ? withSeed(other) : {};
   const names = [...new Set([...Object.keys(mine), ...Object.keys(theirs)])];
-  return html`<div class="card"><div class="section-head"><h2>Parameters</h2>
-      ${choices.length > 1 && html`<select aria-label="Compare parameters with" onChange=${(event) => setOtherId(event.currentTarget.value)}>
-        ${choices.map(([id, label]) => html`<option value=${id} selected=${id === otherId}>${label}</option>`)}</select>`}</div>
-    ${!names.length && html`<p class="muted">None given. <code>labwright run --param lr=0.1 -- …</code> records one.</p>`}
-    ${names.length > 0 && html`<table class="pairs">
-      ${other && html`<thead><tr><th></th><th scope="col">this run</th><th scope="col"><a href=${runAddress(other.id)}>${other.name}</a></th></tr></thead>`}
-      <tbody>${names.map((name) => html`<tr key=${name} class=${other && !same(mine[name], theirs[name]) ? "differs" : ""}>
-        <th scope="row" title=${name}>${name}</th><td>${shown(mine[name])}</td>${other && html`<td>${shown(theirs[name])}</td>`}</tr>`)}
-      ${other && Object.keys(run.summary).filter((key) => !key.startsWith("system/")).map((key) => html`<tr key="m ${key}">
-        <th scope="row" title=${key}>${key}</th><td class="num">${number(run.summary[key].last)}</td><td class="num">${number(other.summary[key]?.last)}</td></tr>`)}
-      </tbody></table>`}</div>`;
+  return html`<div class="card">
+    <div class="section-head">
+      <h2>Parameters</h2>
+      ${
+        choices.length > 1 &&
+        html`<select aria-label="Compare parameters with" onChange=${(event) => setOtherId(event.currentTarget.value)}>
+          ${choices.map(
+            ([id, label]) =>
+              html`<option value=${id} selected=${id === otherId}>
+                ${label}
+              </option>`,
+          )}
+        </select>`
+      }
+    </div>
+    ${
+      !names.length &&
+      html`<p class="muted">
+        None given. <code>labwright run --param lr=0.1 -- …</code> records one.
+      </p>`
+    }
+    ${
+      names.length > 0 &&
+      html`<table class="pairs">
+        ${
+          other &&
+          html`<thead>
+            <tr>
+              <th></th>
+              <th scope="col">this run</th>
+              <th scope="col">
+                <a href=${runAddress(other.id)}>${other.name}</a>
+              </th>
+            </tr>
+          </thead>`
+        }
+        <tbody>
+          ${names.map(
+            (name) =>
+              html`<tr key=${name} class=${other && !same(mine[name], theirs[name]) ? "differs" : ""}>
+                <th scope="row" title=${name}>
+                  ${name}
+                </th>
+                <td>${shown(mine[name])}</td>
+                ${other && html`<td>${shown(theirs[name])}</td>`}
+              </tr>`,
+          )}
+          ${
+            other &&
+            Object.keys(run.summary)
+              .filter((key) => !key.startsWith("system/"))
+              .map(
+                (key) =>
+                  html`<tr key="m ${key}">
+                    <th scope="row" title=${key}>
+                      ${key}
+                    </th>
+                    <td class="num">${number(run.summary[key].last)}</td>
+                    <td class="num">${number(other.summary[key]?.last)}</td>
+                  </tr>`,
+              )
+          }
+        </tbody>
+      </table>`
+    }
+  </div>`;
 }
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
@@ -64,7 +166,10 @@ function useRun(id) {
   useEffect(() => {
     if (!id || knownRun(id)) return undefined;
     const abort = new AbortController();
-    loadRun(id, abort.signal).then(() => draw((count) => count + 1), (error) => !isAborted(error) && sayError(error));
+    loadRun(id, abort.signal).then(
+      () => draw((count) => count + 1),
+      (error) => !isAborted(error) && sayError(error),
+    );
     return () => abort.abort();
   }, [id]);
   return id ? knownRun(id)?.value : undefined;
@@ -78,7 +183,10 @@ function factsOf(run) {
     ["ended", exactTime(run.ended_at)],
     ["processor time", usage.cpu_seconds === undefined ? "" : duration(usage.cpu_seconds)],
     ["most memory", usage.max_memory_mb ? bytes(usage.max_memory_mb * 1e6) : ""],
-    ["git commit", snapshot?.git_commit ? `${snapshot.git_commit.slice(0, 8)}${snapshot.dirty ? " with changes" : ""}` : ""],
+    [
+      "git commit",
+      snapshot?.git_commit ? `${snapshot.git_commit.slice(0, 8)}${snapshot.dirty ? " with changes" : ""}` : "",
+    ],
     ["code snapshot", snapshot ? snapshot.hash.slice(0, 8) : ""],
     ["launcher", run.launcher ?? ""],
     ["Slurm job", run.slurm_job_id ?? ""],
@@ -100,31 +208,89 @@ function Notes({ run }) {
     }
   };
   if (!draft) {
-    return html`<div class="card"><div class="section-head"><h2>Notes</h2>${mayWrite() && html`<button onClick=${() => setDraft({ text: run.notes, before: run.notes })}><${Icon} name="pencil" size="14" />Edit notes</button>`}</div>
-      ${run.notes ? html`<p class="notes">${run.notes}</p>` : html`<p class="muted">None.</p>`}</div>`;
+    return html`<div class="card">
+      <div class="section-head">
+        <h2>Notes</h2>
+        ${
+          mayWrite() &&
+          html`<button onClick=${() => setDraft({ text: run.notes, before: run.notes })}>
+            <${Icon} name="pencil" size="14" />
+            Edit notes
+          </button>`
+        }
+      </div>
+      ${run.notes ? html`<p class="notes">${run.notes}</p>` : html`<p class="muted">None.</p>`}
+    </div>`;
   }
-  return html`<form class="card" onSubmit=${save}><h2>Notes</h2>
-    <textarea class="notes-field" rows="6" aria-label="Notes" value=${draft.text} onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}></textarea>
-    <div class="dialog-verbs"><button type="button" onClick=${dropDraft}>Cancel</button><button class="primary">Save notes</button></div></form>`;
+  return html`<form class="card" onSubmit=${save}>
+    <h2>Notes</h2>
+    <textarea
+      class="notes-field"
+      rows="6"
+      aria-label="Notes"
+      value=${draft.text}
+      onInput=${(event) => setDraft({ ...draft, text: event.currentTarget.value })}
+    ></textarea>
+    <div class="dialog-verbs">
+      <button type="button" onClick=${dropDraft}>
+        Cancel
+      </button>
+      <button class="primary">Save notes</button>
+    </div>
+  </form>`;
 }
 
 // The code of a run against the files of now.
 
-
 export function RunCode({ run }) {
   const { data, problem, refresh } = useFetched(run.snapshot && runPath(run.id, "/diff"));
-  if (!run.snapshot) return html`<${Message} icon="file-code" title="No code was kept with this run"><p class="muted">Its folder is not the project's, or it was logged from outside.</p></${Message}>`;
+  if (!run.snapshot)
+    return html`<${Message} icon="file-code" title="No code was kept with this run">
+      <p class="muted">Its folder is not the project's, or it was logged from outside.</p>
+    </${Message}>`;
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const { git_commit: commit, dirty, hash, files } = run.snapshot;
   const same = !data.added.length && !data.removed.length && !data.changed.length;
   return html`<section class="stack" aria-label="Code">
-    <p class="muted">Snapshot <code title=${hash}>${hash.slice(0, 8)}</code> of ${counted(files, "file")}${commit && html`, on commit <code title=${commit}>${commit.slice(0, 8)}</code>${dirty ? " with changes that were not committed" : ""}`}.
-      ${same ? " The project's files are still the same." : " This is what changed in the project since the run was submitted:"}</p>
-    ${!same && html`<${FileNames} title="new" names=${data.added} /><${FileNames} title="gone" names=${data.removed} /><${FileNames} title="changed" names=${data.changed} />
+    <p class="muted">
+      Snapshot <code title=${hash}>${hash.slice(0, 8)}</code> of ${counted(files, "file")}
+      ${
+        commit &&
+        html`, on commit <code title=${commit}>${commit.slice(0, 8)}</code>
+        ${dirty ? " with changes that were not committed" : ""}`
+      }
+      .
+      ${
+        same
+          ? " The project's files are still the same."
+          : " This is what changed in the project since the run was submitted:"
+      }
+    </p>
+    ${
+      !same &&
+      html`<${FileNames} title="new" names=${data.added} />
+      <${FileNames} title="gone" names=${data.removed} />
+      <${FileNames} title="changed" names=${data.changed} />
       <${Code} text=${data.text} language="diff" label="Changes since submit" />
-      ${data.truncated && html`<p class="muted">More changed than is shown. <code>labwright diff ${run.id}</code> has all of it.</p>`}`}
+      ${
+        data.truncated &&
+        html`<p class="muted">
+          More changed than is shown. <code>labwright diff ${run.id}</code> has all of it.
+        </p>`
+      }`
+    }
   </section>`;
 }
 
-const FileNames = ({ title, names }) => names.length > 0 && html`<p class="names">${title}: ${names.map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`;
+const FileNames = ({ title, names }) =>
+  names.length > 0 &&
+  html`<p class="names">
+    ${title}:${" "}
+    ${names.map(
+      (name) =>
+        html`<code class="tag" key=${name}>
+          ${name}
+        </code>`,
+    )}
+  </p>`;

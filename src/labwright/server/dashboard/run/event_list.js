@@ -9,7 +9,11 @@ import { Ago } from "../ui/time.js";
 const WHO = { person: "user", agent: "bot", system: "settings", run: "flask-conical" };
 
 export function RunEvents({ run }) {
-  const { data, problem, refresh } = useFetched("events", { run_id: run.id, limit: 1000 }, { wakes: (event) => event.run_id === run.id });
+  const { data, problem, refresh } = useFetched(
+    "events",
+    { run_id: run.id, limit: 1000 },
+    { wakes: (event) => event.run_id === run.id },
+  );
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<${EventList} events=${data} />`;
@@ -17,18 +21,27 @@ export function RunEvents({ run }) {
 
 function EventList({ events }) {
   if (!events.length) return html`<${Message} icon="calendar" title="Nothing has happened yet" />`;
-  return html`<ol class="events" aria-label="Events">${[...events].reverse().map(
-    (event) => html`<li key=${event.seq}>
-      <span class="event-who" title=${event.actor}><${Icon} name=${WHO[event.actor.split(":")[0]] ?? "info"} size="14" />${event.actor.split(":")[0]}</span>
-      <code class="event-type">${event.type}</code>
-      <span class="event-what">${wordsOf(event)}</span>
-      <span class="muted event-when"><${Ago} time=${event.time} /></span>
-    </li>`,
-  )}</ol>`;
+  return html`<ol class="events" aria-label="Events">
+    ${[...events].reverse().map(
+      (event) =>
+        html`<li key=${event.seq}>
+          <span class="event-who" title=${event.actor}>
+            <${Icon} name=${WHO[event.actor.split(":")[0]] ?? "info"} size="14" />
+            ${event.actor.split(":")[0]}
+          </span>
+          <code class="event-type">${event.type}</code>
+          <span class="event-what">${wordsOf(event)}</span>
+          <span class="muted event-when">
+            <${Ago} time=${event.time} />
+          </span>
+        </li>`,
+    )}
+  </ol>`;
 }
 
 function wordsOf({ type, data }) {
-  if (type.endsWith(".status")) return `${data.from} → ${data.to}${data.reason ? `: ${String(data.reason).replaceAll("_", " ")}` : ""}`;
+  if (type.endsWith(".status"))
+    return `${data.from} → ${data.to}${data.reason ? `: ${String(data.reason).replaceAll("_", " ")}` : ""}`;
   if (data.text || data.message) return data.text ?? data.message;
   if (data.changed) return `changed: ${data.changed.join(", ")}`;
   return data.name ?? data.title ?? "";

@@ -65,7 +65,8 @@ export function Log({ run }) {
     setSearch({ words: "", all: null }); // now, not with the answer: what is typed meanwhile is searched for
     try {
       const { offset, searched, total_size: total } = await reader.firstError();
-      if (offset === null) say(`No error was found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
+      if (offset === null)
+        say(`No error was found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
       else await showAt(offset);
     } catch (error) {
       if (!isAborted(error)) sayError(error);
@@ -84,16 +85,23 @@ export function Log({ run }) {
       <span class="muted small num">${reader.total ? bytes(reader.total) : ""}</span>
       <div class="controls">
         <${LogSearch} reader=${reader} hits=${hits} search=${search} onSearch=${setSearch} onShow=${show} />
-        <button disabled=${isSeeking} onClick=${toError}>${isSeeking ? "Searching…" : "First error"}</button>
-        <button aria-pressed=${String(follows)} onClick=${toEnd}><${Icon} name="arrow-down" size="14" />
-          ${isTerminal(run) ? "End" : "Follow"}</button>
+        <button disabled=${isSeeking} onClick=${toError}>
+          ${isSeeking ? "Searching…" : "First error"}
+        </button>
+        <button aria-pressed=${String(follows)} onClick=${toEnd}>
+          <${Icon} name="arrow-down" size="14" />
+          ${isTerminal(run) ? "End" : "Follow"}
+        </button>
       </div>
     </header>
     <div class="log-lines" ref=${ref} onScroll=${onScroll} tabindex="0" role="log" aria-live="off">
       <div style=${{ height: `${before}px` }}></div>
-      ${lines.slice(first, last).map(
-        (line, offset) => html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
-      )}
+      ${lines
+        .slice(first, last)
+        .map(
+          (line, offset) =>
+            html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
+        )}
       <div style=${{ height: `${after}px` }}></div>
       ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search, reader)}</p>`}
     </div>
@@ -103,7 +111,8 @@ export function Log({ run }) {
 function emptyText(run, search, { isRead, removedAt }) {
   if (!isRead) return "";
   if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
-  if (search.all) return `No line ${search.searched ? `in the last ${bytes(search.searched)} ` : ""}of this output has these words.`;
+  if (search.all)
+    return `No line ${search.searched ? `in the last ${bytes(search.searched)} ` : ""}of this output has these words.`;
   return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
 }
 
@@ -140,9 +149,20 @@ function hitsIn(lines, { words, all }) {
 
 function Line({ line, words, marked }) {
   const text = line.text.endsWith("\r") ? line.text.slice(0, -1) : line.text;
-  return html`<div class="line ${marked ? `line-marked ${words ? "" : "line-error"}` : ""}">${pieces(text).map(
-    (piece) => html`<span class=${piece.class} style=${piece.style}>${lit(piece.text, words)}</span>`,
-  )}${line.folded > 0 && html`<span class="folded" title="${line.folded} earlier states of this line are not shown">↻ ${line.folded}</span>`}</div>`;
+  return html`<div class="line ${marked ? `line-marked ${words ? "" : "line-error"}` : ""}">
+    ${pieces(text).map(
+      (piece) =>
+        html`<span class=${piece.class} style=${piece.style}>
+          ${lit(piece.text, words)}
+        </span>`,
+    )}
+    ${
+      line.folded > 0 &&
+      html`<span class="folded" title="${line.folded} earlier states of this line are not shown">
+        ↻ ${line.folded}
+      </span>`
+    }
+  </div>`;
 }
 
 function lit(text, words) {
@@ -159,7 +179,6 @@ function lit(text, words) {
 }
 
 // Search in the output: at once in the part that is loaded, on request in all of it.
-
 
 function LogSearch({ reader, hits, search, onSearch, onShow }) {
   const [at, setAt] = useState(-1);
@@ -182,7 +201,9 @@ function LogSearch({ reader, hits, search, onSearch, onShow }) {
       const found = await reader.search(words);
       const lines = found.content ? found.content.split("\n") : [];
       const searched = found.has_more_before ? found.total_size - found.offset : null;
-      onSearch((now) => (now.words === words ? { words, all: lines.map((text) => ({ text, folded: 0 })), searched } : now));
+      onSearch((now) =>
+        now.words === words ? { words, all: lines.map((text) => ({ text, folded: 0 })), searched } : now,
+      );
     } catch (error) {
       if (!isAborted(error)) sayError(error);
     }
@@ -196,11 +217,35 @@ function LogSearch({ reader, hits, search, onSearch, onShow }) {
     if (hits.length) step(event.shiftKey ? -1 : 1);
     else if (canSearchAll && !isBusy) searchAll();
   };
-  return html`
-    ${words && html`<span class="muted small num log-count">${all ? foundText(search) : hitsText(hits, at)}${isPart && !all && ` in the ${bytes(end - start)} loaded`}</span>`}
-    ${canSearchAll && html`<button class="link" disabled=${isBusy} onClick=${searchAll}>${isBusy ? "Searching…" : "Search all of it"}</button>`}
-    ${all && html`<button class="link" onClick=${() => onSearch({ words, all: null })}>Back to the output</button>`}
-    <input ref=${field} type="search" class="small-input" placeholder="Search output" aria-label="Search output" value=${words} onInput=${onInput} onKeyDown=${onKeyDown} />`;
+  return html`${
+    words &&
+    html`<span class="muted small num log-count">
+      ${all ? foundText(search) : hitsText(hits, at)}
+      ${isPart && !all && ` in the ${bytes(end - start)} loaded`}
+    </span>`
+  }
+  ${
+    canSearchAll &&
+    html`<button class="link" disabled=${isBusy} onClick=${searchAll}>
+      ${isBusy ? "Searching…" : "Search all of it"}
+    </button>`
+  }
+  ${
+    all &&
+    html`<button class="link" onClick=${() => onSearch({ words, all: null })}>
+      Back to the output
+    </button>`
+  }
+  <input
+    ref=${field}
+    type="search"
+    class="small-input"
+    placeholder="Search output"
+    aria-label="Search output"
+    value=${words}
+    onInput=${onInput}
+    onKeyDown=${onKeyDown}
+  />`;
 }
 
 // `searched`: how many bytes at the end were looked through, if there may be more lines before these.

@@ -76,7 +76,8 @@ export class LogReader {
     const from = Math.max(0, start - PIECE);
     const piece = await this.#read(from, start - from);
     const { text, skipped } = fromWholeCharacter(piece.content, piece.offset);
-    const behindGap = piece.next_offset < start ? (await this.#read(piece.next_offset, start - piece.next_offset)).content : "";
+    const behindGap =
+      piece.next_offset < start ? (await this.#read(piece.next_offset, start - piece.next_offset)).content : "";
     this.total = piece.total_size;
     this.buffer.prepend(text + behindGap, piece.offset + skipped);
   }

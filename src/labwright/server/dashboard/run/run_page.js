@@ -50,12 +50,25 @@ export default function RunPage({ id }) {
   if (problem && !run) return html`<${Problem} error=${problem} />`;
   if (!run) return html`<div class="loading" aria-busy="true"></div>`;
   const tabs = [
-    { name: "overview", label: "Overview", show: () => html`<${Alerts} run=${run} /><${Charts} run=${run} /><${Log} run=${run} />` },
+    {
+      name: "overview",
+      label: "Overview",
+      show: () =>
+        html`<${Alerts} run=${run} />
+        <${Charts} run=${run} />
+        <${Log} run=${run} />`,
+    },
     { name: "details", label: "Details", show: () => html`<${RunDetails} run=${run} />` },
     { name: "code", label: "Code", show: () => html`<${RunCode} run=${run} />` },
     { name: "artifacts", label: "Artifacts", show: () => html`<${Artifacts} run=${run} />` },
     { name: "events", label: "Events", show: () => html`<${RunEvents} run=${run} />` },
-    run.status === "running" && run.launcher === "local" && isPerson() && { name: "terminal", label: "Terminal", show: () => html`<${Lazy} load=${loadTerminal} run=${run} />` },
+    run.status === "running" &&
+      run.launcher === "local" &&
+      isPerson() && {
+        name: "terminal",
+        label: "Terminal",
+        show: () => html`<${Lazy} load=${loadTerminal} run=${run} />`,
+      },
   ].filter(Boolean);
   return html`<div class="page run-page" key=${id}>
     <${Header} run=${run} />
@@ -67,33 +80,94 @@ function Header({ run }) {
   const reason = reasonOf(run);
   const done = isTerminal(run) ? null : progressOf(run);
   return html`<header class="run-head">
-    <a class="back" href="#/runs"><${Icon} name="arrow-left" size="14" />Runs</a>
+    <a class="back" href="#/runs">
+      <${Icon} name="arrow-left" size="14" />
+      Runs
+    </a>
     <div class="run-title">
       <h1 title=${run.name}>${run.name}</h1>
       <${Status} run=${run} />
       ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
       <${RunVerbs} run=${run} />
     </div>
-    ${(run.deleted || reason) && html`<p class="run-reason run-reason-${run.status}">${run.deleted ? "This run was deleted." : html`<${WithRuns} words=${reason} />`}</p>`}
+    ${
+      (run.deleted || reason) &&
+      html`<p class="run-reason run-reason-${run.status}">
+        ${run.deleted ? "This run was deleted." : html`<${WithRuns} words=${reason} />`}
+      </p>`
+    }
     <dl class="facts">
-      <${Fact} name="Id"><${Copy} text=${run.id} label="Copy the id" /></${Fact}>
-      ${run.started_at && html`<${Fact} name="Duration"><${Duration} run=${run} /></${Fact}>`}
-      <${Fact} name="Created"><${Ago} time=${run.created_at} /> by <${Who} actor=${run.created_by} /></${Fact}>
-      ${run.ended_at && html`<${Fact} name="Ended"><${Ago} time=${run.ended_at} /></${Fact}>`}
-      ${run.exit_code !== null && html`<${Fact} name="Exit"><span class="num">${run.exit_code}</span></${Fact}>`}
-      ${run.gpu_uuids.length > 0 && html`<${Fact} name="GPUs"><span title=${run.gpu_uuids.join(", ")}>${run.gpu_uuids.length}</span></${Fact}>`}
+      <${Fact} name="Id">
+        <${Copy} text=${run.id} label="Copy the id" />
+      </${Fact}>
+      ${
+        run.started_at &&
+        html`<${Fact} name="Duration">
+          <${Duration} run=${run} />
+        </${Fact}>`
+      }
+      <${Fact} name="Created">
+        <${Ago} time=${run.created_at} /> by <${Who} actor=${run.created_by} />
+      </${Fact}>
+      ${
+        run.ended_at &&
+        html`<${Fact} name="Ended">
+          <${Ago} time=${run.ended_at} />
+        </${Fact}>`
+      }
+      ${
+        run.exit_code !== null &&
+        html`<${Fact} name="Exit">
+          <span class="num">${run.exit_code}</span>
+        </${Fact}>`
+      }
+      ${
+        run.gpu_uuids.length > 0 &&
+        html`<${Fact} name="GPUs">
+          <span title=${run.gpu_uuids.join(", ")}>${run.gpu_uuids.length}</span>
+        </${Fact}>`
+      }
       ${run.attempt > 1 && html`<${Fact} name="Attempt">${run.attempt}</${Fact}>`}
       ${run.node && html`<${Fact} name="Node">${run.node}</${Fact}>`}
-      ${run.sweep_id && html`<${Fact} name="Sweep"><${SweepLink} id=${run.sweep_id} /></${Fact}>`}
-      ${run.parent_run_id && html`<${Fact} name="Rerun of"><${RunLink} id=${run.parent_run_id} /></${Fact}>`}
-      ${run.plan_id && html`<${Fact} name="Plan"><a href=${planAddress(run.plan_id)}>${run.plan_id}</a></${Fact}>`}
-      ${run.tags.length > 0 && html`<${Fact} name="Tags">${run.tags.map((tag) => html`<a class="tag" key=${tag} href="#/runs?tag=${encodeURIComponent(tag)}">${tag}</a> `)}</${Fact}>`}
+      ${
+        run.sweep_id &&
+        html`<${Fact} name="Sweep">
+          <${SweepLink} id=${run.sweep_id} />
+        </${Fact}>`
+      }
+      ${
+        run.parent_run_id &&
+        html`<${Fact} name="Rerun of">
+          <${RunLink} id=${run.parent_run_id} />
+        </${Fact}>`
+      }
+      ${
+        run.plan_id &&
+        html`<${Fact} name="Plan">
+          <a href=${planAddress(run.plan_id)}>${run.plan_id}</a>
+        </${Fact}>`
+      }
+      ${
+        run.tags.length > 0 &&
+        html`<${Fact} name="Tags">
+          ${run.tags.map(
+            (tag) =>
+              html`<a class="tag" key=${tag} href="#/runs?tag=${encodeURIComponent(tag)}">
+                ${tag}
+              </a>`,
+          )}
+        </${Fact}>`
+      }
       ${run.archived && html`<${Fact} name="List">archived</${Fact}>`}
     </dl>
   </header>`;
 }
 
-const Fact = ({ name, children }) => html`<div><dt>${name}</dt><dd>${children}</dd></div>`;
+const Fact = ({ name, children }) =>
+  html`<div>
+    <dt>${name}</dt>
+    <dd>${children}</dd>
+  </div>`;
 
 function Alerts({ run }) {
   const [answered, setAnswered] = useState([]);
@@ -107,7 +181,14 @@ function Alerts({ run }) {
   if (!open.length && !answered.length) return null;
   return html`<section class="alerts" aria-label="Alerts">
     ${open.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
-    ${answered.length > 0 && html`<details><summary class="muted">${answered.length} answered ${answered.length === 1 ? "alert" : "alerts"}</summary>
-      ${answered.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}</details>`}
+    ${
+      answered.length > 0 &&
+      html`<details>
+        <summary class="muted">
+          ${answered.length} answered ${answered.length === 1 ? "alert" : "alerts"}
+        </summary>
+        ${answered.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
+      </details>`
+    }
   </section>`;
 }

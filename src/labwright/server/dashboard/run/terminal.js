@@ -37,7 +37,8 @@ export default function Terminal({ run }) {
     url.search = new URLSearchParams({ cols: screen.cols, rows: screen.rows });
     const socket = new WebSocket(url, PROTOCOLS());
     socket.binaryType = "arraybuffer";
-    const tellSize = () => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ cols: screen.cols, rows: screen.rows }));
+    const tellSize = () =>
+      socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify({ cols: screen.cols, rows: screen.rows }));
     socket.onopen = () => {
       setState("");
       tellSize();
@@ -68,7 +69,17 @@ export default function Terminal({ run }) {
     if (state === LOST) connect(); // with the server, which is back
   }, [connections]);
   return html`<section class="stack" aria-label="Terminal">
-    <p class="muted">Shift-Tab leads out of it. ${run.tty ? "Every other key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code></p>
-    ${state && html`<p class="hint-line">${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}</p>`}
-    <div class="terminal" ref=${box}></div></section>`;
+    <p class="muted">
+      Shift-Tab leads out of it.${" "}
+      ${run.tty ? "Every other key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C
+      interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code>
+    </p>
+    ${
+      state &&
+      html`<p class="hint-line">
+        ${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}
+      </p>`
+    }
+    <div class="terminal" ref=${box}></div>
+  </section>`;
 }

@@ -3,7 +3,16 @@
 import { getPage, isAborted } from "../data/api.js";
 import { knownRun, onNewRuns, putRun } from "../data/store.js";
 import { batch, signal, untracked } from "../view.js";
-import { configText, groupLabel, groupOf, GROUPS, metricsOf, SERVER_SORTS, sharedParams, sorted } from "../work/run_columns.js";
+import {
+  configText,
+  groupLabel,
+  groupOf,
+  GROUPS,
+  metricsOf,
+  SERVER_SORTS,
+  sharedParams,
+  sorted,
+} from "../work/run_columns.js";
 
 const FIRST_PAGE = 100;
 const NEXT_PAGE = 500;
@@ -129,7 +138,8 @@ export async function loadMoreRows() {
 // What most of these runs have in common is what they are compared by.
 function commonMetrics(found) {
   const counts = new Map();
-  for (const run of found.slice(0, FIRST_PAGE)) for (const key of metricsOf(run)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const run of found.slice(0, FIRST_PAGE))
+    for (const key of metricsOf(run)) counts.set(key, (counts.get(key) ?? 0) + 1);
   const weight = (key) => counts.get(key) * (TELLING.test(key) ? 2 : 1);
   const keys = [...counts.keys()].sort((a, b) => weight(b) - weight(a));
   return keys.slice(0, METRIC_COLUMNS).map((key) => `m:${key}`);
@@ -153,7 +163,9 @@ function noticeColumns(found) {
 export function noticeMetrics(run) {
   noticeColumns([run]);
   if (commonColumns.value.length >= METRIC_COLUMNS) return;
-  const fresh = metricsOf(run).map((key) => `m:${key}`).filter((column) => !commonColumns.value.includes(column));
+  const fresh = metricsOf(run)
+    .map((key) => `m:${key}`)
+    .filter((column) => !commonColumns.value.includes(column));
   if (fresh.length) commonColumns.value = [...commonColumns.value, ...fresh].slice(0, METRIC_COLUMNS);
 }
 
@@ -169,7 +181,10 @@ export function itemsOf(ids, by, sweepNames, closed) {
     groups.get(key).ids.push(id);
   }
   if (by === "config") tellApart([...groups.values()]);
-  return [...groups.values()].flatMap((group) => [{ group }, ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id, under: group.label })))]);
+  return [...groups.values()].flatMap((group) => [
+    { group },
+    ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id, under: group.label }))),
+  ]);
 }
 
 // Where a head is cut off at the end of its cell, two of them must not look alike.

@@ -20,11 +20,17 @@ const NEW_MS = 3000;
 export function Head({ columns, sort, ids }) {
   const all = ids.length > 0 && ids.every((id) => ticked.value.has(id));
   return html`<div class="row row-head" role="row">
-    <span role="columnheader"><input type="checkbox" aria-label="Select all runs shown" checked=${all} onChange=${() => tick(ids, !all)} /></span>
+    <span role="columnheader">
+      <input type="checkbox" aria-label="Select all runs shown" checked=${all} onChange=${() => tick(ids, !all)} />
+    </span>
     <${Sorter} name="status" label="Status" sort=${sort} />
     <${Sorter} name="name" label="Name" sort=${sort} />
-    <span role="columnheader" class="cell-trend">${columns.some(isMetric) ? "Trend" : ""}</span>
-    ${columns.map((column) => html`<${Sorter} key=${column} name=${column} label=${nameOf(column)} sort=${sort} isNumber />`)}
+    <span role="columnheader" class="cell-trend">
+      ${columns.some(isMetric) ? "Trend" : ""}
+    </span>
+    ${columns.map(
+      (column) => html`<${Sorter} key=${column} name=${column} label=${nameOf(column)} sort=${sort} isNumber />`,
+    )}
     <${Sorter} name="duration" label="Duration" sort=${sort} isNumber />
     <${Sorter} name="created_at" label="Created" sort=${sort} isNumber />
     <span role="columnheader">Result</span>
@@ -38,8 +44,15 @@ function Sorter({ name, label, sort, isNumber }) {
   const next = sort === first ? second : sort === second && name !== "created_at" ? "" : first;
   const direction = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
   return html`<span role="columnheader" aria-sort=${direction} class=${isNumber ? "num" : ""}>
-    <button class="sorter" title="Sort by ${label}" onClick=${() => setQuery({ sort: next === "-created_at" ? "" : next })}>
-      <span>${label}</span>${direction !== "none" && html`<${Icon} name=${direction === "ascending" ? "arrow-up" : "arrow-down"} size="12" />`}</button></span>`;
+    <button
+      class="sorter"
+      title="Sort by ${label}"
+      onClick=${() => setQuery({ sort: next === "-created_at" ? "" : next })}
+    >
+      <span>${label}</span>
+      ${direction !== "none" && html`<${Icon} name=${direction === "ascending" ? "arrow-up" : "arrow-down"} size="12" />`}
+    </button>
+  </span>`;
 }
 
 export function GroupRow({ group, index, columns, isClosed, selected }) {
@@ -48,15 +61,35 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
   const ref = useRef(null);
   useFocus(ref, selected, "button");
   const all = group.ids.every((id) => ticked.value.has(id));
-  return html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
-    <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select the group ${group.label}" checked=${all} onChange=${() => tick(group.ids, !all)} /></span>
-    <span role="cell" class="cell-status"><${StatusBar} progress=${progress} /></span>
-    <span role="cell" class="cell-name"><button class="bare group-toggle" aria-expanded=${String(!isClosed)} onClick=${() => list.toggleGroup(group.key)}>
-      <${Icon} name=${isClosed ? "chevron-right" : "chevron-down"} size="14" /><span title=${group.label}>${group.head || group.label}</span></button>
-      <span class="muted num">${group.ids.length}</span></span>
+  return;
+  html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
+    <span role="cell" class="cell-tick">
+      <input
+        type="checkbox"
+        aria-label="Select the group ${group.label}"
+        checked=${all}
+        onChange=${() => tick(group.ids, !all)}
+      />
+    </span>
+    <span role="cell" class="cell-status">
+      <${StatusBar} progress=${progress} />
+    </span>
+    <span role="cell" class="cell-name">
+      <button
+        class="bare group-toggle"
+        aria-expanded=${String(!isClosed)}
+        onClick=${() => list.toggleGroup(group.key)}
+      >
+        <${Icon} name=${isClosed ? "chevron-right" : "chevron-down"} size="14" />
+        <span title=${group.label}>${group.head || group.label}</span>
+      </button>
+      <span class="muted num">${group.ids.length}</span>
+    </span>
     <span role="cell" class="cell-trend"></span>
     ${columns.map((column) => html`<${Spread} key=${column} runs=${runs} column=${column} />`)}
-    <span role="cell" class="cell-duration"></span><span role="cell" class="cell-created"></span><span role="cell" class="cell-result"></span>
+    <span role="cell" class="cell-duration"></span>
+    <span role="cell" class="cell-created"></span>
+    <span role="cell" class="cell-result"></span>
   </div>`;
 }
 
@@ -70,7 +103,11 @@ function Spread({ runs, column }) {
   const spread = isMetric(column) ? spreadOf(runs, column) : null;
   if (!spread) return html`<span role="cell" class="cell-metric"></span>`;
   const { mean, std, n } = spread;
-  return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">${number(mean)}${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}</span>`;
+  return;
+  html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">
+    ${number(mean)}
+    ${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}
+  </span>`;
 }
 
 export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) {
@@ -89,20 +126,48 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
   const isTicked = ticked.value.has(id);
   const done = isTerminal(run) ? null : progressOf(run);
   const metric = columns.find(isMetric);
-  const marks = [selected && "row-selected", isTicked && "row-ticked", run.deleted && "row-deleted"].filter(Boolean).join(" ");
+  const marks = [selected && "row-selected", isTicked && "row-ticked", run.deleted && "row-deleted"]
+    .filter(Boolean)
+    .join(" ");
   return html`<div ref=${ref} class="row ${marks}" role="row" aria-rowindex=${index + 2}>
-    <span role="cell" class="cell-tick"><input type="checkbox" aria-label="Select ${run.name}" checked=${isTicked} onClick=${(event) => onTick(id, event.currentTarget.checked, event.shiftKey)} /></span>
-    <span role="cell" class="cell-status"><${Status} run=${run} /></span>
-    <span role="cell" class="cell-name">
-      <a href=${runAddress(id)} onClick=${() => onOpen(id)} title=${run.name}>${restOf(run.name, under)}</a>
-      ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
-      <span class="tags">${run.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}</span>
+    <span role="cell" class="cell-tick">
+      <input
+        type="checkbox"
+        aria-label="Select ${run.name}"
+        checked=${isTicked}
+        onClick=${(event) => onTick(id, event.currentTarget.checked, event.shiftKey)}
+      />
     </span>
-    <span role="cell" class="cell-trend">${metric && html`<${Sparkline} run=${run} metric=${nameOf(metric)} />`}</span>
+    <span role="cell" class="cell-status">
+      <${Status} run=${run} />
+    </span>
+    <span role="cell" class="cell-name">
+      <a href=${runAddress(id)} onClick=${() => onOpen(id)} title=${run.name}>
+        ${restOf(run.name, under)}
+      </a>
+      ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
+      <span class="tags">
+        ${run.tags.map(
+          (tag) =>
+            html`<span class="tag" key=${tag}>
+              ${tag}
+            </span>`,
+        )}
+      </span>
+    </span>
+    <span role="cell" class="cell-trend">
+      ${metric && html`<${Sparkline} run=${run} metric=${nameOf(metric)} />`}
+    </span>
     ${columns.map((column) => html`<${Value} key=${column} run=${run} column=${column} />`)}
-    <span role="cell" class="num cell-duration"><${Duration} run=${run} /></span>
-    <span role="cell" class="num muted cell-created"><${Ago} time=${run.created_at} /></span>
-    <span role="cell" class="muted cell-result" title=${reason}>${run.deleted ? "deleted" : named}</span>
+    <span role="cell" class="num cell-duration">
+      <${Duration} run=${run} />
+    </span>
+    <span role="cell" class="num muted cell-created">
+      <${Ago} time=${run.created_at} />
+    </span>
+    <span role="cell" class="muted cell-result" title=${reason}>
+      ${run.deleted ? "deleted" : named}
+    </span>
   </div>`;
 }
 
@@ -110,7 +175,8 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
 // later: the focus selects its row in turn, which by then may be the one before, and two rows would call each other for ever.
 function useFocus(ref, selected, target) {
   useLayoutEffect(() => {
-    if (selected && ref.current && !ref.current.contains(document.activeElement)) ref.current.querySelector(target).focus({ preventScroll: true });
+    if (selected && ref.current && !ref.current.contains(document.activeElement))
+      ref.current.querySelector(target).focus({ preventScroll: true });
   }, [selected]);
 }
 
@@ -120,7 +186,14 @@ const restOf = (name, under) => (under && name.startsWith(`${under} `) ? name.sl
 function Value({ run, column }) {
   const value = valueOf(run, column);
   const shown = typeof value === "number" || isMetric(column) ? number(value) : value === undefined ? "" : text(value);
-  return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title=${value === undefined ? undefined : `${nameOf(column)} = ${text(value)}`}>${shown}</span>`;
+  return html`<span
+    role="cell"
+    class="num cell-metric"
+    data-key=${nameOf(column)}
+    title=${value === undefined ? undefined : `${nameOf(column)} = ${text(value)}`}
+  >
+    ${shown}
+  </span>`;
 }
 
 // Once for each change of status that happens before somebody's eyes; for a run that was just made, at once.

@@ -40,7 +40,8 @@ export default function RunsPage() {
 }
 
 function Body({ view, columns }) {
-  if (list.state.value === "failed") return html`<${Problem} error=${list.problem.value} retry=${() => list.loadRows(view)} />`;
+  if (list.state.value === "failed")
+    return html`<${Problem} error=${list.problem.value} retry=${() => list.loadRows(view)} />`;
   if (list.state.value === "loading") return html`<div class="loading" aria-busy="true"></div>`;
   if (!list.rows.value.length && !list.waitingRows.value.length) return html`<${Nothing} view=${view} />`;
   return html`<${Table} view=${view} columns=${columns} />`;
@@ -72,7 +73,8 @@ function Table({ view, columns }) {
   const pointerInside = useRef(false);
   const anchor = useRef("");
 
-  const mayMove = () => !pointerInside.current && ref.current.scrollTop === 0 && view.sort === "-created_at" && !view.group;
+  const mayMove = () =>
+    !pointerInside.current && ref.current.scrollTop === 0 && view.sort === "-created_at" && !view.group;
   useEffect(() => list.followNewRuns(mayMove), [view.sort, view.group]);
   useEffect(() => {
     if (last > items.length - NEAR_END_ROWS) list.loadMoreRows();
@@ -83,7 +85,8 @@ function Table({ view, columns }) {
   }, [view.q, view.show, view.tag, view.sweep, view.sort, view.group]);
   const names = useMemo(() => items.map(nameOfItem), [items]);
   useLayoutEffect(() => {
-    if (lastOpened && names.includes(lastOpened)) scrollToRow(ref.current, names.indexOf(lastOpened), rowHeight, headHeight);
+    if (lastOpened && names.includes(lastOpened))
+      scrollToRow(ref.current, names.indexOf(lastOpened), rowHeight, headHeight);
   }, []);
   const at = names.indexOf(selected);
   const select = (index) => {
@@ -104,11 +107,14 @@ function Table({ view, columns }) {
   const order = useRef(names);
   order.current = names;
   // With Shift everything between this row and the one ticked before it.
-  const onTick = useMemo(() => (id, on, extend) => {
-    const [from, to] = [order.current.indexOf(anchor.current), order.current.indexOf(id)].sort((a, b) => a - b);
-    tick(extend && from >= 0 ? order.current.slice(from, to + 1).filter((name) => knownRun(name)) : [id], on);
-    anchor.current = id;
-  }, []);
+  const onTick = useMemo(
+    () => (id, on, extend) => {
+      const [from, to] = [order.current.indexOf(anchor.current), order.current.indexOf(id)].sort((a, b) => a - b);
+      tick(extend && from >= 0 ? order.current.slice(from, to + 1).filter((name) => knownRun(name)) : [id], on);
+      anchor.current = id;
+    },
+    [],
+  );
   useKeys({
     j: () => select(at + 1),
     k: () => select(at < 0 ? 0 : at - 1),
@@ -122,21 +128,55 @@ function Table({ view, columns }) {
   });
 
   // A row that is given the same as before is not drawn again: while scrolling only the rows that come in cost.
-  const row = (item, index) => item.group
-    ? html`<${GroupRow} key=${nameOfItem(item)} group=${item.group} index=${index} columns=${columns} isClosed=${closed.has(item.group.key)} selected=${nameOfItem(item) === selected} />`
-    : html`<${RunRow} key=${item.id} id=${item.id} under=${item.under} index=${index} columns=${columns} selected=${item.id === selected} onOpen=${opened} onTick=${onTick} />`;
+  const row = (item, index) =>
+    item.group
+      ? html`<${GroupRow}
+        key=${nameOfItem(item)}
+        group=${item.group}
+        index=${index}
+        columns=${columns}
+        isClosed=${closed.has(item.group.key)}
+        selected=${nameOfItem(item) === selected}
+      />`
+      : html`<${RunRow}
+        key=${item.id}
+        id=${item.id}
+        under=${item.under}
+        index=${index}
+        columns=${columns}
+        selected=${item.id === selected}
+        onOpen=${opened}
+        onTick=${onTick}
+      />`;
   return html`<${Waiting} box=${ref} />
-    <div class="table" ref=${ref} tabindex="0" style=${{ "--metrics": `minmax(${view.group ? 124 : 72}px, ${view.group ? 136 : 88}px) `.repeat(columns.length), "--count": columns.length, "--each": view.group ? "136px" : "108px" }} aria-label="Table of runs" role="region"
-      onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
-      onPointerLeave=${() => (pointerInside.current = false)}>
-      <div class="table-rows" role="table" aria-label="Runs" onFocusCapture=${followFocus} aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}>
-        <${Head} columns=${columns} sort=${view.sort} ids=${ids} />
-        <div style=${{ height: `${before}px` }}></div>
-        ${items.slice(first, last).map((item, offset) => row(item, first + offset))}
-        <div style=${{ height: `${after}px` }}></div>
-      </div>
-      ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
-    </div>`;
+  <div
+    class="table"
+    ref=${ref}
+    tabindex="0"
+    style=${{
+      "--metrics": `minmax(${view.group ? 124 : 72}px, ${view.group ? 136 : 88}px) `.repeat(columns.length),
+      "--count": columns.length,
+      "--each": view.group ? "136px" : "108px",
+    }}
+    aria-label="Table of runs"
+    role="region"
+    onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
+    onPointerLeave=${() => (pointerInside.current = false)}
+  >
+    <div
+      class="table-rows"
+      role="table"
+      aria-label="Runs"
+      onFocusCapture=${followFocus}
+      aria-rowcount=${list.hasMore.value ? -1 : items.length + 1}
+    >
+      <${Head} columns=${columns} sort=${view.sort} ids=${ids} />
+      <div style=${{ height: `${before}px` }}></div>
+      ${items.slice(first, last).map((item, offset) => row(item, first + offset))}
+      <div style=${{ height: `${after}px` }}></div>
+    </div>
+    ${list.hasMore.value && html`<p class="muted small more">Loading more…</p>`}
+  </div>`;
 }
 
 const nameOfItem = (item) => item.id ?? `group ${item.group.key}`;
@@ -159,5 +199,7 @@ function Waiting({ box }) {
     list.showWaitingRows();
     box.current.scrollTop = 0;
   };
-  return html`<button class="new-rows" onClick=${show}>Show ${counted(count, "new run")}</button>`;
+  return html`<button class="new-rows" onClick=${show}>
+    Show ${counted(count, "new run")}
+  </button>`;
 }

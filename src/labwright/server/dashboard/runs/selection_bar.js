@@ -42,20 +42,41 @@ export function SelectionBar() {
   };
   const stop = async () => {
     const text = "They and everything they started will be ended. What they wrote and logged so far stays.";
-    if (await ask({ title: `Stop ${count(going)}?`, text, verb: "Stop runs" })) doAll(going, (run) => actOnRun(run.id, "stop"), "being stopped");
+    if (await ask({ title: `Stop ${count(going)}?`, text, verb: "Stop runs" }))
+      doAll(going, (run) => actOnRun(run.id, "stop"), "being stopped");
   };
   const archive = () => doAll(ended, (run) => actOnRun(run.id, "archive"), "archived").then(clearTicked);
 
   return html`<div class="selection" ref=${box} role="toolbar" aria-label="Selected runs">
     <strong class="num">${count(runs)}</strong>
-    <button class="primary" disabled=${runs.length > COMPARE_AT_MOST} title=${runs.length > COMPARE_AT_MOST ? `${COMPARE_AT_MOST} at most` : undefined}
-      onClick=${() => go(compareAddress(runs.map(({ id }) => id)))}><${Icon} name="git-compare" size="14" />Compare</button>
-    ${mayWrite() && html`
-      <button class="danger" disabled=${busy || !going.length} onClick=${stop}><${Icon} name="square" size="14" />Stop</button>
-      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "started again")}><${Icon} name="rotate-cw" size="14" />Rerun</button>
-      <button disabled=${busy || !ended.length} onClick=${archive}><${Icon} name="archive" size="14" />Archive</button>
-      <${TagMenu} runs=${runs} doAll=${doAll} />`}
-    <button class="bare" onClick=${clearTicked}>Clear</button>
+    <button
+      class="primary"
+      disabled=${runs.length > COMPARE_AT_MOST}
+      title=${runs.length > COMPARE_AT_MOST ? `${COMPARE_AT_MOST} at most` : undefined}
+      onClick=${() => go(compareAddress(runs.map(({ id }) => id)))}
+    >
+      <${Icon} name="git-compare" size="14" />
+      Compare
+    </button>
+    ${
+      mayWrite() &&
+      html`<button class="danger" disabled=${busy || !going.length} onClick=${stop}>
+        <${Icon} name="square" size="14" />
+        Stop
+      </button>
+      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "started again")}>
+        <${Icon} name="rotate-cw" size="14" />
+        Rerun
+      </button>
+      <button disabled=${busy || !ended.length} onClick=${archive}>
+        <${Icon} name="archive" size="14" />
+        Archive
+      </button>
+      <${TagMenu} runs=${runs} doAll=${doAll} />`
+    }
+    <button class="bare" onClick=${clearTicked}>
+      Clear
+    </button>
   </div>`;
 }
 
@@ -70,11 +91,33 @@ function TagMenu({ runs, doAll }) {
     if (tag) doAll(runs, (run) => changeRun(run.id, { tags: [...new Set([...run.tags, tag])] }), `tagged ${tag}`);
     setText("");
   };
-  const drop = (tag) => doAll(runs.filter((run) => run.tags.includes(tag)), (run) => changeRun(run.id, { tags: run.tags.filter((other) => other !== tag) }), `no longer tagged ${tag}`);
+  const drop = (tag) =>
+    doAll(
+      runs.filter((run) => run.tags.includes(tag)),
+      (run) => changeRun(run.id, { tags: run.tags.filter((other) => other !== tag) }),
+      `no longer tagged ${tag}`,
+    );
   return html`<${Menu} label="Tag" icon="tag">
-    <form class="menu-form" onSubmit=${add}><input type="text" placeholder="A tag" aria-label="Tag" value=${text} maxlength="100"
-      onInput=${(event) => setText(event.currentTarget.value)} /><button>Add tag</button></form>
-    ${tags.map((tag) => html`<div class="menu-row" key=${tag}><span class="tag">${tag}</span><button class="bare" aria-label="Take off the tag ${tag}" onClick=${() => drop(tag)}><${Icon} name="x" size="12" /></button></div>`)}
+    <form class="menu-form" onSubmit=${add}>
+      <input
+        type="text"
+        placeholder="A tag"
+        aria-label="Tag"
+        value=${text}
+        maxlength="100"
+        onInput=${(event) => setText(event.currentTarget.value)}
+      />
+      <button>Add tag</button>
+    </form>
+    ${tags.map(
+      (tag) =>
+        html`<div class="menu-row" key=${tag}>
+          <span class="tag">${tag}</span>
+          <button class="bare" aria-label="Take off the tag ${tag}" onClick=${() => drop(tag)}>
+            <${Icon} name="x" size="12" />
+          </button>
+        </div>`,
+    )}
   </${Menu}>`;
 }
 

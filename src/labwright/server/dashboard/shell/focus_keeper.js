@@ -10,7 +10,11 @@ export function startFocusKeeper() {
   document.addEventListener("focusin", ({ target }) => hold(target));
   document.addEventListener("focusout", ({ target }) => queueMicrotask(() => (letGo(target), bringBack())));
   window.addEventListener("hashchange", () => ([held, behind] = [null, []])); // another page
-  new MutationObserver(bringBack).observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+  new MutationObserver(bringBack).observe(document.body, {
+    childList: true,
+    subtree: true,
+    attributeFilter: ["disabled"],
+  });
 }
 
 function hold(element) {
@@ -28,7 +32,8 @@ const isThere = (element) => element.isConnected && !element.matches(":disabled"
 
 function placesAround(element) {
   const found = [];
-  for (let place = element.parentElement.closest(PLACES); place; place = place.parentElement.closest(PLACES)) found.push(place);
+  for (let place = element.parentElement.closest(PLACES); place; place = place.parentElement.closest(PLACES))
+    found.push(place);
   return found;
 }
 

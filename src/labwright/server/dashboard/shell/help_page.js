@@ -28,13 +28,52 @@ const COMMANDS = [
 
 export default function HelpPage() {
   useTitle("Help");
-  const table = (title, rows) => html`<section class="card"><h2>${title}</h2><table class="pairs help"><tbody>${rows.map(([left, right]) => html`<tr key=${left}><th scope="row">${left}</th><td>${right}</td></tr>`)}</tbody></table></section>`;
-  return html`<div class="page run-page"><h1>Help</h1><div class="help-grid">
-    ${table("Keys", KEYS.map(([key, what]) => [html`<kbd>${key}</kbd>`, what]))}
-    ${table("Go to", PLACES.map(({ key, label, href }) => [html`<kbd>g ${key}</kbd>`, html`<a href=${href}>${label}</a>`]))}
-    ${table("In a terminal, in the project's folder", COMMANDS.map(([command, what]) => [html`<code>${command}</code>`, what]))}
-    <section class="card"><h2>From another machine</h2><p class="muted">The server listens on this machine alone. A tunnel brings it to yours, on any port:</p>
-      <pre class="teach">ssh -L ${location.port || 80}:127.0.0.1:${location.port || 80} you@machine</pre></section>
-    <section class="card"><h2>For programs</h2><p>Everything this page does goes over HTTP. <a href="docs" target="_blank" rel="noreferrer"><${Icon} name="book-open" size="14" /> The API, to read and try</a></p></section>
-  </div></div>`;
+  const table = (title, rows) =>
+    html`<section class="card">
+      <h2>${title}</h2>
+      <table class="pairs help">
+        <tbody>
+          ${rows.map(
+            ([left, right]) =>
+              html`<tr key=${left}>
+                <th scope="row">${left}</th>
+                <td>${right}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </section>`;
+  return html`<div class="page run-page">
+    <h1>Help</h1>
+    <div class="help-grid">
+      ${table(
+        "Keys",
+        KEYS.map(([key, what]) => [html`<kbd>${key}</kbd>`, what]),
+      )}
+      ${table(
+        "Go to",
+        PLACES.map(({ key, label, href }) => [html`<kbd>g ${key}</kbd>`, html`<a href=${href}>${label}</a>`]),
+      )}
+      ${table(
+        "In a terminal, in the project's folder",
+        COMMANDS.map(([command, what]) => [html`<code>${command}</code>`, what]),
+      )}
+      <section class="card">
+        <h2>From another machine</h2>
+        <p class="muted">The server listens on this machine alone. A tunnel brings it to yours, on any port:</p>
+        <pre class="teach">
+          ssh -L ${location.port || 80}:127.0.0.1:${location.port || 80} you@machine
+        </pre>
+      </section>
+      <section class="card">
+        <h2>For programs</h2>
+        <p>
+          Everything this page does goes over HTTP.${" "}
+          <a href="docs" target="_blank" rel="noreferrer">
+            <${Icon} name="book-open" size="14" /> The API, to read and try
+          </a>
+        </p>
+      </section>
+    </div>
+  </div>`;
 }

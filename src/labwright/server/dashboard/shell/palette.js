@@ -48,16 +48,47 @@ function Dialog() {
     setWords(event.currentTarget.value);
     setAt(0);
   };
-  return html`<dialog ref=${ref} class="dialog palette" aria-label="Find or do" onCancel=${close} onClick=${(event) => event.target === ref.current && close()}>
-    <label class="palette-field"><${Icon} name="search" />
-      <input type="text" placeholder="A run, a sweep, a plan, a page…" aria-label="Find" autofocus spellcheck=${false} autocomplete="off"
-        role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant=${found.length ? `found-${chosen}` : undefined}
-        onInput=${onInput} onKeyDown=${onKeyDown} /></label>
-    <ul id="palette-found" role="listbox" aria-label="Found">${found.map(
-      (item, index) => html`<li key=${item.href ?? item.label} id="found-${index}" role="option" aria-selected=${String(index === chosen)}
-        onClick=${() => take(item)} onPointerMove=${() => setAt(index)}>
-        <${Icon} name=${item.icon} /><span class="palette-label">${item.label}</span><span class="muted small">${item.kind}</span></li>`,
-    )}</ul>
+  return html`<dialog
+    ref=${ref}
+    class="dialog palette"
+    aria-label="Find or do"
+    onCancel=${close}
+    onClick=${(event) => event.target === ref.current && close()}
+  >
+    <label class="palette-field">
+      <${Icon} name="search" />
+      <input
+        type="text"
+        placeholder="A run, a sweep, a plan, a page…"
+        aria-label="Find"
+        autofocus
+        spellcheck=${false}
+        autocomplete="off"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-found"
+        aria-activedescendant=${found.length ? `found-${chosen}` : undefined}
+        onInput=${onInput}
+        onKeyDown=${onKeyDown}
+      />
+    </label>
+    <ul id="palette-found" role="listbox" aria-label="Found">
+      ${found.map(
+        (item, index) =>
+          html`<li
+            key=${item.href ?? item.label}
+            id="found-${index}"
+            role="option"
+            aria-selected=${String(index === chosen)}
+            onClick=${() => take(item)}
+            onPointerMove=${() => setAt(index)}
+          >
+            <${Icon} name=${item.icon} />
+            <span class="palette-label">${item.label}</span>
+            <span class="muted small">${item.kind}</span>
+          </li>`,
+      )}
+    </ul>
     ${!found.length && html`<p class="muted palette-none">Nothing has these letters.</p>`}
   </dialog>`;
 }
@@ -65,7 +96,14 @@ function Dialog() {
 function useFound(words) {
   const things = useThings(words.trim() || null, AT_MOST);
   const low = words.trim().toLowerCase();
-  const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({ ...place, kind: `g ${place.key}` }));
-  const begun = mayWrite() ? NEW.map(({ name, label, icon }) => ({ label, icon, kind: "do", begin: () => openNew(name) })).filter(({ label }) => label.toLowerCase().includes(low)) : [];
+  const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({
+    ...place,
+    kind: `g ${place.key}`,
+  }));
+  const begun = mayWrite()
+    ? NEW.map(({ name, label, icon }) => ({ label, icon, kind: "do", begin: () => openNew(name) })).filter(
+        ({ label }) => label.toLowerCase().includes(low),
+      )
+    : [];
   return low ? [...begun, ...places, ...things] : [...places, ...begun];
 }

@@ -17,8 +17,16 @@ export function Shell({ page, id, children }) {
   useLayoutEffect(() => main.current.scrollTo(0, 0), [page, id]);
   return html`<div class="shell">
     <${Bar} page=${page} id=${id} />
-    <div class="stage"><${Banner} /><main ref=${main} tabindex="-1">${children}</main></div>
-    <${Toasts} /><${Confirm} /><${NewWork} /><${Palette} />
+    <div class="stage">
+      <${Banner} />
+      <main ref=${main} tabindex="-1">
+        ${children}
+      </main>
+    </div>
+    <${Toasts} />
+    <${Confirm} />
+    <${NewWork} />
+    <${Palette} />
   </div>`;
 }
 
@@ -28,31 +36,69 @@ function Bar({ page, id }) {
   useEffect(close, [page, id]);
   useKeys({ ...(more && { Escape: close }) });
   return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Places">
-    <a class="brand" href="#/" title="Labwright"><${Icon} name="flask-conical" size="18" /><span class="brand-words">Labwright${project.value && html`<span class="brand-project" title="The project's folder: ${project.value}">${project.value}</span>`}</span></a>
-    <button class="bar-find" onClick=${() => openPalette()}><${Icon} name="search" size="14" /><span>Find or do…</span><kbd>⌘K</kbd></button>
+    <a class="brand" href="#/" title="Labwright">
+      <${Icon} name="flask-conical" size="18" />
+      <span class="brand-words">
+        Labwright
+        ${
+          project.value &&
+          html`<span class="brand-project" title="The project's folder: ${project.value}">
+            ${project.value}
+          </span>`
+        }
+      </span>
+    </a>
+    <button class="bar-find" onClick=${() => openPalette()}>
+      <${Icon} name="search" size="14" />
+      <span>Find or do…</span>
+      <kbd>⌘K</kbd>
+    </button>
     ${PLACES.map(
-      (place) => html`<a key=${place.page} href=${place.href} class=${ON_A_PHONE.has(place.page) ? "" : "bar-rest"} onClick=${close}
-        aria-current=${place.page === page ? "page" : undefined}>
-        <${Icon} name=${place.icon} /><span>${place.label}</span>
-        ${place.page === "alerts" && html`<${AlertCount} />`}
-      </a>`,
+      (place) =>
+        html`<a
+          key=${place.page}
+          href=${place.href}
+          class=${ON_A_PHONE.has(place.page) ? "" : "bar-rest"}
+          onClick=${close}
+          aria-current=${place.page === page ? "page" : undefined}
+        >
+          <${Icon} name=${place.icon} />
+          <span>${place.label}</span>
+          ${place.page === "alerts" && html`<${AlertCount} />`}
+        </a>`,
     )}
-    <button class="bare bar-rest bar-end" onClick=${signOut}><${Icon} name="log-out" /><span>Sign out</span></button>
-    <button class="bare bar-toggle ${ON_A_PHONE.has(page) ? "" : "bar-here"}" aria-expanded=${String(more)} onClick=${() => setMore(!more)}><${Icon} name="ellipsis" /><span>More</span></button>
+    <button class="bare bar-rest bar-end" onClick=${signOut}>
+      <${Icon} name="log-out" />
+      <span>Sign out</span>
+    </button>
+    <button
+      class="bare bar-toggle ${ON_A_PHONE.has(page) ? "" : "bar-here"}"
+      aria-expanded=${String(more)}
+      onClick=${() => setMore(!more)}
+    >
+      <${Icon} name="ellipsis" />
+      <span>More</span>
+    </button>
   </nav>`;
 }
 
 function AlertCount() {
   const count = pendingAlerts.value.length;
-  return count ? html`<span class="count" aria-label="${count} open">${count}</span>` : null;
+  return count
+    ? html`<span class="count" aria-label="${count} open">
+      ${count}
+    </span>`
+    : null;
 }
 
 function Banner() {
   if (connection.value !== "gone") return null;
   return html`<div class="banner" role="alert">
     <${Icon} name="triangle-alert" />
-    <span><strong>The server does not answer.</strong> Runs go on without it. Start it with <code>labwright up</code>;
-      this page comes back by itself.</span>
+    <span>
+      <strong>The server does not answer.</strong> Runs go on without it. Start it with <code>labwright up</code>;
+      this page comes back by itself.
+    </span>
     <button onClick=${tryConnecting}>Try now</button>
   </div>`;
 }

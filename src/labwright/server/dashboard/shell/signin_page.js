@@ -26,15 +26,30 @@ export function SignInPage() {
     setBusy(false);
   };
   const why = problem || whyOut.value;
-  return html`<main class="signin"><form class="card" onSubmit=${onSubmit}>
-    <h1><${Icon} name="flask-conical" size="22" />Labwright</h1>
-    ${why && html`<p class="signin-why" role="alert">${why}</p>`}
-    <label>Token
-      <input ref=${field} type="password" name="token" autocomplete="current-password" spellcheck=${false} />
-    </label>
-    <button class="primary" disabled=${busy}>Sign in</button>
-    <p class="muted small">The link that <code>labwright up</code> prints signs you in. Or show the token in the
-      project's folder and paste it:</p>
-    <pre class="teach">labwright token --show</pre>
-  </form></main>`;
+  return html`<main class="signin">
+    <form class="card" onSubmit=${onSubmit}>
+      <h1>
+        <${Icon} name="flask-conical" size="22" />
+        Labwright
+      </h1>
+      ${
+        why &&
+        html`<p class="signin-why" role="alert">
+          ${why}
+        </p>`
+      }
+      <label>
+        Token
+        <input ref=${field} type="password" name="token" autocomplete="current-password" spellcheck=${false} />
+      </label>
+      <button class="primary" disabled=${busy}>
+        Sign in
+      </button>
+      <p class="muted small">
+        The link that <code>labwright up</code> prints signs you in. Or show the token in the project's folder and
+        paste it:
+      </p>
+      <pre class="teach">labwright token --show</pre>
+    </form>
+  </main>`;
 }

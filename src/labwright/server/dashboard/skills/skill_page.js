@@ -31,22 +31,67 @@ export default function SkillPage({ id }) {
     setDraft(null);
     refresh();
   };
-  const undo = () => put(path, { text: skill.text }).then(() => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)), sayError);
+  const undo = () =>
+    put(path, { text: skill.text }).then(
+      () => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)),
+      sayError,
+    );
   const drop = async () => {
     const text = skill.overrides ? "The built-in one is used again." : "Models are no longer given it.";
     if (!(await ask({ title: `Delete “${skill.title}”?`, text, verb: "Delete skill" }))) return;
-    remove(path).then(() => (say("Deleted.", { action: { label: "Undo", run: undo } }), skill.overrides ? refresh() : go("#/skills")), sayError);
+    remove(path).then(
+      () => (say("Deleted.", { action: { label: "Undo", run: undo } }), skill.overrides ? refresh() : go("#/skills")),
+      sayError,
+    );
   };
   const tabs = [
-    mayWrite() && { name: "preview", label: "As a model gets it", show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />` },
+    mayWrite() && {
+      name: "preview",
+      label: "As a model gets it",
+      show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />`,
+    },
     { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} label="SKILL.md" />` },
   ].filter(Boolean);
-  return html`<div class="page run-page"><header class="run-head">
-      <a class="back" href="#/skills"><${Icon} name="arrow-left" size="14" />Skills</a>
-      <div class="run-title"><h1>${skill.title}</h1><${Source} skill=${skill} />
-        ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: skill.text, before: skill.text })}><${Icon} name="pencil" size="14" />${skill.source === "built-in" ? "Override" : "Edit"}</button>
-          ${skill.source === "project" && html`<button class="danger" onClick=${drop}><${Icon} name="trash" size="14" />Delete</button>`}</div>`}</div>
-      <p class="muted">${skill.description}</p></header>
-    ${draft ? html`<${SkillEditor} id=${id} draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before=${skill.text} onSave=${save} onCancel=${dropDraft} />` : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`}
+  return html`<div class="page run-page">
+    <header class="run-head">
+      <a class="back" href="#/skills">
+        <${Icon} name="arrow-left" size="14" />
+        Skills
+      </a>
+      <div class="run-title">
+        <h1>${skill.title}</h1>
+        <${Source} skill=${skill} />
+        ${
+          isPerson() &&
+          !draft &&
+          html`<div class="verbs">
+            <button onClick=${() => setDraft({ text: skill.text, before: skill.text })}>
+              <${Icon} name="pencil" size="14" />
+              ${skill.source === "built-in" ? "Override" : "Edit"}
+            </button>
+            ${
+              skill.source === "project" &&
+              html`<button class="danger" onClick=${drop}>
+                <${Icon} name="trash" size="14" />
+                Delete
+              </button>`
+            }
+          </div>`
+        }
+      </div>
+      <p class="muted">${skill.description}</p>
+    </header>
+    ${
+      draft
+        ? html`<${SkillEditor}
+          id=${id}
+          draft=${draft.text}
+          setDraft=${(text) => setDraft({ ...draft, text })}
+          before=${skill.text}
+          onSave=${save}
+          onCancel=${dropDraft}
+        />`
+        : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`
+    }
   </div>`;
 }

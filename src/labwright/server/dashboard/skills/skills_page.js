@@ -37,15 +37,63 @@ export default function SkillsPage() {
     say("Saved.");
     go(skillAddress(made.id));
   };
-  return html`<div class="page list-page"><header class="page-head"><h1>Skills</h1>
-      ${isPerson() && !draft && html`<div class="verbs"><button onClick=${() => setDraft({ text: TEMPLATE, before: TEMPLATE })}><${Icon} name="plus" size="14" />New skill</button></div>`}</header>
-    ${draft && html`<div class="page-body"><${SkillEditor} id="draft" draft=${draft.text} setDraft=${(text) => setDraft({ ...draft, text })} before="" onSave=${save} onCancel=${dropDraft} /></div>`}
+  return html`<div class="page list-page">
+    <header class="page-head">
+      <h1>Skills</h1>
+      ${
+        isPerson() &&
+        !draft &&
+        html`<div class="verbs">
+          <button onClick=${() => setDraft({ text: TEMPLATE, before: TEMPLATE })}>
+            <${Icon} name="plus" size="14" />
+            New skill
+          </button>
+        </div>`
+      }
+    </header>
+    ${
+      draft &&
+      html`<div class="page-body">
+        <${SkillEditor}
+          id="draft"
+          draft=${draft.text}
+          setDraft=${(text) => setDraft({ ...draft, text })}
+          before=""
+          onSave=${save}
+          onCancel=${dropDraft}
+        />
+      </div>`
+    }
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
-    ${data && !draft && html`<p class="muted page-note">A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one and yours goes before it; delete yours and it is back.</p>
-      <ul class="lines" ref=${box}>${data.map((skill) => html`<li class="run-line" key=${skill.id}>
-        <${Source} skill=${skill} /><a href=${skillAddress(skill.id)} title=${skill.title}>${skill.title}</a>
-        <span class="run-line-why skill-about ${skill.fault ? "hint-bad" : "muted"}" title=${skill.fault || skill.description}>${skill.fault || skill.description}</span></li>`)}</ul>`}
+    ${
+      data &&
+      !draft &&
+      html`<p class="muted page-note">
+        A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one
+        and yours goes before it; delete yours and it is back.
+      </p>
+      <ul class="lines" ref=${box}>
+        ${data.map(
+          (skill) =>
+            html`<li class="run-line" key=${skill.id}>
+              <${Source} skill=${skill} />
+              <a href=${skillAddress(skill.id)} title=${skill.title}>
+                ${skill.title}
+              </a>
+              <span
+                class="run-line-why skill-about ${skill.fault ? "hint-bad" : "muted"}"
+                title=${skill.fault || skill.description}
+              >
+                ${skill.fault || skill.description}
+              </span>
+            </li>`,
+        )}
+      </ul>`
+    }
   </div>`;
 }
 
-export const Source = ({ skill }) => html`<span class="tag skill-source">${skill.source === "built-in" ? "built-in" : skill.overrides ? "overrides" : "project"}</span>`;
+export const Source = ({ skill }) =>
+  html`<span class="tag skill-source">
+    ${skill.source === "built-in" ? "built-in" : skill.overrides ? "overrides" : "project"}
+  </span>`;

@@ -30,17 +30,43 @@ function varied(configurations) {
 }
 
 function BestSoFar({ results, metric }) {
-  const columns = useMemo(() => [results.best_so_far.map(([at]) => at), results.best_so_far.map(([, value]) => value)], [results]);
-  return html`<figure class="chart"><figcaption><span class="chart-name">Best ${metric.key} so far</span><span class="chart-value num">${number(columns[1].at(-1))}</span></figcaption>
-    <${Plot} columns=${columns} lines=${[{ color: "--series-1" }]} sync="best" label="Best ${metric.key} after each configuration" /></figure>`;
+  const columns = useMemo(
+    () => [results.best_so_far.map(([at]) => at), results.best_so_far.map(([, value]) => value)],
+    [results],
+  );
+  return html`<figure class="chart">
+    <figcaption>
+      <span class="chart-name">Best ${metric.key} so far</span>
+      <span class="chart-value num">${number(columns[1].at(-1))}</span>
+    </figcaption>
+    <${Plot}
+      columns=${columns}
+      lines=${[{ color: "--series-1" }]}
+      sync="best"
+      label="Best ${metric.key} after each configuration"
+    />
+  </figure>`;
 }
 
 function Importance({ importance }) {
   const shares = Object.entries(importance.parameters).sort(([, a], [, b]) => b - a);
-  return html`<figure class="chart"><figcaption><span class="chart-name">What mattered</span></figcaption>
-    <div class="importance">${shares.map(([name, share]) => html`<span key=${name} title=${name}>${name}</span><${Meter} value=${share} label="Importance of ${name}" /><span class="num">${Math.round(share * 100)} %</span>`)}
-      ${!shares.length && html`<span class="muted">Not known yet.</span>`}</div>
-    <p class="muted small importance-note">${importance.note || importance.method}</p></figure>`;
+  return html`<figure class="chart">
+    <figcaption>
+      <span class="chart-name">What mattered</span>
+    </figcaption>
+    <div class="importance">
+      ${shares.map(
+        ([name, share]) =>
+          html`<span key=${name} title=${name}>
+            ${name}
+          </span>
+          <${Meter} value=${share} label="Importance of ${name}" />
+          <span class="num">${Math.round(share * 100)} %</span>`,
+      )}
+      ${!shares.length && html`<span class="muted">Not known yet.</span>`}
+    </div>
+    <p class="muted small importance-note">${importance.note || importance.method}</p>
+  </figure>`;
 }
 
 // From the worst to the best as one shade; a lower share of the range is better or worse as the goal has it.
@@ -57,33 +83,102 @@ const phone = matchMedia("(max-width: 640px)");
 function Parallel({ done, names, metric }) {
   const [over, setOver] = useState(null);
   const good = useMemo(() => quality(done, metric.goal), [done, metric.goal]);
-  const axes = useMemo(() => [...names.map((name) => axisOf(name, done.map(({ params }) => params[name]))), axisOf(metric.key, done.map(({ mean }) => mean))], [done, names]);
-  const [width, height, top, bottom] = [phone.matches ? axes.length * 115 : Math.max(860, axes.length * 170), 280, 34, 250];
+  const axes = useMemo(
+    () => [
+      ...names.map((name) =>
+        axisOf(
+          name,
+          done.map(({ params }) => params[name]),
+        ),
+      ),
+      axisOf(
+        metric.key,
+        done.map(({ mean }) => mean),
+      ),
+    ],
+    [done, names],
+  );
+  const [width, height, top, bottom] = [
+    phone.matches ? axes.length * 115 : Math.max(860, axes.length * 170),
+    280,
+    34,
+    250,
+  ];
   const margin = phone.matches ? 40 : 60;
   const across = (at) => margin + (at * (width - 2 * margin)) / Math.max(1, axes.length - 1);
   const up = (axis, value) => bottom - axis.place(value) * (bottom - top);
-  const pathOf = (one) => [...names.map((name) => one.params[name]), one.mean].map((value, at) => `${at ? "L" : "M"}${across(at).toFixed(1)} ${up(axes[at], value).toFixed(1)}`).join("");
+  const pathOf = (one) =>
+    [...names.map((name) => one.params[name]), one.mean]
+      .map((value, at) => `${at ? "L" : "M"}${across(at).toFixed(1)} ${up(axes[at], value).toFixed(1)}`)
+      .join("");
   const drawn = [...done].slice(0, LINES).reverse(); // the best on top
-  return html`<figure class="chart chart-big"><figcaption><span class="chart-name">Every configuration</span>
-      <span class="chart-value num">${over && html`<span class="muted">${names.map((name) => `${name}=${text(over.params[name])}`).join(" ")}</span> ${number(over.mean)}`}</span></figcaption>
-    <div class="wide-figure" tabindex="0" role="region" aria-label="Parallel coordinates"><svg viewBox="0 0 ${width} ${height}" class="parallel" role="img" aria-label="Parallel coordinates of ${done.length} configurations">
-      ${drawn.map((one) => html`<path key=${one.config_hash} d=${pathOf(one)} class="parallel-line ${over === one ? "parallel-over" : ""}" style=${{ stroke: shade(good(one.mean)) }} onPointerEnter=${() => setOver(one)} onPointerLeave=${() => setOver(null)} />`)}
-      ${axes.map((axis, at) => html`<g key=${at}><line class="axis-line" x1=${across(at)} x2=${across(at)} y1=${top} y2=${bottom} />
-        <text class="axis-name" x=${across(at)} y="16" text-anchor="middle">${axis.name}</text>
-        ${apart(axis.ticks, (value) => up(axis, value)).map((value) => html`<text class="tick tick-halo" x=${across(at) + (at === axes.length - 1 ? -6 : 6)} y=${up(axis, value) + 4} text-anchor=${at === axes.length - 1 ? "end" : "start"}>${typeof value === "number" ? number(value) : text(value)}</text>`)}</g>`)}
-    </svg></div></figure>`;
+  return html`<figure class="chart chart-big">
+    <figcaption>
+      <span class="chart-name">Every configuration</span>
+      <span class="chart-value num">
+        ${
+          over &&
+          html`<span class="muted">${names.map((name) => `${name}=${text(over.params[name])}`).join(" ")}</span>${" "}
+          ${number(over.mean)}`
+        }
+      </span>
+    </figcaption>
+    <div class="wide-figure" tabindex="0" role="region" aria-label="Parallel coordinates">
+      <svg
+        viewBox="0 0 ${width} ${height}"
+        class="parallel"
+        role="img"
+        aria-label="Parallel coordinates of ${done.length} configurations"
+      >
+        ${drawn.map(
+          (one) =>
+            html`<path
+              key=${one.config_hash}
+              d=${pathOf(one)}
+              class="parallel-line ${over === one ? "parallel-over" : ""}"
+              style=${{ stroke: shade(good(one.mean)) }}
+              onPointerEnter=${() => setOver(one)}
+              onPointerLeave=${() => setOver(null)}
+            />`,
+        )}
+        ${axes.map(
+          (axis, at) =>
+            html`<g key=${at}>
+              <line class="axis-line" x1=${across(at)} x2=${across(at)} y1=${top} y2=${bottom} />
+              <text class="axis-name" x=${across(at)} y="16" text-anchor="middle">
+                ${axis.name}
+              </text>
+              ${apart(axis.ticks, (value) => up(axis, value)).map(
+                (value) =>
+                  html`<text
+                    class="tick tick-halo"
+                    x=${across(at) + (at === axes.length - 1 ? -6 : 6)}
+                    y=${up(axis, value) + 4}
+                    text-anchor=${at === axes.length - 1 ? "end" : "start"}
+                  >
+                    ${typeof value === "number" ? number(value) : text(value)}
+                  </text>`,
+              )}
+            </g>`,
+        )}
+      </svg>
+    </div>
+  </figure>`;
 }
 
 // Those whose words would stand on one another are left out, the ends last.
 function apart(ticks, place) {
   const kept = [];
-  for (const value of [ticks.at(0), ticks.at(-1), ...ticks]) if (kept.every((other) => Math.abs(place(other) - place(value)) >= LINE_HEIGHT)) kept.push(value);
+  for (const value of [ticks.at(0), ticks.at(-1), ...ticks])
+    if (kept.every((other) => Math.abs(place(other) - place(value)) >= LINE_HEIGHT)) kept.push(value);
   return kept;
 }
 
 // Numbers by size (by their logarithm where they span decades), everything else in the order it came.
 function axisOf(name, values) {
-  const distinct = [...new Set(values.map((value) => JSON.stringify(value)))].map((word) => (word === undefined ? undefined : JSON.parse(word)));
+  const distinct = [...new Set(values.map((value) => JSON.stringify(value)))].map((word) =>
+    word === undefined ? undefined : JSON.parse(word),
+  );
   if (distinct.every((value) => typeof value === "number")) {
     const sorted = [...distinct].sort((a, b) => a - b);
     const [low, high] = [sorted[0], sorted.at(-1)];
@@ -101,19 +196,73 @@ function HeatMap({ all, done, names, metric }) {
   const x = names.includes(chosen[0]) ? chosen[0] : names[0];
   const y = names.includes(chosen[1]) && chosen[1] !== x ? chosen[1] : names.find((name) => name !== x);
   const good = useMemo(() => quality(done, metric.goal), [done, metric.goal]);
-  const values = (name) => [...new Set(all.map(({ params }) => JSON.stringify(params[name])))].filter(Boolean).map((word) => JSON.parse(word))
-    .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1)).slice(0, CELLS);
+  const values = (name) =>
+    [...new Set(all.map(({ params }) => JSON.stringify(params[name])))]
+      .filter(Boolean)
+      .map((word) => JSON.parse(word))
+      .sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1))
+      .slice(0, CELLS);
   const [xs, ys] = [values(x), values(y)];
-  const those = (configurations, a, b) => configurations.filter(({ params }) => JSON.stringify(params[x]) === JSON.stringify(a) && JSON.stringify(params[y]) === JSON.stringify(b));
-  const picker = (index, value) => html`<select aria-label=${index ? "Down" : "Across"} onChange=${(event) => setChosen(index ? [x, event.currentTarget.value] : [event.currentTarget.value, y])}>
-    ${names.map((name) => html`<option key=${name} value=${name} selected=${name === value}>${name}</option>`)}</select>`;
-  return html`<figure class="chart chart-big"><figcaption><span class="chart-name">Best ${metric.key} by two parameters</span><span class="heat-pick">${picker(0, x)} across, ${picker(1, y)} down</span></figcaption>
-    <div class="wide-figure" tabindex="0" role="region" aria-label="Heat map"><table class="heat"><thead><tr><th scope="col">${y} \\ ${x}</th>${xs.map((value) => html`<th scope="col" class="num">${typeof value === "number" ? number(value) : text(value)}</th>`)}</tr></thead>
-      <tbody>${ys.map((down) => html`<tr><th scope="row" class="num">${typeof down === "number" ? number(down) : text(down)}</th>${xs.map((value) => {
-        const mean = bestOf(those(done, value, down), metric.goal);
-        if (mean === null) return html`<td class="muted small">${those(all, value, down).length ? "no value" : ""}</td>`;
-        return html`<td class="num" style=${{ background: shade(good(mean) * READABLE) }} title=${mean}>${number(mean)}</td>`;
-      })}</tr>`)}</tbody></table></div></figure>`;
+  const those = (configurations, a, b) =>
+    configurations.filter(
+      ({ params }) =>
+        JSON.stringify(params[x]) === JSON.stringify(a) && JSON.stringify(params[y]) === JSON.stringify(b),
+    );
+  const picker = (index, value) =>
+    html`<select
+      aria-label=${index ? "Down" : "Across"}
+      onChange=${(event) => setChosen(index ? [x, event.currentTarget.value] : [event.currentTarget.value, y])}
+    >
+      ${names.map(
+        (name) =>
+          html`<option key=${name} value=${name} selected=${name === value}>
+            ${name}
+          </option>`,
+      )}
+    </select>`;
+  return html`<figure class="chart chart-big">
+    <figcaption>
+      <span class="chart-name">Best ${metric.key} by two parameters</span>
+      <span class="heat-pick">
+        ${picker(0, x)} across, ${picker(1, y)} down
+      </span>
+    </figcaption>
+    <div class="wide-figure" tabindex="0" role="region" aria-label="Heat map">
+      <table class="heat">
+        <thead>
+          <tr>
+            <th scope="col">
+              ${y} \\ ${x}
+            </th>
+            ${xs.map(
+              (value) =>
+                html`<th scope="col" class="num">
+                  ${typeof value === "number" ? number(value) : text(value)}
+                </th>`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${ys.map(
+            (down) =>
+              html`<tr>
+                <th scope="row" class="num">
+                  ${typeof down === "number" ? number(down) : text(down)}
+                </th>
+                ${xs.map((value) => {
+                  const mean = bestOf(those(done, value, down), metric.goal);
+                  if (mean === null)
+                    return html`<td class="muted small">${those(all, value, down).length ? "no value" : ""}</td>`;
+                  return html`<td class="num" style=${{ background: shade(good(mean) * READABLE) }} title=${mean}>
+                    ${number(mean)}
+                  </td>`;
+                })}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </figure>`;
 }
 
 function bestOf(some, goal) {

@@ -40,51 +40,147 @@ export default function SweepPage({ id }) {
   if (!sweep.data) return html`<div class="loading" aria-busy="true"></div>`;
   const shown = sweep.data;
   const tabs = [
-    { name: "overview", label: "Overview", show: () => html`<${Overview} sweep=${shown} results=${results.data} runs=${runs.data ?? []} />` },
-    hasMetric && { name: "configurations", label: "Configurations", show: () => html`<${Configurations} sweep=${shown} results=${results.data} />` },
+    {
+      name: "overview",
+      label: "Overview",
+      show: () => html`<${Overview} sweep=${shown} results=${results.data} runs=${runs.data ?? []} />`,
+    },
+    hasMetric && {
+      name: "configurations",
+      label: "Configurations",
+      show: () => html`<${Configurations} sweep=${shown} results=${results.data} />`,
+    },
     { name: "runs", label: "Runs", show: () => html`<${Runs} sweep=${shown} runs=${runs.data} />` },
     { name: "details", label: "Details", show: () => html`<${Details} sweep=${shown} />` },
   ].filter(Boolean);
   return html`<div class="page run-page">
     <${Header} sweep=${shown} refresh=${sweep.refresh} />
-    ${pendingAlerts.value.filter((alert) => alert.sweep_id === id).map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
+    ${pendingAlerts.value
+      .filter((alert) => alert.sweep_id === id)
+      .map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
     <${Tabs} tabs=${tabs} label="Parts of this sweep" />
   </div>`;
 }
 
 function Header({ sweep, refresh }) {
   const { progress } = sweep;
-  const words = ["running", "waiting", "queued", "finished", "failed", "lost", "stopped"].filter((status) => progress[status]).map((status) => `${progress[status]} ${status}`);
+  const words = ["running", "waiting", "queued", "finished", "failed", "lost", "stopped"]
+    .filter((status) => progress[status])
+    .map((status) => `${progress[status]} ${status}`);
   return html`<header class="run-head">
-    <a class="back" href="#/sweeps"><${Icon} name="arrow-left" size="14" />Sweeps</a>
-    <div class="run-title"><h1 title=${sweep.name}>${sweep.name}</h1><${StatusWord} status=${sweep.status} reason=${sweep.status_reason} /><${SweepVerbs} sweep=${sweep} refresh=${refresh} /></div>
+    <a class="back" href="#/sweeps">
+      <${Icon} name="arrow-left" size="14" />
+      Sweeps
+    </a>
+    <div class="run-title">
+      <h1 title=${sweep.name}>${sweep.name}</h1>
+      <${StatusWord} status=${sweep.status} reason=${sweep.status_reason} />
+      <${SweepVerbs} sweep=${sweep} refresh=${refresh} />
+    </div>
     ${sweep.goal && html`<p>${sweep.goal}</p>`}
     ${sweep.status_reason && html`<p class="run-reason">${sweep.status_reason}</p>`}
-    <div class="sweep-progress"><${StatusBar} progress=${progress} /><span class="muted num">${counted(progress.total, "run")}: ${words.join(", ") || "none yet"}</span></div>
+    <div class="sweep-progress">
+      <${StatusBar} progress=${progress} />
+      <span class="muted num">
+        ${counted(progress.total, "run")}: ${words.join(", ") || "none yet"}
+      </span>
+    </div>
     <dl class="facts">
-      <div><dt>Id</dt><dd><${Copy} text=${sweep.id} label="Copy the id" /></dd></div>
-      <div><dt>Method</dt><dd>${sweep.method}</dd></div>
-      ${sweep.metric && html`<div><dt>Metric</dt><dd>${sweep.metric.key}, ${sweep.metric.goal}</dd></div>`}
-      ${sweep.seeds.length > 0 && html`<div><dt>Seeds</dt><dd class="num">${sweep.seeds.length}</dd></div>`}
-      ${sweep.parallel && html`<div><dt>At a time</dt><dd class="num">${sweep.parallel}</dd></div>`}
-      <div><dt>Created</dt><dd><${Ago} time=${sweep.created_at} /> by <${Who} actor=${sweep.created_by} /></dd></div>
-      ${sweep.ended_at && html`<div><dt>Ended</dt><dd><${Ago} time=${sweep.ended_at} /></dd></div>`}
+      <div>
+        <dt>Id</dt>
+        <dd>
+          <${Copy} text=${sweep.id} label="Copy the id" />
+        </dd>
+      </div>
+      <div>
+        <dt>Method</dt>
+        <dd>${sweep.method}</dd>
+      </div>
+      ${
+        sweep.metric &&
+        html`<div>
+          <dt>Metric</dt>
+          <dd>
+            ${sweep.metric.key}, ${sweep.metric.goal}
+          </dd>
+        </div>`
+      }
+      ${
+        sweep.seeds.length > 0 &&
+        html`<div>
+          <dt>Seeds</dt>
+          <dd class="num">${sweep.seeds.length}</dd>
+        </div>`
+      }
+      ${
+        sweep.parallel &&
+        html`<div>
+          <dt>At a time</dt>
+          <dd class="num">${sweep.parallel}</dd>
+        </div>`
+      }
+      <div>
+        <dt>Created</dt>
+        <dd>
+          <${Ago} time=${sweep.created_at} /> by <${Who} actor=${sweep.created_by} />
+        </dd>
+      </div>
+      ${
+        sweep.ended_at &&
+        html`<div>
+          <dt>Ended</dt>
+          <dd>
+            <${Ago} time=${sweep.ended_at} />
+          </dd>
+        </div>`
+      }
     </dl>
   </header>`;
 }
 
 function Overview({ sweep, results, runs }) {
-  if (!sweep.metric) return html`<p class="hint-line">This sweep has no metric, so there is no best. Its runs are under Runs.</p>`;
+  if (!sweep.metric)
+    return html`<p class="hint-line">This sweep has no metric, so there is no best. Its runs are under Runs.</p>`;
   if (!results) return html`<div class="loading" aria-busy="true"></div>`;
   const { best, verdict } = results;
   return html`<div class="sweep-top">
-      <div class="card"><h2><${Icon} name="trophy" size="14" /> Best so far</h2>
-        ${best ? html`<p class="best-value num"><strong title=${best.mean}>${number(best.mean)}</strong>${best.n > 1 && html` <span class="muted">± ${number(best.std)}, n = ${best.n}</span>`}</p>
-          <p class="names">${Object.entries(best.params).map(([name, value]) => html`<code class="tag" key=${name}>${name}=${text(value)}</code> `)}</p>
-          <p><a href=${runAddress(best.run_id)}>Open its best run</a></p>` : html`<${NoBest} sweep=${sweep} runs=${runs} />`}</div>
-      <div class="card verdict verdict-${verdict.kind}"><h2>Is it more than luck?</h2><p><${Words} text=${verdict.text} /></p></div>
+    <div class="card">
+      <h2>
+        <${Icon} name="trophy" size="14" /> Best so far
+      </h2>
+      ${
+        best
+          ? html`<p class="best-value num">
+            <strong title=${best.mean}>${number(best.mean)}</strong>
+            ${
+              best.n > 1 &&
+              html`<span class="muted">
+                ± ${number(best.std)}, n = ${best.n}
+              </span>`
+            }
+          </p>
+          <p class="names">
+            ${Object.entries(best.params).map(
+              ([name, value]) =>
+                html`<code class="tag" key=${name}>
+                  ${name}=${text(value)}
+                </code>`,
+            )}
+          </p>
+          <p>
+            <a href=${runAddress(best.run_id)}>Open its best run</a>
+          </p>`
+          : html`<${NoBest} sweep=${sweep} runs=${runs} />`
+      }
     </div>
-    <${SweepPictures} sweep=${sweep} results=${results} />`;
+    <div class="card verdict verdict-${verdict.kind}">
+      <h2>Is it more than luck?</h2>
+      <p>
+        <${Words} text=${verdict.text} />
+      </p>
+    </div>
+  </div>
+  <${SweepPictures} sweep=${sweep} results=${results} />`;
 }
 
 // Runs that ended without the metric: mostly it has another name, or is not logged at all.
@@ -94,29 +190,78 @@ function NoBest({ sweep, runs }) {
   if (!done.length) return html`<p class="muted">No run has finished with ${key} yet.</p>`;
   const ended = `${done.length} ${done.length === 1 ? "run has" : "runs have"} finished, and none`;
   const logged = [...new Set(done.flatMap(({ summary }) => Object.keys(summary)))];
-  if (logged.includes(key)) return html`<p>${ended} has a finite value of <code>${key}</code>.</p>`;
-  return html`<p>${ended} logged <code>${key}</code>.</p>
-    ${logged.length > 0 && html`<p>They logged ${logged.slice(0, LOGGED).map((name) => html`<code class="tag" key=${name}>${name}</code> `)}</p>`}
-    <p class="muted">Log it in the script: <code>import labwright; labwright.log({"${key}": value}, step=step)</code>; or, if it prints <code>${key}=0.5</code>, have pairs read: <code>key_value = true</code> under <code>[metrics]</code> in <code>labwright.toml</code>, and start the server again.</p>`;
+  if (logged.includes(key))
+    return html`<p>
+      ${ended} has a finite value of <code>${key}</code>.
+    </p>`;
+  return html`<p>
+    ${ended} logged <code>${key}</code>.
+  </p>
+  ${
+    logged.length > 0 &&
+    html`<p>
+      They logged${" "}
+      ${logged.slice(0, LOGGED).map(
+        (name) =>
+          html`<code class="tag" key=${name}>
+            ${name}
+          </code>`,
+      )}
+    </p>`
+  }
+  <p class="muted">
+    Log it in the script:${" "}
+    <code>
+      ${`import labwright; labwright.log({"`}
+      ${key}
+      ${`": value}, step=step)`}
+    </code>
+    ; or, if it prints <code>${key}=0.5</code>, have pairs read: <code>key_value = true</code> under${" "}
+    <code>[metrics]</code> in <code>labwright.toml</code>, and start the server again.
+  </p>`;
 }
 
 function Runs({ sweep, runs }) {
   if (!runs) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<section class="stack" aria-label="Runs">
-    <p><a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the table of runs</a>${runs.length === RUNS && html`<span class="muted"> (the newest ${RUNS} are shown here)</span>`}</p>
-    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">It has no runs yet.</p>`}</section>`;
+    <p>
+      <a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the table of runs</a>
+      ${runs.length === RUNS && html`<span class="muted"> (the newest ${RUNS} are shown here)</span>`}
+    </p>
+    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">It has no runs yet.</p>`}
+  </section>`;
 }
 
 function Details({ sweep }) {
-  const given = { parameters: sweep.parameters, seeds: sweep.seeds, max_runs: sweep.max_runs, early_stop: sweep.early_stop, budget: sweep.budget, sampling_seed: sweep.sampling_seed };
+  const given = {
+    parameters: sweep.parameters,
+    seeds: sweep.seeds,
+    max_runs: sweep.max_runs,
+    early_stop: sweep.early_stop,
+    budget: sweep.budget,
+    sampling_seed: sweep.sampling_seed,
+  };
   return html`<section class="stack" aria-label="Details">
-    ${sweep.warnings.length > 0 && html`<ul class="warnings">${sweep.warnings.map((warning) => html`<li><${Icon} name="triangle-alert" size="14" />${warning}</li>`)}</ul>`}
-    <h2>Command</h2><${Code} text=${sweep.base_command} language="bash" label="Command" />
-    <h2>What it goes through</h2><${Code} text=${JSON.stringify(given, null, 2)} language="json" label="Parameters" /></section>`;
+    ${
+      sweep.warnings.length > 0 &&
+      html`<ul class="warnings">
+        ${sweep.warnings.map(
+          (warning) =>
+            html`<li>
+              <${Icon} name="triangle-alert" size="14" />
+              ${warning}
+            </li>`,
+        )}
+      </ul>`
+    }
+    <h2>Command</h2>
+    <${Code} text=${sweep.base_command} language="bash" label="Command" />
+    <h2>What it goes through</h2>
+    <${Code} text=${JSON.stringify(given, null, 2)} language="json" label="Parameters" />
+  </section>`;
 }
 
 // The table by configuration: mean ± std over seeds, best first.
-
 
 const AT_ONCE = 100;
 
@@ -125,19 +270,95 @@ function Configurations({ sweep, results }) {
   if (!results) return html`<div class="loading" aria-busy="true"></div>`;
   const { configurations } = results;
   const names = [...new Set(configurations.flatMap(({ params }) => Object.keys(params)))];
-  const save = () => getBlob(`sweeps/${encodeURIComponent(sweep.id)}/results/export`, { format: "csv" }).then((blob) => saveBlob(blob, `${sweep.name}.csv`), sayError);
-  const best = configurations.slice(0, 8).flatMap(({ run_ids: ids }) => ids).slice(0, 50);
+  const save = () =>
+    getBlob(`sweeps/${encodeURIComponent(sweep.id)}/results/export`, { format: "csv" }).then(
+      (blob) => saveBlob(blob, `${sweep.name}.csv`),
+      sayError,
+    );
+  const best = configurations
+    .slice(0, 8)
+    .flatMap(({ run_ids: ids }) => ids)
+    .slice(0, 50);
   return html`<section class="stack" aria-label="Configurations">
-    <div class="controls"><a href=${compareAddress(best)}>Compare the best</a><button onClick=${save}><${Icon} name="download" size="14" />Download (CSV)</button></div>
-    <div class="wide" tabindex="0" role="region" aria-label="Table by configuration"><table class="grid-table">
-      <thead><tr><th scope="col" class="num">#</th>${names.map((name) => html`<th scope="col" class="num" key=${name}>${name}</th>`)}<th scope="col" class="num">${sweep.metric.key}</th><th scope="col" class="num">std</th><th scope="col" class="num">n</th><th scope="col">Runs</th><th></th></tr></thead>
-      <tbody>${configurations.slice(0, limit).map((one, at) => html`<tr key=${one.config_hash} class=${at === 0 && one.mean !== null ? "best" : ""}>
-        <td class="num muted">${at + 1}</td>
-        ${names.map((name) => html`<td class="num" key=${name}>${typeof one.params[name] === "number" ? number(one.params[name]) : one.params[name] === undefined ? "" : text(one.params[name])}</td>`)}
-        <td class="num" title=${one.mean}><strong>${number(one.mean)}</strong></td><td class="num muted" title=${one.std}>${one.n > 1 ? `± ${number(one.std)}` : ""}</td><td class="num">${one.n}</td>
-        <td><${StatusBar} progress=${{ total: one.run_ids.length, ...one.progress }} /></td>
-        <td><a href=${compareAddress(one.run_ids)} aria-label="Runs of configuration ${at + 1}">Runs</a></td></tr>`)}</tbody></table></div>
-    ${configurations.length > limit && html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show more of ${configurations.length - limit}</button>`}
-    ${results.total > configurations.length && html`<p class="muted">The best ${configurations.length} of ${results.total}. The download has all.</p>`}
+    <div class="controls">
+      <a href=${compareAddress(best)}>Compare the best</a>
+      <button onClick=${save}>
+        <${Icon} name="download" size="14" />
+        Download (CSV)
+      </button>
+    </div>
+    <div class="wide" tabindex="0" role="region" aria-label="Table by configuration">
+      <table class="grid-table">
+        <thead>
+          <tr>
+            <th scope="col" class="num">
+              #
+            </th>
+            ${names.map(
+              (name) =>
+                html`<th scope="col" class="num" key=${name}>
+                  ${name}
+                </th>`,
+            )}
+            <th scope="col" class="num">
+              ${sweep.metric.key}
+            </th>
+            <th scope="col" class="num">
+              std
+            </th>
+            <th scope="col" class="num">
+              n
+            </th>
+            <th scope="col">Runs</th>
+            <th></th>
+          </tr>
+        </thead>
+        <tbody>
+          ${configurations.slice(0, limit).map(
+            (one, at) =>
+              html`<tr key=${one.config_hash} class=${at === 0 && one.mean !== null ? "best" : ""}>
+                <td class="num muted">${at + 1}</td>
+                ${names.map(
+                  (name) =>
+                    html`<td class="num" key=${name}>
+                      ${
+                        typeof one.params[name] === "number"
+                          ? number(one.params[name])
+                          : one.params[name] === undefined
+                            ? ""
+                            : text(one.params[name])
+                      }
+                    </td>`,
+                )}
+                <td class="num" title=${one.mean}>
+                  <strong>${number(one.mean)}</strong>
+                </td>
+                <td class="num muted" title=${one.std}>
+                  ${one.n > 1 ? `± ${number(one.std)}` : ""}
+                </td>
+                <td class="num">${one.n}</td>
+                <td>
+                  <${StatusBar} progress=${{ total: one.run_ids.length, ...one.progress }} />
+                </td>
+                <td>
+                  <a href=${compareAddress(one.run_ids)} aria-label="Runs of configuration ${at + 1}">
+                    Runs
+                  </a>
+                </td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${
+      configurations.length > limit &&
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show more of ${configurations.length - limit}</button>`
+    }
+    ${
+      results.total > configurations.length &&
+      html`<p class="muted">
+        The best ${configurations.length} of ${results.total}. The download has all.
+      </p>`
+    }
   </section>`;
 }

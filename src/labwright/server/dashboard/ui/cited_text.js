@@ -7,7 +7,8 @@ import { html } from "../view.js";
 
 const [OPENS, CLOSES, NUMBERS] = ["\uE000", "\uE001", 0xe100];
 const PRIVATE = /[\uE000-\uF8FF]/g;
-const PART = /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}\b)/;
+const PART =
+  /(\uE000[\uE100-\uF8FF]|\uE001|\[E\d+(?:\s*[,;]\s*E\d+)*\]|\b(?:run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}\b)/;
 const SIGN = /(\uE000[\uE100-\uF8FF]|\uE001)/;
 const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress, wild: wildAddress };
 
@@ -27,16 +28,18 @@ export const plain = (text) => text.replace(/\uE000[\uE100-\uF8FF]|\uE001/g, "")
 // Text piece by piece, in order: a mark may begin in one piece and end in another.
 function reader(pattern, marks, draw) {
   let mark = null;
-  return (text) => text.split(pattern).map((part) => {
-    if (part[0] === OPENS) mark = marks[part.charCodeAt(1) - NUMBERS];
-    else if (part === CLOSES) mark = null;
-    else if (part) return draw(part, mark);
-    return null;
-  });
+  return (text) =>
+    text.split(pattern).map((part) => {
+      if (part[0] === OPENS) mark = marks[part.charCodeAt(1) - NUMBERS];
+      else if (part === CLOSES) mark = null;
+      else if (part) return draw(part, mark);
+      return null;
+    });
 }
 
 // A piece of words between two signs of Markdown.
-export const decorated = (text, { marks = [], evidence }) => reader(PART, marks, (part, mark) => marked(inner(part, evidence), mark))(text);
+export const decorated = (text, { marks = [], evidence }) =>
+  reader(PART, marks, (part, mark) => marked(inner(part, evidence), mark))(text);
 
 // Code, as its colours cut it to pieces: only what is marked is more than text.
 export const markedCode = (marks) => reader(SIGN, marks, marked);
@@ -49,10 +52,16 @@ export const faultWords = ({ fault, detail }) => `${fault.replaceAll("_", " ")}:
 function marked(shown, mark) {
   if (!mark) return shown;
   const why = faultWords(mark);
-  return html`<mark class="unsupported" title=${why}>${shown}<span class="hidden"> (${why})</span></mark>`;
+  return html`<mark class="unsupported" title=${why}>
+    ${shown}
+    <span class="hidden"> (${why})</span>
+  </mark>`;
 }
 
-const inner = (part, evidence) => (/^\[E\d/.test(part) ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`) : linked(part));
+const inner = (part, evidence) =>
+  /^\[E\d/.test(part)
+    ? part.match(/E\d+/g).map((name) => html`<${Chip} name=${name} evidence=${evidence?.get(name)} />`)
+    : linked(part);
 
 function linked(part) {
   const [, kind] = /^(run|sweep|plan|wild)-[0-9a-hjkmnp-tv-z]{10}$/.exec(part) ?? [];
@@ -61,13 +70,21 @@ function linked(part) {
 
 // Where a number comes from: opens what was looked at.
 function Chip({ name, evidence }) {
-  if (!evidence) return html`<span class="chip-evidence chip-unknown" title="No tool gave this in the conversation">${name}</span>`;
+  if (!evidence)
+    return html`<span class="chip-evidence chip-unknown" title="No tool gave this in the conversation">
+      ${name}
+    </span>`;
   const { words, href } = sourceOf(evidence);
-  return href ? html`<a class="chip-evidence" href=${href} title=${words}>${name}</a>` : html`<span class="chip-evidence" title=${words}>${name}</span>`;
+  return href
+    ? html`<a class="chip-evidence" href=${href} title=${words}>
+      ${name}
+    </a>`
+    : html`<span class="chip-evidence" title=${words}>
+      ${name}
+    </span>`;
 }
 
 // What a piece of evidence shows, in words, and where it can be looked at.
-
 
 const MOST_VALUES = 6;
 
@@ -85,8 +102,13 @@ const EVIDENCE_ADDRESS = {
 };
 
 function sourceOf({ kind, source, values, key, about, settled }) {
-  const subject = [key, kind === "runs" || kind === "cluster" ? kind : about?.[1] ?? about?.[0]].filter(Boolean).join(" of ");
-  const shown = Object.entries(values ?? {}).slice(0, MOST_VALUES).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  const subject = [key, kind === "runs" || kind === "cluster" ? kind : (about?.[1] ?? about?.[0])]
+    .filter(Boolean)
+    .join(" of ");
+  const shown = Object.entries(values ?? {})
+    .slice(0, MOST_VALUES)
+    .map(([name, value]) => `${name} ${number(value)}`)
+    .join(", ");
   const words = [subject || kind, shown, settled ? "" : "still changing"].filter(Boolean).join(" · ");
   return { words, href: Object.hasOwn(EVIDENCE_ADDRESS, kind) ? EVIDENCE_ADDRESS[kind](source) : "" };
 }

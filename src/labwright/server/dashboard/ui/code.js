@@ -10,8 +10,19 @@ import yaml from "../vendor/highlight-yaml.js";
 import highlighter from "../vendor/highlight.js";
 
 const MOST = 200_000; // longer text is shown without colours
-for (const [name, grammar] of Object.entries({ bash, diff, json, markdown, python, yaml })) highlighter.registerLanguage(name, grammar);
-const BY_SUFFIX = { py: "python", sh: "bash", json: "json", jsonl: "json", yaml: "yaml", yml: "yaml", md: "markdown", diff: "diff", patch: "diff" };
+for (const [name, grammar] of Object.entries({ bash, diff, json, markdown, python, yaml }))
+  highlighter.registerLanguage(name, grammar);
+const BY_SUFFIX = {
+  py: "python",
+  sh: "bash",
+  json: "json",
+  jsonl: "json",
+  yaml: "yaml",
+  yml: "yaml",
+  md: "markdown",
+  diff: "diff",
+  patch: "diff",
+};
 
 export const languageOf = (path) => BY_SUFFIX[path.split(".").pop().toLowerCase()] ?? "";
 
@@ -21,7 +32,9 @@ const asText = () => (text) => text;
 export function Code({ text, language = "", label = "Code", pieces = asText }) {
   const nodes = useMemo(() => highlighted(text, language), [text, language]);
   const draw = pieces();
-  return html`<pre class="code" tabindex="0" role="region" aria-label=${label}><code>${nodes.map((node) => drawn(node, draw))}</code></pre>`;
+  return html`<pre class="code" tabindex="0" role="region" aria-label=${label}>
+    <code>${nodes.map((node) => drawn(node, draw))}</code>
+  </pre>`;
 }
 
 function highlighted(text, language) {

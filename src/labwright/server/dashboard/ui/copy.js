@@ -15,6 +15,7 @@ export function Copy({ text, shown = text, label = "Copy" }) {
     }
   };
   return html`<button class="copy" title="${label}: ${text}" onClick=${copy}>
-    <span>${shown}</span><${Icon} name=${done ? "check" : "copy"} size="12" />
+    <span>${shown}</span>
+    <${Icon} name=${done ? "check" : "copy"} size="12" />
   </button>`;
 }

@@ -26,7 +26,12 @@ export function Dialog({ title, onClose, wide = false, children }) {
     event.preventDefault(); // closed by being taken out of the page
     onClose();
   };
-  return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}><h2>${title}</h2>${children}<${Toasts} dialog=${self} /></dialog>`;
+  return;
+  html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}>
+    <h2>${title}</h2>
+    ${children}
+    <${Toasts} dialog=${self} />
+  </dialog>`;
 }
 
 export function TextDialog({ title, label, text, verb, short = false, onSave, onClose }) {
@@ -36,14 +41,31 @@ export function TextDialog({ title, label, text, verb, short = false, onSave, on
     event.preventDefault();
     if (draft.trim()) onSave(draft);
   };
-  return html`<${Dialog} title=${title} onClose=${onClose} wide=${!short}><form onSubmit=${submit} class="stack">
-    ${short ? html`<input type="text" aria-label=${label} value=${draft} maxlength="200" autofocus onInput=${onInput} />`
-      : html`<textarea rows="8" aria-label=${label} value=${draft} autofocus spellcheck=${false} onInput=${onInput}></textarea>`}
-    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary">${verb}</button></div></form></${Dialog}>`;
+  return html`<${Dialog} title=${title} onClose=${onClose} wide=${!short}>
+    <form onSubmit=${submit} class="stack">
+      ${
+        short
+          ? html`<input type="text" aria-label=${label} value=${draft} maxlength="200" autofocus onInput=${onInput} />`
+          : html`<textarea
+            rows="8"
+            aria-label=${label}
+            value=${draft}
+            autofocus
+            spellcheck=${false}
+            onInput=${onInput}
+          ></textarea>`
+      }
+      <div class="dialog-verbs">
+        <button type="button" onClick=${onClose}>
+          Cancel
+        </button>
+        <button class="primary">${verb}</button>
+      </div>
+    </form>
+  </${Dialog}>`;
 }
 
 // A question before something that cannot be undone.
-
 
 const question = signal(null);
 
@@ -66,7 +88,9 @@ export function Confirm() {
     <p class="muted">${asked.text}</p>
     <div class="dialog-verbs">
       <button onClick=${() => answer(false)}>Cancel</button>
-      <button class=${asked.kind} autofocus onClick=${() => answer(true)}>${asked.verb}</button>
+      <button class=${asked.kind} autofocus onClick=${() => answer(true)}>
+        ${asked.verb}
+      </button>
     </div>
   </${Dialog}>`;
 }

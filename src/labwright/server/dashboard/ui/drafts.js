@@ -53,7 +53,8 @@ export function useDraft(name, none = null, first = none, undone = () => {}) {
     setDraft(value);
   };
   const drop = () => {
-    if (isWritten(draft)) say("What you wrote is gone.", { action: { label: "Undo", run: () => (keep(draft), undone()) } });
+    if (isWritten(draft))
+      say("What you wrote is gone.", { action: { label: "Undo", run: () => (keep(draft), undone()) } });
     keep(none);
   };
   return [draft, keep, drop];

@@ -32,7 +32,11 @@ function block(token, draw) {
     case "blockquote":
       return html`<blockquote>${blocks(token.tokens, draw)}</blockquote>`;
     case "list":
-      return h(token.ordered ? "ol" : "ul", token.ordered && token.start !== 1 ? { start: token.start } : {}, token.items.map((item) => listItem(item, draw)));
+      return h(
+        token.ordered ? "ol" : "ul",
+        token.ordered && token.start !== 1 ? { start: token.start } : {},
+        token.items.map((item) => listItem(item, draw)),
+      );
     case "table":
       return table(token, draw);
     case "hr":
@@ -47,13 +51,31 @@ function block(token, draw) {
 function listItem(item, draw) {
   const inner = item.tokens.filter(({ type }) => type !== "checkbox").map((token) => block(token, draw));
   if (!item.task) return html`<li>${inner}</li>`;
-  return html`<li class="task"><span class="task-box" role="img" aria-label=${item.checked ? "done" : "to do"}>${item.checked ? "☑" : "☐"}</span><span>${inner}</span></li>`;
+  return html`<li class="task">
+    <span class="task-box" role="img" aria-label=${item.checked ? "done" : "to do"}>
+      ${item.checked ? "☑" : "☐"}
+    </span>
+    <span>${inner}</span>
+  </li>`;
 }
 
 function table(token, draw) {
-  const cell = (kind) => (one, at) => h(kind, { class: token.align[at] === "right" ? "num" : undefined, scope: kind === "th" ? "col" : undefined }, inlines(one.tokens, draw));
-  return html`<div class="wide" tabindex="0" role="region" aria-label="Table"><table class="grid-table"><thead><tr>${token.header.map(cell("th"))}</tr></thead>
-    <tbody>${token.rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}</tbody></table></div>`;
+  const cell = (kind) => (one, at) =>
+    h(
+      kind,
+      { class: token.align[at] === "right" ? "num" : undefined, scope: kind === "th" ? "col" : undefined },
+      inlines(one.tokens, draw),
+    );
+  return html`<div class="wide" tabindex="0" role="region" aria-label="Table">
+    <table class="grid-table">
+      <thead>
+        <tr>${token.header.map(cell("th"))}</tr>
+      </thead>
+      <tbody>
+        ${token.rows.map((row) => html`<tr>${row.map(cell("td"))}</tr>`)}
+      </tbody>
+    </table>
+  </div>`;
 }
 
 const inlines = (tokens, draw) => tokens.map((token) => inline(token, draw));
@@ -74,7 +96,10 @@ function inline(token, draw) {
     case "link":
       return link(draw.source(token.href), inner());
     case "image":
-      return draw.picture?.(token.href, token.text) ?? html`<span class="muted">${draw.words(token.text || token.href)}</span>`;
+      return (
+        draw.picture?.(token.href, token.text) ??
+        html`<span class="muted">${draw.words(token.text || token.href)}</span>`
+      );
     case "text":
       return token.tokens ? inner() : draw.words(token.text);
     default:
@@ -86,5 +111,7 @@ function inline(token, draw) {
 function link(href, inner) {
   if (!SAFE_LINK.test(href)) return html`<span title=${href}>${inner}</span>`;
   if (href.startsWith("#")) return html`<a href=${href}>${inner}</a>`;
-  return html`<a href=${href} target="_blank" rel="noreferrer noopener">${inner}</a>`;
+  return html`<a href=${href} target="_blank" rel="noreferrer noopener">
+    ${inner}
+  </a>`;
 }

@@ -28,7 +28,15 @@ export function Menu({ label, icon, children, active = false }) {
   };
   return html`<div class="menu" ref=${box} onKeyDown=${onKeyDown}>
     <button aria-expanded=${String(open)} class=${active ? "menu-active" : ""} onClick=${() => setOpen(!open)}>
-      ${icon && html`<${Icon} name=${icon} size="14" />`}${label}<${Icon} name="chevron-down" size="12" /></button>
-    ${open && html`<div class="menu-panel" role="group" aria-label=${label}>${typeof children === "function" ? children(close) : children}</div>`}
+      ${icon && html`<${Icon} name=${icon} size="14" />`}
+      ${label}
+      <${Icon} name="chevron-down" size="12" />
+    </button>
+    ${
+      open &&
+      html`<div class="menu-panel" role="group" aria-label=${label}>
+        ${typeof children === "function" ? children(close) : children}
+      </div>`
+    }
   </div>`;
 }

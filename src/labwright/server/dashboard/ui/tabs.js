@@ -19,9 +19,30 @@ export function Tabs({ tabs, label }) {
     setQuery({ tab: next === tabs[0] ? "" : next.name });
     event.currentTarget.querySelector(`[data-tab="${next.name}"]`).focus();
   };
-  return html`<div ref=${list} class="tabs" role="tablist" aria-label=${label} onKeyDown=${onKeyDown}>${tabs.map(
-      (tab) => html`<button key=${tab.name} data-tab=${tab.name} role="tab" id="tab-${tab.name}" aria-selected=${String(tab === current)} aria-controls="tab-panel"
-        tabindex=${tab === current ? 0 : -1} onClick=${() => setQuery({ tab: tab === tabs[0] ? "" : tab.name })}>${tab.label}</button>`,
-    )}</div>
-    <div id="tab-panel" class="tab-panel" role="tabpanel" aria-labelledby="tab-${current.name}" key=${current.name}>${current.show()}</div>`;
+  return html`<div ref=${list} class="tabs" role="tablist" aria-label=${label} onKeyDown=${onKeyDown}>
+    ${tabs.map(
+      (tab) =>
+        html`<button
+          key=${tab.name}
+          data-tab=${tab.name}
+          role="tab"
+          id="tab-${tab.name}"
+          aria-selected=${String(tab === current)}
+          aria-controls="tab-panel"
+          tabindex=${tab === current ? 0 : -1}
+          onClick=${() => setQuery({ tab: tab === tabs[0] ? "" : tab.name })}
+        >
+          ${tab.label}
+        </button>`,
+    )}
+  </div>
+  <div
+    id="tab-panel"
+    class="tab-panel"
+    role="tabpanel"
+    aria-labelledby="tab-${current.name}"
+    key=${current.name}
+  >
+    ${current.show()}
+  </div>`;
 }

@@ -26,12 +26,30 @@ onSignOut(() => (shown.value = [])); // what one of them undoes is not for who c
 
 export function Toasts({ dialog = null }) {
   if ((openDialogs.value.at(-1) ?? null) !== dialog) return null;
-  return html`<div class="toasts" role="status" aria-live="polite">${shown.value.map(
-    (toast) => html`<div class="toast toast-${toast.kind}" key=${toast.id}>
-      <${Icon} name=${toast.kind === "error" ? "octagon-alert" : "check"} />
-      <div>${toast.text}${toast.hint && html`<div class="muted"><${Words} text=${toast.hint} /></div>`}</div>
-      ${toast.action && html`<button class="link" onClick=${() => (close(toast), toast.action.run())}>${toast.action.label}</button>`}
-      <button class="bare" aria-label="Close" onClick=${() => close(toast)}><${Icon} name="x" size="14" /></button>
-    </div>`,
-  )}</div>`;
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${shown.value.map(
+      (toast) =>
+        html`<div class="toast toast-${toast.kind}" key=${toast.id}>
+          <${Icon} name=${toast.kind === "error" ? "octagon-alert" : "check"} />
+          <div>
+            ${toast.text}
+            ${
+              toast.hint &&
+              html`<div class="muted">
+                <${Words} text=${toast.hint} />
+              </div>`
+            }
+          </div>
+          ${
+            toast.action &&
+            html`<button class="link" onClick=${() => (close(toast), toast.action.run())}>
+              ${toast.action.label}
+            </button>`
+          }
+          <button class="bare" aria-label="Close" onClick=${() => close(toast)}>
+            <${Icon} name="x" size="14" />
+          </button>
+        </div>`,
+    )}
+  </div>`;
 }

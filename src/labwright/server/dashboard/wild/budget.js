@@ -4,14 +4,35 @@ import { duration, number } from "../format.js";
 import { html } from "../view.js";
 import { Meter } from "../ui/meter.js";
 
-const FIELDS = { runs: ["Runs at most", 1], gpu_hours: ["GPU hours at most", 1], wall_seconds: ["Hours at most", 3600] };
+const FIELDS = {
+  runs: ["Runs at most", 1],
+  gpu_hours: ["GPU hours at most", 1],
+  wall_seconds: ["Hours at most", 3600],
+};
 
-export const BudgetFields = ({ value, onChange, placeholder = {} }) => Object.entries(FIELDS).map(
-  ([name, [label]]) => html`<label class="field" key=${name}>${label}<input type="number" min="0" step="any" placeholder=${placeholder[name] ?? (name === "runs" ? "40" : "no limit")} value=${value[name] ?? ""}
-    onInput=${(event) => onChange({ ...value, [name]: event.currentTarget.value })} /></label>`);
+export const BudgetFields = ({ value, onChange, placeholder = {} }) =>
+  Object.entries(FIELDS).map(
+    ([name, [label]]) =>
+      html`<label class="field" key=${name}>
+        ${label}
+        <input
+          type="number"
+          min="0"
+          step="any"
+          placeholder=${placeholder[name] ?? (name === "runs" ? "40" : "no limit")}
+          value=${value[name] ?? ""}
+          onInput=${(event) => onChange({ ...value, [name]: event.currentTarget.value })}
+        />
+      </label>`,
+  );
 
 // As the server counts; what is left empty is not sent.
-export const budgetOf = (typed) => Object.fromEntries(Object.entries(typed).filter(([, value]) => value !== "").map(([name, value]) => [name, Number(value) * FIELDS[name][1]]));
+export const budgetOf = (typed) =>
+  Object.fromEntries(
+    Object.entries(typed)
+      .filter(([, value]) => value !== "")
+      .map(([name, value]) => [name, Number(value) * FIELDS[name][1]]),
+  );
 
 export function Burn({ wild }) {
   const { used, budget } = wild;
@@ -20,8 +41,29 @@ export function Burn({ wild }) {
     ["GPU hours", used.gpu_hours, budget.gpu_hours, number],
     ["Time", used.wall_seconds, budget.wall_seconds, duration],
   ].filter(([, spent, most]) => spent || most);
-  return html`<section class="card burn" aria-label="Budget"><h2>Budget</h2>
-    ${rows.map(([label, spent, most, shown]) => html`<div class="gpu-meter" key=${label}><span>${label}</span>${most ? html`<${Meter} value=${spent / most} label="${label} used" kind=${spent >= most ? "meter-full" : ""} />` : html`<span class="meter-none"></span>`}
-      <span class="num">${shown(spent)}${most ? ` of ${shown(most)}` : ""}</span></div>`)}
-    <p class="muted small">${used.tokens ? `${number(used.tokens)} tokens${used.cost ? `, $${used.cost.toFixed(2)}` : ""}` : "No model was asked."}</p></section>`;
+  return html`<section class="card burn" aria-label="Budget">
+    <h2>Budget</h2>
+    ${rows.map(
+      ([label, spent, most, shown]) =>
+        html`<div class="gpu-meter" key=${label}>
+          <span>${label}</span>
+          ${
+            most
+              ? html`<${Meter} value=${spent / most} label="${label} used" kind=${spent >= most ? "meter-full" : ""} />`
+              : html`<span class="meter-none"></span>`
+          }
+          <span class="num">
+            ${shown(spent)}
+            ${most ? ` of ${shown(most)}` : ""}
+          </span>
+        </div>`,
+    )}
+    <p class="muted small">
+      ${
+        used.tokens
+          ? `${number(used.tokens)} tokens${used.cost ? `, $${used.cost.toFixed(2)}` : ""}`
+          : "No model was asked."
+      }
+    </p>
+  </section>`;
 }

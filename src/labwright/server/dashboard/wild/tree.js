@@ -10,21 +10,45 @@ import { isEnded } from "./verbs.js";
 import { RunLines } from "../work/run_link.js";
 
 const DEEPEST = 8; // further in, the words would have no room
-const VERDICTS = { baseline: ["target", "running", "baseline"], keep: ["circle-check", "finished", "kept"], drop: ["circle-slash", "stopped", "dropped"], stop: ["octagon-alert", "failed", "stopped"] };
-const STATES = { planned: ["circle-dashed", "stopped", "planned"], waiting: ["hourglass", "waiting", "waiting"], running: ["loader", "running", "running"], ended: ["circle-dashed", "stopped", "not judged yet"] };
+const VERDICTS = {
+  baseline: ["target", "running", "baseline"],
+  keep: ["circle-check", "finished", "kept"],
+  drop: ["circle-slash", "stopped", "dropped"],
+  stop: ["octagon-alert", "failed", "stopped"],
+};
+const STATES = {
+  planned: ["circle-dashed", "stopped", "planned"],
+  waiting: ["hourglass", "waiting", "waiting"],
+  running: ["loader", "running", "running"],
+  ended: ["circle-dashed", "stopped", "not judged yet"],
+};
 
 // Depth first, so that what builds upon an iteration stands below it.
 function inTreeOrder(iterations) {
   const childrenOf = (parent) => iterations.filter((one) => one.parent === parent);
   const known = new Set(iterations.map(({ number: one }) => one));
-  const walk = (one, depth) => [{ ...one, depth }, ...childrenOf(one.number).flatMap((child) => walk(child, depth + 1))];
+  const walk = (one, depth) => [
+    { ...one, depth },
+    ...childrenOf(one.number).flatMap((child) => walk(child, depth + 1)),
+  ];
   return iterations.filter(({ parent }) => parent === null || !known.has(parent)).flatMap((root) => walk(root, 0));
 }
 
 export function WildTree({ wild, open }) {
-  if (!wild.iterations.length) return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
-  return html`<ol class="tree" aria-label="Iterations">${inTreeOrder(wild.iterations).map(
-    (one) => html`<${Iteration} key=${one.number} one=${one} metric=${wild.metric} isBest=${one.number === wild.best?.number} open=${open?.filter(({ id }) => one.run_ids.includes(id)) ?? null} />`)}</ol>`;
+  if (!wild.iterations.length)
+    return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
+  return html`<ol class="tree" aria-label="Iterations">
+    ${inTreeOrder(wild.iterations).map(
+      (one) =>
+        html`<${Iteration}
+          key=${one.number}
+          one=${one}
+          metric=${wild.metric}
+          isBest=${one.number === wild.best?.number}
+          open=${open?.filter(({ id }) => one.run_ids.includes(id)) ?? null}
+        />`,
+    )}
+  </ol>`;
 }
 
 // A loop that is paused judges nothing: whether the runs of an idea go on, they themselves say.
@@ -38,28 +62,72 @@ function Iteration({ one, metric, isBest, open }) {
   const state = stateOf(one, open);
   const [icon, kind, word] = VERDICTS[one.decision?.verdict] ?? STATES[state] ?? STATES.planned;
   const { result, decision } = one;
-  return html`<li class="tree-node ${isBest ? "tree-best" : ""}" style=${{ marginLeft: `${Math.min(one.depth, DEEPEST) * 20}px` }}>
-    <div class="tree-head"><span class="muted num">${one.number}</span><span class="status status-${kind}"><${Icon} name=${icon} size="14" />${word}</span>
-      ${isBest && html`<span class="status status-finished"><${Icon} name="trophy" size="14" />best</span>`}
-      ${result?.mean !== null && result?.mean !== undefined && html`<span class="num tree-value" title=${result.text}><span class="muted">${metric.key}</span> <strong title=${result.mean}>${number(result.mean)}</strong>${result.n > 1 && html`<span class="muted"> ± ${number(result.std)}, n = ${result.n}</span>`}</span>`}
-      <span class="muted small tree-when"><${Ago} time=${one.ended_at ?? one.started_at} /></span></div>
+  return html`<li
+    class="tree-node ${isBest ? "tree-best" : ""}"
+    style=${{ marginLeft: `${Math.min(one.depth, DEEPEST) * 20}px` }}
+  >
+    <div class="tree-head">
+      <span class="muted num">${one.number}</span>
+      <span class="status status-${kind}">
+        <${Icon} name=${icon} size="14" />
+        ${word}
+      </span>
+      ${
+        isBest &&
+        html`<span class="status status-finished">
+          <${Icon} name="trophy" size="14" />
+          best
+        </span>`
+      }
+      ${
+        result?.mean !== null &&
+        result?.mean !== undefined &&
+        html`<span class="num tree-value" title=${result.text}>
+          <span class="muted">${metric.key}</span> <strong title=${result.mean}>${number(result.mean)}</strong>
+          ${
+            result.n > 1 &&
+            html`<span class="muted">
+              ${" "}
+              ± ${number(result.std)}, n = ${result.n}
+            </span>`
+          }
+        </span>`
+      }
+      <span class="muted small tree-when">
+        <${Ago} time=${one.ended_at ?? one.started_at} />
+      </span>
+    </div>
     <p>${one.hypothesis}</p>
-    <p class="tree-change">${Object.entries(one.change).map(([name, value]) => html`<code key=${name}>${name}=${text(value)}</code> `)}${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}</p>
+    <p class="tree-change">
+      ${Object.entries(one.change).map(
+        ([name, value]) =>
+          html`<code key=${name}>
+            ${name}=${text(value)}
+          </code>`,
+      )}
+      ${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}
+    </p>
     ${decision && html`<p class="muted">${decision.reason}</p>`}
-    ${one.run_ids.length > 0 && html`<p class="small">${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}</p>`}
+    ${
+      one.run_ids.length > 0 &&
+      html`<p class="small">
+        ${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}
+      </p>`
+    }
     <${OpenRuns} runs=${open ?? []} />
   </li>`;
 }
 
 // What a loop waits for: the runs of the idea at hand, and of each that does not run yet, why.
 
-
 const OPEN = "ready,queued,launching,waiting,running";
 
 // Its runs that have not ended; null until the server has told.
 export function useOpenRuns(wild) {
   const query = { sweep_id: wild?.sweep_id, status: OPEN, sort: "-priority", limit: 200 };
-  const { data } = useFetched(wild && !isEnded(wild) && "runs", query, { wakes: wakesOn("run.status", "run.created", "run.deleted") });
+  const { data } = useFetched(wild && !isEnded(wild) && "runs", query, {
+    wakes: wakesOn("run.status", "run.created", "run.deleted"),
+  });
   return data ?? null;
 }
 
@@ -70,4 +138,8 @@ export function waitingWords(runs) {
   return runs.length ? "Waits for its runs to begin." : "";
 }
 
-const OpenRuns = ({ runs }) => runs.length > 0 && html`<div class="tree-runs"><${RunLines} runs=${runs} reasons /></div>`;
+const OpenRuns = ({ runs }) =>
+  runs.length > 0 &&
+  html`<div class="tree-runs">
+    <${RunLines} runs=${runs} reasons />
+  </div>`;

@@ -33,22 +33,62 @@ export function WildVerbs({ wild, refresh }) {
   if (!mayWrite() || isEnded(wild)) return null;
   const isPaused = wild.status === "paused";
   return html`<div class="verbs" role="group" aria-label="What to do with this loop">
-    ${isPaused ? html`<button class="primary" disabled=${busy} onClick=${() => act("resume", "It goes on.")}><${Icon} name="play" size="14" />Resume</button>
-      ${isPerson() && html`<button disabled=${busy} onClick=${() => setRaising(true)}>Change budget…</button>`}`
-      : html`<button disabled=${busy} onClick=${() => act("pause", "Nothing new begins; what runs goes on.")}><${Icon} name="pause" size="14" />Pause</button>`}
-    <button class="danger" disabled=${busy} onClick=${stop}><${Icon} name="square" size="14" />Stop loop</button>
-    ${raising && html`<${Raise} wild=${wild} busy=${busy} onClose=${() => setRaising(false)} onSave=${(budget) => act("resume", "It goes on with the new budget.", { budget })} />`}
+    ${
+      isPaused
+        ? html`<button class="primary" disabled=${busy} onClick=${() => act("resume", "It goes on.")}>
+          <${Icon} name="play" size="14" />
+          Resume
+        </button>
+        ${
+          isPerson() &&
+          html`<button disabled=${busy} onClick=${() => setRaising(true)}>
+            Change budget…
+          </button>`
+        }`
+        : html`<button disabled=${busy} onClick=${() => act("pause", "Nothing new begins; what runs goes on.")}>
+          <${Icon} name="pause" size="14" />
+          Pause
+        </button>`
+    }
+    <button class="danger" disabled=${busy} onClick=${stop}>
+      <${Icon} name="square" size="14" />
+      Stop loop
+    </button>
+    ${
+      raising &&
+      html`<${Raise}
+        wild=${wild}
+        busy=${busy}
+        onClose=${() => setRaising(false)}
+        onSave=${(budget) => act("resume", "It goes on with the new budget.", { budget })}
+      />`
+    }
   </div>`;
 }
 
 function Raise({ wild, busy, onSave, onClose }) {
   const { runs, gpu_hours: hours, wall_seconds: wall } = wild.budget;
-  const [draft, setDraft] = useState({ runs: runs ?? "", gpu_hours: hours ?? "", wall_seconds: wall ? wall / 3600 : "" });
+  const [draft, setDraft] = useState({
+    runs: runs ?? "",
+    gpu_hours: hours ?? "",
+    wall_seconds: wall ? wall / 3600 : "",
+  });
   const submit = (event) => {
     event.preventDefault();
     onSave(budgetOf(draft));
   };
-  return html`<${Dialog} title="Change the budget and go on" onClose=${onClose}><form class="stack" onSubmit=${submit}>
-    <p class="muted">In all, with what was used already.</p><${BudgetFields} value=${draft} onChange=${setDraft} />
-    <div class="dialog-verbs"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${busy}>Go on</button></div></form></${Dialog}>`;
+  return html`<${Dialog} title="Change the budget and go on" onClose=${onClose}>
+    <form class="stack" onSubmit=${submit}>
+      <p class="muted">In all, with what was used already.</p>
+      <${BudgetFields} value=${draft} onChange=${setDraft} />
+      <div class="dialog-verbs">
+        <button type="button" onClick=${onClose}>
+          Cancel
+        </button>
+        <button class="primary" disabled=${busy}>
+          Go on
+        </button>
+      </div>
+    </form>
+  </${Dialog}>`;
 }

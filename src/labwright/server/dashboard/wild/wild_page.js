@@ -32,40 +32,130 @@ export default function WildPage({ id }) {
   if (problem && !wild) return html`<${Problem} error=${problem} />`;
   if (!wild) return html`<div class="loading" aria-busy="true"></div>`;
   const tabs = [
-    { name: "iterations", label: `Iterations (${wild.iterations.length})`, show: () => html`<${Overview} wild=${wild} open=${open} refresh=${refresh} />` },
+    {
+      name: "iterations",
+      label: `Iterations (${wild.iterations.length})`,
+      show: () => html`<${Overview} wild=${wild} open=${open} refresh=${refresh} />`,
+    },
     { name: "report", label: "Report", show: () => html`<${Report} wild=${wild} />` },
     { name: "details", label: "Details", show: () => html`<${Details} wild=${wild} />` },
   ];
-  return html`<div class="page run-page"><${Header} wild=${wild} open=${open} refresh=${refresh} /><${Tabs} tabs=${tabs} label="Parts of this loop" /></div>`;
+  return html`<div class="page run-page">
+    <${Header} wild=${wild} open=${open} refresh=${refresh} />
+    <${Tabs} tabs=${tabs} label="Parts of this loop" />
+  </div>`;
 }
 
 function Header({ wild, open, refresh }) {
   const reason = wild.status_reason || (wild.status === "waiting" && open && waitingWords(open));
   return html`<header class="run-head">
-    <a class="back" href="#/wild"><${Icon} name="arrow-left" size="14" />Wild</a>
-    <div class="run-title"><h1>${wild.goal}</h1><${StatusWord} status=${wild.status} reason=${reason} /><${WildVerbs} wild=${wild} refresh=${refresh} /></div>
+    <a class="back" href="#/wild">
+      <${Icon} name="arrow-left" size="14" />
+      Wild
+    </a>
+    <div class="run-title">
+      <h1>${wild.goal}</h1>
+      <${StatusWord} status=${wild.status} reason=${reason} />
+      <${WildVerbs} wild=${wild} refresh=${refresh} />
+    </div>
     ${reason && html`<p class="run-reason run-reason-${wild.status}">${reason}</p>`}
     <dl class="facts">
-      <div><dt>Id</dt><dd><${Copy} text=${wild.id} label="Copy the id" /></dd></div>
-      <div><dt>Success is</dt><dd>${wild.criterion.text}</dd></div>
-      <div><dt>Script</dt><dd><code>${wild.script}</code></dd></div>
-      <div><dt>Ideas by</dt><dd>${wild.search}</dd></div>
-      <div><dt>Runs</dt><dd><a href=${sweepAddress(wild.sweep_id)}>as a sweep</a></dd></div>
-      ${wild.session_id && html`<div><dt>Conversation</dt><dd><a href=${chatAddress(wild.session_id)}>open</a></dd></div>`}
-      <div><dt>Started</dt><dd><${Ago} time=${wild.created_at} /> by <${Who} actor=${wild.created_by} /></dd></div>
-      ${wild.ended_at && html`<div><dt>Ended</dt><dd><${Ago} time=${wild.ended_at} /></dd></div>`}
-    </dl></header>`;
+      <div>
+        <dt>Id</dt>
+        <dd>
+          <${Copy} text=${wild.id} label="Copy the id" />
+        </dd>
+      </div>
+      <div>
+        <dt>Success is</dt>
+        <dd>${wild.criterion.text}</dd>
+      </div>
+      <div>
+        <dt>Script</dt>
+        <dd>
+          <code>${wild.script}</code>
+        </dd>
+      </div>
+      <div>
+        <dt>Ideas by</dt>
+        <dd>${wild.search}</dd>
+      </div>
+      <div>
+        <dt>Runs</dt>
+        <dd>
+          <a href=${sweepAddress(wild.sweep_id)}>as a sweep</a>
+        </dd>
+      </div>
+      ${
+        wild.session_id &&
+        html`<div>
+          <dt>Conversation</dt>
+          <dd>
+            <a href=${chatAddress(wild.session_id)}>open</a>
+          </dd>
+        </div>`
+      }
+      <div>
+        <dt>Started</dt>
+        <dd>
+          <${Ago} time=${wild.created_at} /> by <${Who} actor=${wild.created_by} />
+        </dd>
+      </div>
+      ${
+        wild.ended_at &&
+        html`<div>
+          <dt>Ended</dt>
+          <dd>
+            <${Ago} time=${wild.ended_at} />
+          </dd>
+        </div>`
+      }
+    </dl>
+  </header>`;
 }
 
-const Overview = ({ wild, open, refresh }) => html`<div class="wild-grid"><div class="stack"><${WildTree} wild=${wild} open=${open} /></div>
-  <div class="stack wild-side"><${Found} wild=${wild} /><${Burn} wild=${wild} /><${Steer} wild=${wild} refresh=${refresh} /></div></div>`;
+const Overview = ({ wild, open, refresh }) =>
+  html`<div class="wild-grid">
+    <div class="stack">
+      <${WildTree} wild=${wild} open=${open} />
+    </div>
+    <div class="stack wild-side">
+      <${Found} wild=${wild} />
+      <${Burn} wild=${wild} />
+      <${Steer} wild=${wild} refresh=${refresh} />
+    </div>
+  </div>`;
 
 function Found({ wild }) {
   const { best, baseline, metric } = wild;
-  const line = (label, found) => found && html`<div><h3>${label}</h3><p class="best-value num"><strong title=${found.mean}>${number(found.mean)}</strong> <span class="muted">${found.n > 1 ? `± ${number(found.std)}, n = ${found.n}` : "n = 1"}</span></p>
-    <p>${Object.entries(found.params).map(([name, value]) => html`<code key=${name}>${name}=${text(value)}</code> `)}</p><p class="small"><a href=${runAddress(found.run_id)}>iteration ${found.number}</a></p></div>`;
-  return html`<section class="card stack" aria-label="Found"><h2>${metric.key} <span class="muted small">${metric.goal === "min" ? "lower is better" : "higher is better"}</span></h2>
-    ${line("Best", best?.number === baseline?.number ? null : best)}${line("Baseline", baseline)}${!baseline && html`<p class="muted">Nothing measured yet.</p>`}</section>`;
+  const line = (label, found) =>
+    found &&
+    html`<div>
+      <h3>${label}</h3>
+      <p class="best-value num">
+        <strong title=${found.mean}>${number(found.mean)}</strong>${" "}
+        <span class="muted">${found.n > 1 ? `± ${number(found.std)}, n = ${found.n}` : "n = 1"}</span>
+      </p>
+      <p>
+        ${Object.entries(found.params).map(
+          ([name, value]) =>
+            html`<code key=${name}>
+              ${name}=${text(value)}
+            </code>`,
+        )}
+      </p>
+      <p class="small">
+        <a href=${runAddress(found.run_id)}>iteration ${found.number}</a>
+      </p>
+    </div>`;
+  return html`<section class="card stack" aria-label="Found">
+    <h2>
+      ${metric.key} <span class="muted small">${metric.goal === "min" ? "lower is better" : "higher is better"}</span>
+    </h2>
+    ${line("Best", best?.number === baseline?.number ? null : best)}
+    ${line("Baseline", baseline)}
+    ${!baseline && html`<p class="muted">Nothing measured yet.</p>`}
+  </section>`;
 }
 
 function Steer({ wild, refresh }) {
@@ -85,32 +175,107 @@ function Steer({ wild, refresh }) {
   };
   const isOpen = mayWrite() && !isEnded(wild);
   if (!isOpen && !wild.steering.length) return null;
-  return html`<section class="card stack" aria-label="Steer"><h2>Steer</h2>
-    ${isOpen && html`<form class="stack" onSubmit=${submit}><textarea class="notes-field" rows="2" aria-label="What to look at next" placeholder=${wild.search === "rules" ? "lr 0.05 to 0.2" : "Try a smaller learning rate; leave the width alone"} maxlength="4000" value=${words} onInput=${(event) => (setWords(event.currentTarget.value), (key.current = newKey()))}></textarea>
-      <div><button class="primary" disabled=${!words.trim()}>Steer</button></div></form>`}
-    ${wild.steering.length > 0 && html`<ul class="notes-list">${[...wild.steering].reverse().map((one, at) => html`<li key=${at}>${one.text} <span class="muted small">${one.taken_in === null ? "not taken in yet" : `taken in by iteration ${one.taken_in}`} · <${Ago} time=${one.at} /></span></li>`)}</ul>`}
+  return html`<section class="card stack" aria-label="Steer">
+    <h2>Steer</h2>
+    ${
+      isOpen &&
+      html`<form class="stack" onSubmit=${submit}>
+        <textarea
+          class="notes-field"
+          rows="2"
+          aria-label="What to look at next"
+          placeholder=${wild.search === "rules" ? "lr 0.05 to 0.2" : "Try a smaller learning rate; leave the width alone"}
+          maxlength="4000"
+          value=${words}
+          onInput=${(event) => (setWords(event.currentTarget.value), (key.current = newKey()))}
+        ></textarea>
+        <div>
+          <button class="primary" disabled=${!words.trim()}>
+            Steer
+          </button>
+        </div>
+      </form>`
+    }
+    ${
+      wild.steering.length > 0 &&
+      html`<ul class="notes-list">
+        ${[...wild.steering].reverse().map(
+          (one, at) =>
+            html`<li key=${at}>
+              ${one.text}${" "}
+              <span class="muted small">
+                ${one.taken_in === null ? "not taken in yet" : `taken in by iteration ${one.taken_in}`} ·${" "}
+                <${Ago} time=${one.at} />
+              </span>
+            </li>`,
+        )}
+      </ul>`
+    }
   </section>`;
 }
 
 function Report({ wild }) {
-  if (!wild.report) return html`<${Message} icon="file-text" title="No report yet"><p class="muted">It is written when the loop ends.</p></${Message}>`;
-  return html`<article class="card document"><${Markdown} text=${wild.report} draw=${LINKED} /></article>`;
+  if (!wild.report)
+    return html`<${Message} icon="file-text" title="No report yet">
+      <p class="muted">It is written when the loop ends.</p>
+    </${Message}>`;
+  return html`<article class="card document">
+    <${Markdown} text=${wild.report} draw=${LINKED} />
+  </article>`;
 }
 
 function spaceWords(space) {
   if (Array.isArray(space)) return space.map(text).join(", ");
   const { min, max, log, int } = space;
   if (min === undefined || max === undefined) return text(space);
-  return [`${number(min)} to ${number(max)}`, int && "whole numbers", log && "evenly by powers"].filter(Boolean).join(", ");
+  return [`${number(min)} to ${number(max)}`, int && "whole numbers", log && "evenly by powers"]
+    .filter(Boolean)
+    .join(", ");
 }
 
 function Details({ wild }) {
-  const table = (title, rows) => rows.length > 0 && html`<section class="card"><h2>${title}</h2><table class="pairs"><tbody>${rows.map(([name, value]) => html`<tr key=${name}><th scope="row">${name}</th><td>${value}</td></tr>`)}</tbody></table></section>`;
+  const table = (title, rows) =>
+    rows.length > 0 &&
+    html`<section class="card">
+      <h2>${title}</h2>
+      <table class="pairs">
+        <tbody>
+          ${rows.map(
+            ([name, value]) =>
+              html`<tr key=${name}>
+                <th scope="row">${name}</th>
+                <td>${value}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </section>`;
   return html`<div class="details">
-    ${table("What is searched", Object.entries(wild.parameters).map(([name, space]) => [name, spaceWords(space)]))}
-    ${table("What stays", Object.entries(wild.fixed).map(([name, value]) => [name, text(value)]))}
+    ${table(
+      "What is searched",
+      Object.entries(wild.parameters).map(([name, space]) => [name, spaceWords(space)]),
+    )}
+    ${table(
+      "What stays",
+      Object.entries(wild.fixed).map(([name, value]) => [name, text(value)]),
+    )}
     ${table("Seeds of what counts", wild.seeds.length ? [["seeds", wild.seeds.join(", ")]] : [])}
-    ${table("Files that must not change", wild.protected.map(({ path, sha256, reason }) => [path, html`<${Copy} text=${sha256} shown=${sha256.slice(0, 8)} label="Copy the whole digest" /> <span class="muted">${reason}</span>`]))}
-    ${wild.notes.length > 0 && html`<section class="card"><h2>Notes</h2><ul class="notes-list">${wild.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul></section>`}
+    ${table(
+      "Files that must not change",
+      wild.protected.map(({ path, sha256, reason }) => [
+        path,
+        html`<${Copy} text=${sha256} shown=${sha256.slice(0, 8)} label="Copy the whole digest" />${" "}
+        <span class="muted">${reason}</span>`,
+      ]),
+    )}
+    ${
+      wild.notes.length > 0 &&
+      html`<section class="card">
+        <h2>Notes</h2>
+        <ul class="notes-list">
+          ${wild.notes.map((note) => html`<li key=${note}>${note}</li>`)}
+        </ul>
+      </section>`
+    }
   </div>`;
 }

@@ -21,17 +21,51 @@ export default function WildsPage() {
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
-  return html`<div class="page list-page"><header class="page-head"><h1>Wild</h1></header>
+  return html`<div class="page list-page">
+    <header class="page-head">
+      <h1>Wild</h1>
+    </header>
     <${Start} />
     ${!data && html`<div class="loading" aria-busy="true"></div>`}
-    ${data?.length > 0 && html`<ul class="lines" ref=${box}>${data.map((wild) => html`<li class="run-line" key=${wild.id}>
-      <${StatusWord} status=${wild.status} reason=${wild.status_reason} /><a href=${wildAddress(wild.id)} title=${wild.goal}>${wild.goal}</a>
-      <span class="num muted">${wild.iterations.length} tried</span><span class="num muted">${wild.used.runs}${wild.budget.runs ? ` of ${number(wild.budget.runs)}` : ""} runs</span>
-      ${wild.best && html`<span class="num" title=${wild.best.mean}><span class="muted">${wild.metric.key}</span> <strong>${number(wild.best.mean)}</strong></span>`}
-      <span class="muted run-line-time"><${Ago} time=${wild.created_at} /></span></li>`)}</ul>`}
-    ${data && !data.length && html`<${Message} icon="compass" title="No loop so far">
-      <p class="muted">A loop measures a baseline, then tries one idea after another and keeps what is better by more than noise, until the goal is met, the budget ends or nothing improves.</p>
-      <pre class="teach">labwright wild "reach val_acc 0.9 by tuning lr" --max-runs 40</pre></${Message}>`}
+    ${
+      data?.length > 0 &&
+      html`<ul class="lines" ref=${box}>
+        ${data.map(
+          (wild) =>
+            html`<li class="run-line" key=${wild.id}>
+              <${StatusWord} status=${wild.status} reason=${wild.status_reason} />
+              <a href=${wildAddress(wild.id)} title=${wild.goal}>
+                ${wild.goal}
+              </a>
+              <span class="num muted">${wild.iterations.length} tried</span>
+              <span class="num muted">
+                ${wild.used.runs}
+                ${wild.budget.runs ? ` of ${number(wild.budget.runs)}` : ""} runs
+              </span>
+              ${
+                wild.best &&
+                html`<span class="num" title=${wild.best.mean}>
+                  <span class="muted">${wild.metric.key}</span> <strong>${number(wild.best.mean)}</strong>
+                </span>`
+              }
+              <span class="muted run-line-time">
+                <${Ago} time=${wild.created_at} />
+              </span>
+            </li>`,
+        )}
+      </ul>`
+    }
+    ${
+      data &&
+      !data.length &&
+      html`<${Message} icon="compass" title="No loop so far">
+        <p class="muted">
+          A loop measures a baseline, then tries one idea after another and keeps what is better by more than noise,
+          until the goal is met, the budget ends or nothing improves.
+        </p>
+        <pre class="teach">labwright wild "reach val_acc 0.9 by tuning lr" --max-runs 40</pre>
+      </${Message}>`
+    }
   </div>`;
 }
 
@@ -47,9 +81,17 @@ function Start() {
     event.preventDefault();
     setBusy(true);
     try {
-      const protect = more.protect.split(",").map((path) => path.trim()).filter(Boolean);
+      const protect = more.protect
+        .split(",")
+        .map((path) => path.trim())
+        .filter(Boolean);
       const given = budgetOf(budget);
-      const body = { goal: goal.trim(), protect, ...(more.script.trim() && { script: more.script.trim() }), ...(Object.keys(given).length && { budget: given }) };
+      const body = {
+        goal: goal.trim(),
+        protect,
+        ...(more.script.trim() && { script: more.script.trim() }),
+        ...(Object.keys(given).length && { budget: given }),
+      };
       const { id } = await post("wild/start", body, key.current);
       setGoal("");
       go(wildAddress(id));
@@ -60,11 +102,51 @@ function Start() {
   };
   if (!mayWrite()) return null;
   return html`<form class="wild-start" onSubmit=${submit} aria-label="Start a loop">
-    <div class="goal-box"><label class="goal-field"><${Icon} name="compass" /><input type="text" aria-label="Goal" placeholder="What to reach and what to vary: reach val_acc 0.9 by tuning lr" value=${goal} maxlength="20000" onInput=${(event) => changed(setGoal)(event.currentTarget.value)} /></label>
-      <button class="primary" disabled=${busy || !goal.trim()}>Start loop</button></div>
-    ${problem && html`<p class="hint-line hint-bad page-inset" role="alert">${problem.message} <span class="muted">${problem.hint}</span></p>`}
-    <details class="evidence page-inset"><summary>Budget and limits</summary><div class="by-hand"><${BudgetFields} value=${budget} onChange=${changed(setBudget)} />
-      <label class="field">Script<input type="text" placeholder="as the goal says" value=${more.script} onInput=${(event) => changed(setMore)({ ...more, script: event.currentTarget.value })} /></label>
-      <label class="field">Files that must not change<input type="text" placeholder="eval.py, data/test" value=${more.protect} onInput=${(event) => changed(setMore)({ ...more, protect: event.currentTarget.value })} /></label></div></details>
+    <div class="goal-box">
+      <label class="goal-field">
+        <${Icon} name="compass" />
+        <input
+          type="text"
+          aria-label="Goal"
+          placeholder="What to reach and what to vary: reach val_acc 0.9 by tuning lr"
+          value=${goal}
+          maxlength="20000"
+          onInput=${(event) => changed(setGoal)(event.currentTarget.value)}
+        />
+      </label>
+      <button class="primary" disabled=${busy || !goal.trim()}>
+        Start loop
+      </button>
+    </div>
+    ${
+      problem &&
+      html`<p class="hint-line hint-bad page-inset" role="alert">
+        ${problem.message} <span class="muted">${problem.hint}</span>
+      </p>`
+    }
+    <details class="evidence page-inset">
+      <summary>Budget and limits</summary>
+      <div class="by-hand">
+        <${BudgetFields} value=${budget} onChange=${changed(setBudget)} />
+        <label class="field">
+          Script
+          <input
+            type="text"
+            placeholder="as the goal says"
+            value=${more.script}
+            onInput=${(event) => changed(setMore)({ ...more, script: event.currentTarget.value })}
+          />
+        </label>
+        <label class="field">
+          Files that must not change
+          <input
+            type="text"
+            placeholder="eval.py, data/test"
+            value=${more.protect}
+            onInput=${(event) => changed(setMore)({ ...more, protect: event.currentTarget.value })}
+          />
+        </label>
+      </div>
+    </details>
   </form>`;
 }

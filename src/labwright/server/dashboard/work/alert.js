@@ -19,18 +19,25 @@ const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-aler
 
 export function Alert({ alert, withRun, onAnswered }) {
   return html`<article class="alert alert-${alert.severity}">
-    <span class="alert-severity"><${Icon} name=${ICONS[alert.severity] ?? "info"} />${alert.severity}</span>
+    <span class="alert-severity">
+      <${Icon} name=${ICONS[alert.severity] ?? "info"} />
+      ${alert.severity}
+    </span>
     <div class="alert-body">
       <p class="alert-message">${alert.message}</p>
       <p class="muted small">
-        ${alert.rule && html`<code>${alert.rule}</code> · `}
-        ${withRun && html`<${About} alert=${alert} /> · `}
+        ${alert.rule && html`<code>${alert.rule}</code> ·${" "}`}
+        ${withRun && html`<${About} alert=${alert} /> ·${" "}`}
         <${Ago} time=${alert.created_at} />
       </p>
     </div>
-    ${alert.status === "pending"
-      ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
-      : html`<p class="muted small">${alert.answer} · <${Who} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} /></p>`}
+    ${
+      alert.status === "pending"
+        ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
+        : html`<p class="muted small">
+          ${alert.answer} · <${Who} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} />
+        </p>`
+    }
   </article>`;
 }
 
@@ -42,7 +49,9 @@ function About({ alert }) {
 // From the list: one that is not there any more is no error.
 function WildLink({ id }) {
   const { data } = useFetched("wild", { limit: LISTED });
-  return html`<a href=${wildAddress(id)} title=${id}>${data?.find((wild) => wild.id === id)?.goal ?? id}</a>`;
+  return html`<a href=${wildAddress(id)} title=${id}>
+    ${data?.find((wild) => wild.id === id)?.goal ?? id}
+  </a>`;
 }
 
 function Choices({ alert, onAnswered }) {
@@ -61,9 +70,14 @@ function Choices({ alert, onAnswered }) {
   };
   if (!mayWrite()) return null;
   const choices = alert.choices?.length ? alert.choices : ["ignore"];
-  return html`<div class="alert-choices" role="group" aria-label="Answer">${choices.map(
-    (choice) => html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>${sentence(choice)}</button>`,
-  )}</div>`;
+  return html`<div class="alert-choices" role="group" aria-label="Answer">
+    ${choices.map(
+      (choice) =>
+        html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>
+          ${sentence(choice)}
+        </button>`,
+    )}
+  </div>`;
 }
 
 const STOP = { title: "Stop the run?", text: "It and everything it started will be ended.", verb: "Stop run" };

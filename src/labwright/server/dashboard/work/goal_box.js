@@ -29,7 +29,19 @@ export function GoalBox() {
   };
   if (!mayWrite()) return null;
   return html`<form class="goal-box" onSubmit=${submit}>
-    <label class="goal-field"><${Icon} name="target" /><input type="text" aria-label="Goal" placeholder="What do you want to find out? For example: lr 0.1 and 0.01, 3 seeds, metric val_acc" value=${goal} maxlength="4000"
-      onInput=${(event) => setGoal(event.currentTarget.value)} /></label>
-    <button class="primary" disabled=${busy || !goal.trim()}>Make a plan</button></form>`;
+    <label class="goal-field">
+      <${Icon} name="target" />
+      <input
+        type="text"
+        aria-label="Goal"
+        placeholder="What do you want to find out? For example: lr 0.1 and 0.01, 3 seeds, metric val_acc"
+        value=${goal}
+        maxlength="4000"
+        onInput=${(event) => setGoal(event.currentTarget.value)}
+      />
+    </label>
+    <button class="primary" disabled=${busy || !goal.trim()}>
+      Make a plan
+    </button>
+  </form>`;
 }

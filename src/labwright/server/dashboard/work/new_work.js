@@ -24,34 +24,162 @@ export const openNew = (name) => (open.value = name);
 
 export function NewButton({ name }) {
   if (!mayWrite()) return null;
-  return html`<button class="new-work" onClick=${() => openNew(name)}><${Icon} name="plus" size="14" />New ${name}</button>`;
+  return html`<button class="new-work" onClick=${() => openNew(name)}>
+    <${Icon} name="plus" size="14" />
+    New ${name}
+  </button>`;
 }
 
-export const NewWork = () => (open.value === "run" ? html`<${NewRun} />` : open.value === "sweep" ? html`<${NewSweep} />` : null);
+export const NewWork = () =>
+  open.value === "run" ? html`<${NewRun} />` : open.value === "sweep" ? html`<${NewSweep} />` : null;
 
-const NewRun = () => html`<${Form} name="run" title="New run" verb="Start run" path="runs" bodyOf=${runOf} address=${runAddress}>${(fields, onInput) => html`
-  <label class="field">Command<textarea rows="3" autofocus required spellcheck=${false} placeholder="python train.py --lr 0.1" name="command" value=${fields.command} onInput=${onInput}></textarea></label>
-  <p class="muted small">As a shell would run it, in the project's folder, with the environment that the server was started in.</p>
-  <div class="new-fields"><label class="field">Name<input type="text" maxlength="200" placeholder="from the command" name="name" value=${fields.name} onInput=${onInput} /></label>
-    <label class="field">GPUs<input type="number" min="0" placeholder="as usual" name="gpus" value=${fields.gpus} onInput=${onInput} /></label>
-    <label class="field">Tags<input type="text" placeholder="baseline, cifar10" name="tags" value=${fields.tags} onInput=${onInput} /></label></div>`}</${Form}>`;
+const NewRun = () =>
+  html`<${Form} name="run" title="New run" verb="Start run" path="runs" bodyOf=${runOf} address=${runAddress}>
+    ${(fields, onInput) =>
+      html`<label class="field">
+        Command
+        <textarea
+          rows="3"
+          autofocus
+          required
+          spellcheck=${false}
+          placeholder="python train.py --lr 0.1"
+          name="command"
+          value=${fields.command}
+          onInput=${onInput}
+        ></textarea>
+      </label>
+      <p class="muted small">
+        As a shell would run it, in the project's folder, with the environment that the server was started in.
+      </p>
+      <div class="new-fields">
+        <label class="field">
+          Name
+          <input
+            type="text"
+            maxlength="200"
+            placeholder="from the command"
+            name="name"
+            value=${fields.name}
+            onInput=${onInput}
+          />
+        </label>
+        <label class="field">
+          GPUs
+          <input type="number" min="0" placeholder="as usual" name="gpus" value=${fields.gpus} onInput=${onInput} />
+        </label>
+        <label class="field">
+          Tags
+          <input type="text" placeholder="baseline, cifar10" name="tags" value=${fields.tags} onInput=${onInput} />
+        </label>
+      </div>`}
+  </${Form}>`;
 
 function runOf({ command, name = "", gpus, tags = "" }) {
-  return { command, auto_start: true, ...(name.trim() && { name: name.trim() }), ...(gpus && { gpus: Number(gpus) }), tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean) };
+  return {
+    command,
+    auto_start: true,
+    ...(name.trim() && { name: name.trim() }),
+    ...(gpus && { gpus: Number(gpus) }),
+    tags: tags
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter(Boolean),
+  };
 }
 
-const NewSweep = () => html`<${Form} name="sweep" title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>${(fields, onInput) => html`
-  <label class="field">Question<input type="text" autofocus required maxlength="200" placeholder="which learning rate" name="name" value=${fields.name} onInput=${onInput} /></label>
-  <label class="field">Command<textarea rows="2" required spellcheck=${false} placeholder="python train.py" name="command" value=${fields.command} onInput=${onInput}></textarea></label>
-  <label class="field">Parameters<textarea rows="3" required spellcheck=${false} placeholder=${"lr: 0.1, 0.01, 0.001\nwidth: 32, 64"} name="parameters" value=${fields.parameters} onInput=${onInput}></textarea></label>
-  <p class="muted small">Every combination is a run. A parameter goes where the command has <code>{lr}</code>, else as <code>--lr</code> at its end.</p>
-  <div class="new-fields"><label class="field">Seeds<input type="number" min="1" max="1000" placeholder="1" name="seeds" value=${fields.seeds} onInput=${onInput} /></label>
-    <label class="field">Metric<input type="text" placeholder="val_acc" name="metric" value=${fields.metric} onInput=${onInput} /></label>
-    <label class="field">Better is<select name="better" value=${fields.better} onChange=${onInput}><option value="min">lower</option><option value="max">higher</option></select></label>
-    <label class="field">At a time<input type="number" min="1" placeholder="what fits" name="parallel" value=${fields.parallel} onInput=${onInput} /></label></div>`}</${Form}>`;
+const NewSweep = () =>
+  html`<${Form} name="sweep" title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>
+    ${(fields, onInput) =>
+      html`<label class="field">
+        Question
+        <input
+          type="text"
+          autofocus
+          required
+          maxlength="200"
+          placeholder="which learning rate"
+          name="name"
+          value=${fields.name}
+          onInput=${onInput}
+        />
+      </label>
+      <label class="field">
+        Command
+        <textarea
+          rows="2"
+          required
+          spellcheck=${false}
+          placeholder="python train.py"
+          name="command"
+          value=${fields.command}
+          onInput=${onInput}
+        ></textarea>
+      </label>
+      <label class="field">
+        Parameters
+        <textarea
+          rows="3"
+          required
+          spellcheck=${false}
+          placeholder=${"lr: 0.1, 0.01, 0.001\nwidth: 32, 64"}
+          name="parameters"
+          value=${fields.parameters}
+          onInput=${onInput}
+        ></textarea>
+      </label>
+      <p class="muted small">
+        Every combination is a run. A parameter goes where the command has <code>${`{lr}`}</code>, else as${" "}
+        <code>--lr</code> at its end.
+      </p>
+      <div class="new-fields">
+        <label class="field">
+          Seeds
+          <input
+            type="number"
+            min="1"
+            max="1000"
+            placeholder="1"
+            name="seeds"
+            value=${fields.seeds}
+            onInput=${onInput}
+          />
+        </label>
+        <label class="field">
+          Metric
+          <input type="text" placeholder="val_acc" name="metric" value=${fields.metric} onInput=${onInput} />
+        </label>
+        <label class="field">
+          Better is
+          <select name="better" value=${fields.better} onChange=${onInput}>
+            <option value="min">lower</option>
+            <option value="max">higher</option>
+          </select>
+        </label>
+        <label class="field">
+          At a time
+          <input
+            type="number"
+            min="1"
+            placeholder="what fits"
+            name="parallel"
+            value=${fields.parallel}
+            onInput=${onInput}
+          />
+        </label>
+      </div>`}
+  </${Form}>`;
 
 function sweepOf({ name, command, parameters, seeds, metric = "", better = "min", parallel }) {
-  return { name, base_command: command, parameters: parametersOf(parameters), auto_start: true, ...(seeds && { seeds: Number(seeds) }), ...(metric.trim() && { metric: { key: metric.trim(), goal: better } }), ...(parallel && { parallel: Number(parallel) }) };
+  return {
+    name,
+    base_command: command,
+    parameters: parametersOf(parameters),
+    auto_start: true,
+    ...(seeds && { seeds: Number(seeds) }),
+    ...(metric.trim() && { metric: { key: metric.trim(), goal: better } }),
+    ...(parallel && { parallel: Number(parallel) }),
+  };
 }
 
 function Form({ name, title, verb, path, bodyOf, address, children }) {
@@ -82,15 +210,38 @@ function Form({ name, title, verb, path, bodyOf, address, children }) {
     drop();
     close();
   };
-  return html`<${Dialog} title=${title} onClose=${cancel}><form class="stack new-form" onSubmit=${submit}>
-    ${children(fields, onInput)}
-    ${problem && html`<p class="hint-line hint-bad" role="alert">${problem.message} <span class="muted"><${Words} text=${problem.hint ?? ""} /></span></p>`}
-    <div class="dialog-verbs"><button type="button" onClick=${cancel}>Cancel</button><button class="primary" disabled=${busy}>${verb}</button></div></form></${Dialog}>`;
+  return html`<${Dialog} title=${title} onClose=${cancel}>
+    <form class="stack new-form" onSubmit=${submit}>
+      ${children(fields, onInput)}
+      ${
+        problem &&
+        html`<p class="hint-line hint-bad" role="alert">
+          ${problem.message}${" "}
+          <span class="muted">
+            <${Words} text=${problem.hint ?? ""} />
+          </span>
+        </p>`
+      }
+      <div class="dialog-verbs">
+        <button type="button" onClick=${cancel}>
+          Cancel
+        </button>
+        <button class="primary" disabled=${busy}>
+          ${verb}
+        </button>
+      </div>
+    </form>
+  </${Dialog}>`;
 }
 
 // What people type into a field as values: `0.1, 0.01` are numbers, `true` is a truth, `adam` a word.
 
-export const valuesOf = (words) => words.split(",").map((word) => word.trim()).filter(Boolean).map(asValue);
+export const valuesOf = (words) =>
+  words
+    .split(",")
+    .map((word) => word.trim())
+    .filter(Boolean)
+    .map(asValue);
 
 function asValue(word) {
   try {
@@ -102,10 +253,16 @@ function asValue(word) {
 
 // One parameter a line, `lr: 0.1, 0.01`; a line without a name is told by its words.
 function parametersOf(lines) {
-  const pairs = lines.split("\n").filter((line) => line.trim()).map((line) => {
-    const [, name, values] = /^\s*([^:=]+?)\s*[:=](.*)$/.exec(line) ?? [];
-    if (!name || !valuesOf(values).length) throw Object.assign(new Error(`“${line.trim()}” has no name or no values.`), { hint: "Write a parameter a line, as in lr: 0.1, 0.01" });
-    return [name, valuesOf(values)];
-  });
+  const pairs = lines
+    .split("\n")
+    .filter((line) => line.trim())
+    .map((line) => {
+      const [, name, values] = /^\s*([^:=]+?)\s*[:=](.*)$/.exec(line) ?? [];
+      if (!name || !valuesOf(values).length)
+        throw Object.assign(new Error(`“${line.trim()}” has no name or no values.`), {
+          hint: "Write a parameter a line, as in lr: 0.1, 0.01",
+        });
+      return [name, valuesOf(values)];
+    });
   return Object.fromEntries(pairs);
 }

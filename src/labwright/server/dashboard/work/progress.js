@@ -1,12 +1,20 @@
 // How far a run is, where it tells: the last step or epoch against the total that its parameters name.
 
 const TOTALS = [
-  [["max_steps", "total_steps", "num_steps", "steps", "iterations", "max_iters", "num_train_steps"], (run) => lastStep(run)],
-  [["epochs", "num_epochs", "max_epochs", "num_train_epochs"], (run) => run.summary.epoch?.last ?? run.summary["train/epoch"]?.last],
+  [
+    ["max_steps", "total_steps", "num_steps", "steps", "iterations", "max_iters", "num_train_steps"],
+    (run) => lastStep(run),
+  ],
+  [
+    ["epochs", "num_epochs", "max_epochs", "num_train_epochs"],
+    (run) => run.summary.epoch?.last ?? run.summary["train/epoch"]?.last,
+  ],
 ];
 
 function lastStep(run) {
-  const steps = Object.entries(run.summary).filter(([key]) => !key.startsWith("system/")).map(([, { step }]) => step);
+  const steps = Object.entries(run.summary)
+    .filter(([key]) => !key.startsWith("system/"))
+    .map(([, { step }]) => step);
   return steps.length ? Math.max(...steps) : undefined;
 }
 

@@ -14,7 +14,8 @@ export const metricsOf = (run) => Object.keys(run.summary).filter(OWN_METRICS);
 
 export function valueOf(run, column) {
   if (isMetric(column)) return own(run.summary, nameOf(column))?.last;
-  if (column.startsWith("p:")) return nameOf(column) === "seed" && run.seed !== null ? run.seed : own(run.params, nameOf(column));
+  if (column.startsWith("p:"))
+    return nameOf(column) === "seed" && run.seed !== null ? run.seed : own(run.params, nameOf(column));
   if (column === "duration") return secondsOf(run);
   if (column === "status") return STATUS_ORDER.indexOf(run.status);
   return run[column];
@@ -35,7 +36,14 @@ export function sorted(runs, sort) {
   const keyed = runs.map((run) => [comparable(valueOf(run, column)), run]);
   keyed.sort(([a], [b]) => {
     if (a === null || b === null) return (a === null) - (b === null);
-    const order = typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0;
+    const order =
+      typeof a === "number" && typeof b === "number"
+        ? a - b
+        : String(a) < String(b)
+          ? -1
+          : String(a) > String(b)
+            ? 1
+            : 0;
     return down ? -order : order;
   });
   return keyed.map(([, run]) => run);
@@ -64,7 +72,11 @@ export function groupLabel(run, by, sweepNames) {
 // Names of what all of them were given alike.
 export function sharedParams(runs) {
   const [first = {}, ...others] = runs.map(({ params }) => params);
-  return new Set(Object.keys(first).filter((name) => others.every((params) => JSON.stringify(params[name]) === JSON.stringify(first[name]))));
+  return new Set(
+    Object.keys(first).filter((name) =>
+      others.every((params) => JSON.stringify(params[name]) === JSON.stringify(first[name])),
+    ),
+  );
 }
 
 // A command's own seed is none of its configuration.
@@ -72,13 +84,19 @@ export const withoutSeed = (command) => command.replace(/seed[=\s]+\d+/gi, "seed
 
 // `last` are names that come last.
 export const configText = (run, last = new Set()) =>
-  Object.entries(run.params).filter(([name]) => name !== "seed").sort(([one], [other]) => last.has(one) - last.has(other))
-    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+  Object.entries(run.params)
+    .filter(([name]) => name !== "seed")
+    .sort(([one], [other]) => last.has(one) - last.has(other))
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(" ");
 
 // Mean and deviation over the finite last values; those of a rehearsal are never results. Rounding must not put equal ones
 // beside their mean: they would deviate.
 export function spreadOf(runs, column) {
-  const values = runs.filter(({ tags }) => !tags.includes(REHEARSAL)).map((run) => toNumber(valueOf(run, column))).filter(Number.isFinite);
+  const values = runs
+    .filter(({ tags }) => !tags.includes(REHEARSAL))
+    .map((run) => toNumber(valueOf(run, column)))
+    .filter(Number.isFinite);
   if (!values.length) return null;
   const [least, greatest] = [Math.min, Math.max].map((pick) => values.reduce((one, other) => pick(one, other)));
   const mean = Math.max(least, Math.min(greatest, values.reduce((sum, value) => sum + value, 0) / values.length));

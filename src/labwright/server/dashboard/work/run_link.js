@@ -20,12 +20,15 @@ const wanted = new Set();
 export function RunLink({ id }) {
   const [run] = useRuns([id]);
   if (run === null) return html`<code>${id}</code>`; // deleted, or of another project
-  return html`<a href=${runAddress(id)} title=${id}>${run?.name ?? id}</a>`;
+  return html`<a href=${runAddress(id)} title=${id}>
+    ${run?.name ?? id}
+  </a>`;
 }
 
 const parts = (words) => words.split(ID); // every second one is an id
 
-export const WithRuns = ({ words }) => parts(words).map((part, at) => (at % 2 ? html`<${RunLink} key=${at} id=${part} />` : part));
+export const WithRuns = ({ words }) =>
+  parts(words).map((part, at) => (at % 2 ? html`<${RunLink} key=${at} id=${part} />` : part));
 
 // For lists, where a link a line to each of the same few runs would be too much.
 export function useNames(words) {
@@ -68,10 +71,11 @@ async function askForWanted() {
 
 // A run as one line, live: for lists that are not the big table.
 
-
 export function RunLines({ runs, metric, reasons = false }) {
   useMemo(() => batch(() => runs.forEach((run) => knownRun(run.id) || putRun(run))), [runs]);
-  return html`<ul class="lines">${runs.map(({ id }) => html`<${RunLine} key=${id} id=${id} metric=${metric} reasons=${reasons} />`)}</ul>`;
+  return html`<ul class="lines">
+    ${runs.map(({ id }) => html`<${RunLine} key=${id} id=${id} metric=${metric} reasons=${reasons} />`)}
+  </ul>`;
 }
 
 function RunLine({ id, metric, reasons }) {
@@ -82,10 +86,25 @@ function RunLine({ id, metric, reasons }) {
   const named = useNames(reason);
   return html`<li class="run-line">
     <${Status} run=${run} />
-    <a href=${runAddress(id)} title=${run.name}>${run.name}</a>
+    <a href=${runAddress(id)} title=${run.name}>
+      ${run.name}
+    </a>
     ${done !== null && html`<${Meter} value=${done} label="Progress" />`}
-    ${reason && html`<span class="muted run-line-why" title=${reason}>${named}</span>`}
-    ${metric && run.summary[metric] && html`<span class="num" title="${metric} = ${run.summary[metric].last}"><span class="muted">${metric}</span> ${number(run.summary[metric].last)}</span>`}
-    <span class="num muted run-line-time">${run.started_at && !isTerminal(run) ? html`<${Duration} run=${run} />` : html`<${Ago} time=${run.ended_at ?? run.created_at} />`}</span>
+    ${
+      reason &&
+      html`<span class="muted run-line-why" title=${reason}>
+        ${named}
+      </span>`
+    }
+    ${
+      metric &&
+      run.summary[metric] &&
+      html`<span class="num" title="${metric} = ${run.summary[metric].last}">
+        <span class="muted">${metric}</span> ${number(run.summary[metric].last)}
+      </span>`
+    }
+    <span class="num muted run-line-time">
+      ${run.started_at && !isTerminal(run) ? html`<${Duration} run=${run} />` : html`<${Ago} time=${run.ended_at ?? run.created_at} />`}
+    </span>
   </li>`;
 }

@@ -31,14 +31,18 @@ const WORDS = {
 
 export function StatusWord({ status, reason }) {
   const [icon, kind] = WORDS[status] ?? ["circle-question-mark", "stopped"];
-  return html`<span class="status status-${kind}" title=${reason || undefined}><${Icon} name=${icon} /><span class="status-word">${status}</span></span>`;
+  return html`<span class="status status-${kind}" title=${reason || undefined}>
+    <${Icon} name=${icon} />
+    <span class="status-word">${status}</span>
+  </span>`;
 }
 
 export function Status({ run }) {
   const { status } = run;
   const word = run.stop_requested && status === "running" ? "stopping" : status;
   return html`<span class="status status-${status}" title=${run.status_reason || undefined}>
-    <${Icon} name=${ICONS[status] ?? "circle-question-mark"} /><span class="status-word">${word}</span>
+    <${Icon} name=${ICONS[status] ?? "circle-question-mark"} />
+    <span class="status-word">${word}</span>
   </span>`;
 }
 

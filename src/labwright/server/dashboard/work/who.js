@@ -5,8 +5,16 @@ import { html } from "../view.js";
 import { RunLink } from "./run_link.js";
 
 const WORKPLACES = {
-  chat: (id) => html`agent in <a href=${chatAddress(id)} title=${id}>a conversation</a>`,
-  wild: (id) => html`agent of <a href=${wildAddress(id)} title=${id}>a loop</a>`,
+  chat: (id) =>
+    html`agent in${" "}
+    <a href=${chatAddress(id)} title=${id}>
+      a conversation
+    </a>`,
+  wild: (id) =>
+    html`agent of${" "}
+    <a href=${wildAddress(id)} title=${id}>
+      a loop
+    </a>`,
   run: (id) => html`run <${RunLink} id=${id} />`,
 };
 
@@ -14,5 +22,7 @@ const WORKPLACES = {
 export function Who({ actor }) {
   const [scope, name = ""] = actor.split(/:(.*)/s);
   const kind = name.split("-")[0];
-  return Object.hasOwn(WORKPLACES, kind) && name !== kind ? WORKPLACES[kind](name) : [scope, name].filter(Boolean).join(" ");
+  return Object.hasOwn(WORKPLACES, kind) && name !== kind
+    ? WORKPLACES[kind](name)
+    : [scope, name].filter(Boolean).join(" ");
 }
