@@ -289,8 +289,7 @@ function Turns({ turns, evidence, pending }) {
   // Told of once more after the page was left: then the box is no longer ours to be found.
   const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
     (follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END);
-  return;
-  html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation">
+  return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation">
     <div class="turns">
       ${turns.map((turn) => html`<${Turn} key=${turn.number} turn=${turn} evidence=${evidence} />`)}
       ${

@@ -61,8 +61,7 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
   const ref = useRef(null);
   useFocus(ref, selected, "button");
   const all = group.ids.every((id) => ticked.value.has(id));
-  return;
-  html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
+  return html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
     <span role="cell" class="cell-tick">
       <input
         type="checkbox"
@@ -103,8 +102,7 @@ function Spread({ runs, column }) {
   const spread = isMetric(column) ? spreadOf(runs, column) : null;
   if (!spread) return html`<span role="cell" class="cell-metric"></span>`;
   const { mean, std, n } = spread;
-  return;
-  html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">
+  return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">
     ${number(mean)}
     ${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}
   </span>`;

@@ -26,8 +26,7 @@ export function Dialog({ title, onClose, wide = false, children }) {
     event.preventDefault(); // closed by being taken out of the page
     onClose();
   };
-  return;
-  html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}>
+  return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}>
     <h2>${title}</h2>
     ${children}
     <${Toasts} dialog=${self} />
