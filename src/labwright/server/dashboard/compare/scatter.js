@@ -115,7 +115,7 @@ export function Scatter({ runs, columns, colors }) {
               style=${{ fill: `var(${colors.get(run.id)})` }}
             >
               <title>
-                ${run.name}\n${nameOf(x)} ${across}\n${nameOf(y)} ${up}
+                ${[run.name, `${nameOf(x)} ${across}`, `${nameOf(y)} ${up}`].join("\n")}
               </title>
             </circle>
           </a>`,

@@ -65,10 +65,10 @@ export function Diff({ before, after }) {
     ${lines.map((line, at) =>
       line
         ? html`<span key=${at} class="diff-line ${KIND[line[0]]}">
-          ${line[0]} ${line[1]}\n
+          ${line[0]} ${line[1]}
         </span>`
         : html`<span key=${at} class="muted">
-          ⋯\n
+          ⋯
         </span>`,
     )}
   </pre>`;

@@ -47,7 +47,7 @@ const NoSweeps = () =>
     <pre class="teach">${`name: which learning rate
 base_command: python train.py
 parameters:
-lr: [0.1, 0.01, 0.001]
+  lr: [0.1, 0.01, 0.001]
 seeds: 3
 metric: {key: loss, goal: min}`}</pre>
     <pre class="teach">labwright sweep sweep.yaml</pre>
