@@ -15,10 +15,10 @@ from labwright.client.connection import Connection
 from labwright.compute.capacity import Capacity
 from labwright.compute.scheduler import choose
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.configurations import config_hash
 from labwright.domain.ids import RUN, SWEEP, new_id
-from labwright.domain.metric import Points
+from labwright.domain.metrics.points import Points
 from labwright.domain.run import Run, RunStatus, copies
+from labwright.domain.search.configurations import config_hash
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.store import metrics, runs, sweeps
 from labwright.store.database import Database, Transaction

@@ -12,7 +12,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, SYSTEM, Actor
 from labwright.domain.clock import now
-from labwright.domain.metric import Points
+from labwright.domain.metrics.points import Points
 from labwright.domain.run import Run, RunStatus
 from labwright.server.opening import open_lab, prepare_state
 from labwright.services.runs import verbs as runs

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from labwright.domain.configurations import config_hash, draw_many
-from labwright.domain.space import Space, parse_space
+from labwright.domain.search.configurations import config_hash, draw_many
+from labwright.domain.search.space import Space, parse_space
 from labwright.services.sweeps.adaptive import Trial, TrialState, propose
 
 BOWL = parse_space({"x": {"min": -5.0, "max": 5.0}, "y": {"min": -5.0, "max": 5.0}})

@@ -17,7 +17,8 @@ from labwright.agent.tools import TOOLS
 from labwright.agent.tools.bounds import bounded
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
-from labwright.domain.failure import are_near, params_of, shape, signature
+from labwright.domain.command_line import params_of, shape
+from labwright.domain.failure import are_near, signature
 from labwright.domain.run import RunStatus
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ToolCall

@@ -7,10 +7,9 @@ from array import array
 
 import pytest
 
-from labwright.domain.averages import deviation_of, mean_of, total_of
-from labwright.domain.metric import Points, Statistics, mean_and_spread
+from labwright.domain.metrics.points import Points, Statistics, deviation_of, mean_and_spread, mean_of, total_of
 from labwright.domain.run import RunStatus
-from labwright.domain.sweep_results import Configuration, differ
+from labwright.domain.search.results import ConfigurationResult, differ
 
 HUGE = [1.7e308, 1.7e308, 1.6e308]
 
@@ -69,8 +68,8 @@ def test_degrees_of_freedom_that_are_no_whole_number_count_as_what_they_are(
     assert differ(configuration(one), configuration(other)) == are_different
 
 
-def configuration(values: list[float]) -> Configuration:
-    found = Configuration(label="c", trial=None)
+def configuration(values: list[float]) -> ConfigurationResult:
+    found = ConfigurationResult(label="c", trial=None)
     for seed, value in enumerate(values):
         found.add(f"run-{seed}", RunStatus.FINISHED, seed, None, value)
     found.settle()

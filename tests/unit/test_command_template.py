@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labwright.domain.command_template import parse_command
 from labwright.domain.errors import Invalid
+from labwright.domain.search.command_template import parse_command
 
 SHOW = "import sys, json; print(json.dumps(sys.argv[1:]))"
 NASTY = [

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from labwright.cli.main import app as cli
 from labwright.domain.event import EventType
 from labwright.domain.plan import PlanStatus
-from labwright.domain.plan_document import TITLE, Header
-from labwright.domain.plan_reader import read as read_plan
+from labwright.domain.plan_document.document import TITLE, Header
+from labwright.domain.plan_document.reader import read as read_plan
 from labwright.domain.run import RunStatus
 from labwright.paths import ProjectPaths, RunPaths
 from labwright.server.app import make_api

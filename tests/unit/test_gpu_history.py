@@ -9,23 +9,22 @@ import pytest
 
 from labwright.compute.cluster import gpu_history
 from labwright.compute.cluster.gpu_history import GpuHistory
-from labwright.domain.gpu import Gpu, LeaseHolder
-from labwright.domain.gpu_history import Moment, traces
+from labwright.domain.gpu import Gpu, GpuMoment, LeaseHolder, gpu_traces
 
 CARD = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1000, memory_used_mb=200, utilization=40)
 HELD = replace(CARD, utilization=80, memory_used_mb=900, lease=LeaseHolder(run_id="run-1", user="ada"))
 
 
 def test_a_span_tells_the_mean_use_the_most_memory_and_its_last_holder() -> None:
-    moments = [Moment.of([card], at) for at, card in ((10.0, CARD), (20.0, HELD), (90.0, CARD))]
-    (trace,) = traces(moments, 0.0, 100.0, 2)
+    moments = [GpuMoment.of([card], at) for at, card in ((10.0, CARD), (20.0, HELD), (90.0, CARD))]
+    (trace,) = gpu_traces(moments, 0.0, 100.0, 2)
     assert (trace.times, trace.utilization) == ([20.0, 90.0], [60.0, 40.0])
     assert (trace.memory_used_mb, trace.run_ids) == ([900, 200], ["run-1", ""])
 
 
 def test_what_is_older_than_asked_for_or_to_come_is_left_out() -> None:
-    moments = [Moment.of([CARD], at) for at in (10.0, 60.0, 200.0)]
-    (trace,) = traces(moments, 50.0, 100.0, 10)
+    moments = [GpuMoment.of([CARD], at) for at in (10.0, 60.0, 200.0)]
+    (trace,) = gpu_traces(moments, 50.0, 100.0, 10)
     assert trace.times == [60.0]
 
 

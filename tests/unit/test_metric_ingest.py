@@ -21,8 +21,8 @@ from labwright.compute.metrics import ingest
 from labwright.compute.metrics.http_points import write_http_points
 from labwright.compute.metrics.ingest import MetricIngest
 from labwright.domain.errors import Conflict
-from labwright.domain.metric import Points
-from labwright.domain.metric_chunks import pack, unpack, unpack_steps
+from labwright.domain.metrics.points import Points
+from labwright.domain.metrics.series import pack, unpack, unpack_steps
 from labwright.services.metrics import verbs as metrics
 from labwright.services.metrics.export import export
 from labwright.services.runs import verbs as runs

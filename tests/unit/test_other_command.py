@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from labwright.domain.actor import PERSON
-from labwright.domain.other_command import params_in
+from labwright.domain.command_line import params_after_change
 from labwright.domain.run import Run
 from labwright.services.runs import verbs as runs
 from tests.support.lab import lab_in, make_run
@@ -33,7 +33,7 @@ PARAMS = {"lr": 0.2, "batch_size": 32, "model": "small", "width": 7, "amp": True
 )
 def test_what_the_command_showed_follows_it_and_the_rest_stays(command: str, changed: dict[str, Any]) -> None:
     wanted = {name: value for name, value in {**PARAMS, **changed}.items() if value is not None}
-    assert params_in(command, PARAMS, OLD) == wanted
+    assert params_after_change(command, PARAMS, OLD) == wanted
 
 
 def rerun_in(folder: Path, name: str, command: str, **changes: Any) -> Run:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labwright.domain.cluster import ClusterType
-from labwright.domain.plan_blocks import MOST_FAULTS
-from labwright.domain.plan_document import (
+from labwright.domain.plan_document.document import (
+    ApproachStep,
     ComputeSetup,
     Criterion,
     Effort,
@@ -21,12 +21,11 @@ from labwright.domain.plan_document import (
     PlannedMetric,
     PlanSections,
     Risk,
-    Step,
     SweptParameter,
     compose,
 )
-from labwright.domain.plan_reader import read
-from labwright.domain.plan_words import count_sentences, split_values, why_not_concrete
+from labwright.domain.plan_document.outline import MOST_FAULTS
+from labwright.domain.plan_document.reader import count_sentences, read, split_values, why_not_concrete
 from tests.unit.plan_texts import GOOD
 
 
@@ -202,7 +201,7 @@ documents = st.builds(
     title=phrase,
     objective=phrase,
     compute_setup=setups,
-    approach=st.lists(st.builds(Step, title=phrase, description=passage), min_size=1, max_size=4).map(tuple),
+    approach=st.lists(st.builds(ApproachStep, title=phrase, description=passage), min_size=1, max_size=4).map(tuple),
     parameters=st.lists(
         st.builds(
             SweptParameter,

@@ -15,7 +15,7 @@ import pytest
 from labwright.domain.actor import PERSON
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Conflict, Invalid, TooLarge
-from labwright.domain.plan_document import compose
+from labwright.domain.plan_document.document import compose
 from labwright.llm import Request
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest

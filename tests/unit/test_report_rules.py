@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labwright.domain.plan_document import Criterion
+from labwright.domain.plan_document.document import Criterion
 from labwright.domain.run import Run, RunStatus
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import FailedRun, Findings
@@ -21,15 +21,15 @@ from labwright.workflow import Metric
 HOSTILE = '</text><script>alert(1)</script>|`x` ](javascript:1) "\u202e\x07'
 
 
-def configuration(lr: float, *values: float) -> Configuration:
-    found = Configuration(label=str(lr), trial=0, params={"lr": lr})
+def configuration(lr: float, *values: float) -> ConfigurationResult:
+    found = ConfigurationResult(label=str(lr), trial=0, params={"lr": lr})
     for seed, value in enumerate(values):
         found.add(f"run-{lr}-{seed}", RunStatus.FINISHED, seed, "t", value)
     found.settle()
     return found
 
 
-def kind(best: Configuration | None, baseline: Configuration | None, goal: str = "max") -> str:
+def kind(best: ConfigurationResult | None, baseline: ConfigurationResult | None, goal: str = "max") -> str:
     return compared(best, baseline, goal, "acc", 2).kind
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.domain.metric_direction import direction_of
+from labwright.domain.metrics.direction import direction_of
 from tests.support.scanning import scanned
 
 

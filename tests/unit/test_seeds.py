@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labwright.domain.seeds import same_but_for_seed
+from labwright.domain.search.configurations import same_but_for_seed
 from tests.unit.test_run_moves import a_run
 
 

@@ -69,7 +69,7 @@ def test_the_built_in_skills_have_the_variables_of_the_prompts(registry: SkillRe
 
 
 def test_the_plan_form_in_plan_mode_is_the_one_that_the_server_reads(registry: SkillRegistry) -> None:
-    from labwright.domain.plan_document import TITLE, Header
+    from labwright.domain.plan_document.document import TITLE, Header
 
     body = registry.get("plan-mode").body
     form = body.split("````markdown\n")[1].split("````")[0]

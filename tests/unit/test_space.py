@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labwright.domain.configurations import config_hash, count_grid, draw_many, grid
 from labwright.domain.errors import Invalid
-from labwright.domain.space import parse_space
+from labwright.domain.search.configurations import config_hash, count_grid, draw_many, grid
+from labwright.domain.search.space import parse_space
 
 CONDITIONAL = {
     "optimizer": ["adam", "sgd"],

@@ -10,7 +10,7 @@ import pytest
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
-from labwright.domain.metric import Points
+from labwright.domain.metrics.points import Points
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services.runs.new_run import NewRun

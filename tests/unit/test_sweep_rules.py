@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from labwright.domain.budget import Ledger, needed, raised, what_is_short, what_is_used_up
-from labwright.domain.early_stop import Progress, checkpoint, verdict
 from labwright.domain.errors import IllegalMove
-from labwright.domain.importance import importance
 from labwright.domain.run import Run, RunStatus, copies
+from labwright.domain.search.budget import BudgetUsage, needed_budget, raise_budget, shortage, used_up
+from labwright.domain.search.early_stop import BestCurve, checkpoint, reason_to_stop
+from labwright.domain.search.results import ConfigurationResult, best_so_far, importance, ranked
+from labwright.domain.search.results import judge_lead as more_than_luck
 from labwright.domain.sweep import Sweep, SweepStatus
-from labwright.domain.sweep_results import Configuration, best_so_far, ranked
-from labwright.domain.sweep_results import verdict as more_than_luck
 from tests.unit.test_run_moves import a_run
 
 LEGAL = {
@@ -52,9 +51,9 @@ def test_copies_are_what_a_run_would_write_itself() -> None:
         assert (record.id, record.name, record.status) == (run.id, run.name, run.status)
 
 
-def ledger(**facts: Any) -> Ledger:
+def ledger(**facts: Any) -> BudgetUsage:
     none = {"runs": 0, "gpu_seconds": 0, "promised_gpu_seconds": 0, "wall_seconds": 0, "run_seconds": 0, "gpus": 1}
-    return Ledger(**{**none, **facts})
+    return BudgetUsage(**{**none, **facts})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def ledger(**facts: Any) -> Ledger:
     ],
 )
 def test_a_run_is_held_back_where_it_would_overrun(budget: dict[str, Any], facts: Any, short: str | None) -> None:
-    found = what_is_short(budget, ledger(**facts))
+    found = shortage(budget, ledger(**facts))
     assert (found and found[0]) == short
 
 
@@ -89,22 +88,22 @@ def test_a_run_is_held_back_where_it_would_overrun(budget: dict[str, Any], facts
 def test_a_budget_is_used_up_by_what_has_run_and_not_by_what_was_promised(
     budget: dict[str, Any], facts: Any, part: str | None
 ) -> None:
-    found = what_is_used_up(budget, ledger(**facts))
+    found = used_up(budget, ledger(**facts))
     assert (found and found[0]) == part
 
 
 def test_a_budget_is_raised_by_what_it_was_at_first_and_by_enough_for_another_run() -> None:
-    assert raised({"runs": 6, "gpu_hours": 1}, {"runs": 3}, "runs") == {"runs": 9, "gpu_hours": 1}
+    assert raise_budget({"runs": 6, "gpu_hours": 1}, {"runs": 3}, "runs") == {"runs": 9, "gpu_hours": 1}
     late = ledger(wall_seconds=41.2, run_seconds=41.2)
-    enough = raised({"wall_seconds": 6}, {"wall_seconds": 6}, "wall_seconds", needed("wall_seconds", late))
-    assert what_is_short(enough, late) is None
+    enough = raise_budget({"wall_seconds": 6}, {"wall_seconds": 6}, "wall_seconds", needed_budget("wall_seconds", late))
+    assert shortage(enough, late) is None
     hungry = ledger(gpu_seconds=7200.1, promised_gpu_seconds=0.1, run_seconds=3600.3, gpus=2)
-    enough = raised({"gpu_hours": 1}, {"gpu_hours": 1}, "gpu_hours", needed("gpu_hours", hungry))
-    assert what_is_short(enough, hungry) is None
+    enough = raise_budget({"gpu_hours": 1}, {"gpu_hours": 1}, "gpu_hours", needed_budget("gpu_hours", hungry))
+    assert shortage(enough, hungry) is None
 
 
-def curve(*values: float, goal: str = "min") -> Progress:
-    return Progress.of(range(1, len(values) + 1), values, goal)
+def curve(*values: float, goal: str = "min") -> BestCurve:
+    return BestCurve.of(range(1, len(values) + 1), values, goal)
 
 
 MEDIAN = {"method": "median", "after_runs": 3}
@@ -113,27 +112,27 @@ HALVING = {"method": "halving", "first_step": 2, "factor": 2}
 
 def test_worse_than_the_median_at_the_same_step_ends() -> None:
     others = [curve(5, 4, 3), curve(5, 3, 2), curve(5, 2, 1)]
-    assert verdict(MEDIAN, "min", curve(5, 4), others, 2) == "4 at step 2, the median of 3 others is 3"
-    assert verdict(MEDIAN, "min", curve(5, 3), others, 2) == ""
-    assert verdict(MEDIAN, "min", curve(5, 4), others[:2], 2) is None
-    assert verdict(MEDIAN, "max", curve(1, 1, goal="max"), [curve(*[2] * 3, goal="max")] * 3, 2)
+    assert reason_to_stop(MEDIAN, "min", curve(5, 4), others, 2) == "4 at step 2, the median of 3 others is 3"
+    assert reason_to_stop(MEDIAN, "min", curve(5, 3), others, 2) == ""
+    assert reason_to_stop(MEDIAN, "min", curve(5, 4), others[:2], 2) is None
+    assert reason_to_stop(MEDIAN, "max", curve(1, 1, goal="max"), [curve(*[2] * 3, goal="max")] * 3, 2)
 
 
 def test_one_noisy_step_decides_nothing_and_nan_is_never_best() -> None:
     others = [curve(5, 3, 3)] * 3
-    assert verdict(MEDIAN, "min", curve(5, 2, 99), others, 3) == ""
-    assert verdict(MEDIAN, "min", curve(float("nan"), float("nan")), others, 2)
+    assert reason_to_stop(MEDIAN, "min", curve(5, 2, 99), others, 3) == ""
+    assert reason_to_stop(MEDIAN, "min", curve(float("nan"), float("nan")), others, 2)
 
 
 def test_halving_lets_the_best_part_go_on_at_each_rung() -> None:
     assert [checkpoint(HALVING, step) for step in (1, 2, 3, 4, 9)] == [None, 2, 2, 4, 8]
     others = [curve(9, 9), curve(1, 1), curve(2, 2)]
-    assert verdict(HALVING, "min", curve(3, 3), others, 2) == "3 at step 2, 2 of 3 others did better"
-    assert verdict(HALVING, "min", curve(1.5, 1.5), others, 2) == ""
+    assert reason_to_stop(HALVING, "min", curve(3, 3), others, 2) == "3 at step 2, 2 of 3 others did better"
+    assert reason_to_stop(HALVING, "min", curve(1.5, 1.5), others, 2) == ""
 
 
-def configuration(trial: int, *values: float, **params: Any) -> Configuration:
-    made = Configuration(label=str(trial), trial=trial, params=params, ended_at=f"{trial:04}")
+def configuration(trial: int, *values: float, **params: Any) -> ConfigurationResult:
+    made = ConfigurationResult(label=str(trial), trial=trial, params=params, ended_at=f"{trial:04}")
     made.samples = {seed: [value] for seed, value in enumerate(values)}
     made.settle()
     return made

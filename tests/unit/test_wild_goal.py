@@ -15,7 +15,7 @@ from labwright.agent.wild.goal import steered, understand
 from labwright.agent.wild.wanted import NewWild
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.run import RunStatus
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.scan import ProjectScan, scan_project
 from tests.support.wilding import write_project
 
@@ -100,8 +100,8 @@ def test_a_hostile_goal_is_read_quickly(goal: str) -> None:
     assert time.process_time() - began < 1.0
 
 
-def configuration(*values: float) -> Configuration:
-    found = Configuration(label="1", trial=None)
+def configuration(*values: float) -> ConfigurationResult:
+    found = ConfigurationResult(label="1", trial=None)
     for seed, value in enumerate(values):
         found.add(f"run-{seed}", RunStatus.FINISHED, seed, None, value)
     found.settle()

@@ -24,7 +24,7 @@ from labwright.domain.alert import AlertStatus
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.sweep import SweepStatus
-from labwright.domain.wild import Verdict, WildStatus
+from labwright.domain.wild import IterationVerdict, WildStatus
 from labwright.files import read_json
 from labwright.services import alerts
 from labwright.services.runs import verbs as runs
@@ -43,7 +43,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def verdicts(bench: Bench) -> list[Verdict | None]:
+def verdicts(bench: Bench) -> list[IterationVerdict | None]:
     return [iteration.verdict for iteration in bench.wild.iterations]
 
 
@@ -57,7 +57,7 @@ def test_it_reaches_its_criterion_with_evidence(lab: Lab) -> None:
     wild = bench.go()
     assert wild.status is WildStatus.COMPLETED
     assert wild.baseline and wild.best and wild.best["mean"] >= 0.9 and wild.best["n"] == 3
-    assert wild.iterations[0].verdict is Verdict.BASELINE
+    assert wild.iterations[0].verdict is IterationVerdict.BASELINE
     proof = wild.iteration(wild.best["number"]).run_ids
     assert all(run_id in wild.status_reason for run_id in proof)
     assert sweeps.get(lab.db.reader(), wild.sweep_id).status is SweepStatus.COMPLETED
@@ -81,8 +81,8 @@ def test_one_better_run_is_confirmed_by_the_other_seeds(lab: Lab) -> None:
     values = {0.1: (0.50, 0.51, 0.52), 0.2: (0.60, 0.40, 0.52), 0.4: (0.30, 0.0, 0.0)}
     wild = bench.go(lambda params, seed: values[params["lr"]][seed])
     by_lr = {iteration.params["lr"]: iteration for iteration in wild.iterations}
-    assert len(by_lr[0.2].run_ids) == 3 and by_lr[0.2].verdict is Verdict.DROP
-    assert len(by_lr[0.4].run_ids) == 1 and by_lr[0.4].verdict is Verdict.DROP
+    assert len(by_lr[0.2].run_ids) == 3 and by_lr[0.2].verdict is IterationVerdict.DROP
+    assert len(by_lr[0.4].run_ids) == 1 and by_lr[0.4].verdict is IterationVerdict.DROP
     assert wild.best == wild.baseline
     assert wild.status_reason == "every configuration of the search space was tried"
 
@@ -104,7 +104,7 @@ def test_it_ends_when_nothing_improves_beyond_noise(lab: Lab, monkeypatch: pytes
     wild = bench.go(lambda _params, _seed: next(noise))
     assert wild.status is WildStatus.COMPLETED
     assert wild.status_reason == "nothing improved beyond noise in the last 4 tries"
-    assert set(verdicts(bench)[1:]) == {Verdict.DROP}
+    assert set(verdicts(bench)[1:]) == {IterationVerdict.DROP}
     assert "Nothing that was tried beats the baseline" in (wild.report or "")
 
 
@@ -188,7 +188,7 @@ def test_a_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
     assert wild.status is WildStatus.STOPPED
     assert "evaluate.py" in wild.status_reason and "evaluate.py" in asked(bench).message
     assert wild.best == wild.baseline
-    assert all(one.verdict is Verdict.STOP and one.result is None for one in wild.iterations[1:])
+    assert all(one.verdict is IterationVerdict.STOP and one.result is None for one in wild.iterations[1:])
 
 
 def test_what_the_script_itself_writes_is_no_evaluation_file(lab: Lab) -> None:

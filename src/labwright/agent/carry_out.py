@@ -15,9 +15,8 @@ from labwright.agent.tools.bounds import bounded
 from labwright.agent.tools.tool import Deed, Tool
 from labwright.agent.turn_log import TurnLog
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.approval import ApprovalStatus
 from labwright.domain.errors import Invalid, LabwrightError
-from labwright.domain.session import Piece, PieceKind
+from labwright.domain.session import ApprovalStatus, Piece, PieceKind
 from labwright.llm.chat import ToolCall
 from labwright.store.sessions import NewPiece
 

@@ -10,7 +10,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now
 from labwright.domain.ids import MEMORY, new_id
-from labwright.domain.memory import Memory
+from labwright.domain.session import Memory
 from labwright.store import memories
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from labwright.agent.tools.tool import LONGEST_COMMAND
 from labwright.domain.ids import SUGGESTION, new_id
-from labwright.domain.session import Piece, PieceKind
-from labwright.domain.suggestion import Suggestion
+from labwright.domain.session import Piece, PieceKind, Suggestion
 from labwright.store.sessions import NewPiece
 
 PREFIX = "💡 Workflow Improvement"

@@ -26,10 +26,8 @@ from labwright.agent.reflection import PREFIX, new_suggestions, reflected
 from labwright.agent.tools.tool import Compiling, EndsTurn, NeedsApproval, Tool
 from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
 from labwright.compute.lab import Lab
-from labwright.domain.approval import ApprovalStatus
 from labwright.domain.errors import LabwrightError, StorageFailed
-from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session
-from labwright.domain.suggestion import Suggestion
+from labwright.domain.session import ApprovalStatus, EndReason, Mode, Piece, PieceKind, Session, Suggestion
 from labwright.llm.chat import ChatRequest, ToolCall
 from labwright.llm.ledger import BudgetReached
 from labwright.store.sessions import NewPiece

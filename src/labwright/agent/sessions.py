@@ -12,13 +12,12 @@ from typing import Any
 from labwright.agent.mentions import resolve, with_names
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.approval import ApprovalStatus
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import SESSION, new_id
 from labwright.domain.run import name_from
-from labwright.domain.session import EndReason, Mode, Piece, PieceKind, Session, SessionStatus
+from labwright.domain.session import ApprovalStatus, EndReason, Mode, Piece, PieceKind, Session, SessionStatus
 from labwright.planning import verbs as planning
 from labwright.store import approvals, plans, sessions
 from labwright.store.database import Transaction

@@ -14,8 +14,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from labwright.domain.event import CHAT_HINT, Hint
-from labwright.domain.session import PieceKind
-from labwright.domain.suggestion import Suggestion, SuggestionStatus
+from labwright.domain.session import PieceKind, Suggestion, SuggestionStatus
 from labwright.files import write_whole
 from labwright.services import skills
 from labwright.store import sessions

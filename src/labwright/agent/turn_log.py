@@ -7,11 +7,10 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.approval import Approval
 from labwright.domain.clock import now
 from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import APPROVAL, new_id
-from labwright.domain.session import EndReason, Piece, PieceKind, Session, SessionStatus, Wait
+from labwright.domain.session import ApprovalRequest, EndReason, Piece, PieceKind, Session, SessionStatus, Wait
 from labwright.store import approvals, sessions
 from labwright.store.sessions import NewPiece
 
@@ -63,7 +62,7 @@ class TurnLog:
 
     def ask(self, question: str, *, call_id: str, action: dict[str, Any]) -> None:
         """The turn rests, and takes no tokens, until a person has answered."""
-        approval = Approval(
+        approval = ApprovalRequest(
             id=new_id(APPROVAL),
             session_id=self.session_id,
             turn=self.turn,

@@ -34,7 +34,7 @@ class GpuwrapAdvice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class DetectionDetail:
     """One thing that was looked at, and what it said."""
 
     looked_at: str
@@ -87,7 +87,7 @@ class Cluster:
     gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
     max_parallel: int = 1  # as advised
     parallel_by_hand: int | None = None  # at most so many runs at a time, of whatever kind: a person said so
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[DetectionDetail, ...] = ()
     last_detected_at: str = ""
     gpu_count: int = field(default=0)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 # They sit on a card without computing on it; what memory they hold still counts against the limit.
@@ -196,3 +196,74 @@ def _process_words(process: GpuProcess) -> str:
 
 def _gigabytes(megabytes: int) -> str:
     return f"{megabytes / 1024:.1f} GB"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """One card at one moment."""
+
+    utilization: int
+    memory_used_mb: int
+    run_id: str  # who held it; empty where nobody did
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMoment:
+    """All cards at one moment."""
+
+    at: float  # seconds since the epoch
+    cards: Mapping[str, GpuReading]  # by UUID
+
+    @classmethod
+    def of(cls, gpus: Iterable[Gpu], at: float) -> GpuMoment:
+        return cls(round(at, 3), {gpu.uuid: _reading(gpu) for gpu in gpus})
+
+    def to_dict(self) -> dict[str, Any]:
+        cards = {uuid: [one.utilization, one.memory_used_mb, one.run_id] for uuid, one in self.cards.items()}
+        return {"at": self.at, "cards": cards}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GpuMoment:
+        cards = {
+            str(uuid): GpuReading(int(busy), int(memory), str(run))
+            for uuid, (busy, memory, run) in data["cards"].items()
+        }
+        return cls(float(data["at"]), cards)
+
+
+@dataclass(slots=True)
+class GpuTrace:
+    """One card over time, as lists of the same length: each entry stands for what happened in one span."""
+
+    uuid: str
+    times: list[float] = field(default_factory=list)  # of the last reading in the span
+    utilization: list[float] = field(default_factory=list)  # mean
+    memory_used_mb: list[int] = field(default_factory=list)  # greatest
+    run_ids: list[str] = field(default_factory=list)  # of the last reading
+
+
+def _reading(gpu: Gpu) -> GpuReading:
+    return GpuReading(gpu.utilization, gpu.memory_used_mb, gpu.lease.run_id if gpu.lease else "")
+
+
+def gpu_traces(moments: Sequence[GpuMoment], since: float, until: float, points: int) -> list[GpuTrace]:
+    """At most `points` entries a card. A span in which nobody looked has none."""
+    spans: dict[tuple[str, int], list[tuple[float, GpuReading]]] = {}  # by card and number of the span
+    width = (until - since) / points
+    for moment in moments:
+        if since < moment.at <= until:
+            span = min(points - 1, int((moment.at - since) / width))
+            for uuid, reading in moment.cards.items():
+                spans.setdefault((uuid, span), []).append((moment.at, reading))
+    found: dict[str, GpuTrace] = {}
+    for (uuid, _), seen in sorted(spans.items()):
+        _add(found.setdefault(uuid, GpuTrace(uuid)), seen)
+    return list(found.values())
+
+
+def _add(trace: GpuTrace, seen: list[tuple[float, GpuReading]]) -> None:
+    at, last = seen[-1]
+    trace.times.append(at)
+    trace.utilization.append(round(sum(reading.utilization for _, reading in seen) / len(seen), 1))
+    trace.memory_used_mb.append(max(reading.memory_used_mb for _, reading in seen))
+    trace.run_ids.append(last.run_id)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from labwright.domain.errors import Conflict
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.errors import Conflict, Forbidden
 
 
 class Mode(StrEnum):
@@ -119,3 +120,91 @@ class Session:
         known["status"] = SessionStatus(known["status"])
         known["waits"] = tuple(Wait.from_dict(wait) for wait in known.get("waits", ()))
         return cls(**known)
+
+
+class ApprovalStatus(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    WITHDRAWN = "withdrawn"  # nobody waits for it any more: the session was stopped or deleted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    id: str
+    session_id: str
+    turn: int
+    call_id: str  # which call of a tool waits for it; empty: the turn itself does
+    question: str
+    action: dict[str, Any] = field(default_factory=dict)  # the tool and its arguments, as they will be carried out
+    created_at: str
+    status: ApprovalStatus = ApprovalStatus.PENDING
+    reason: str = ""
+    answered_by: str | None = None
+    answered_at: str | None = None
+
+    def answered(self, approved: bool, reason: str, actor: Actor, at: str) -> ApprovalRequest:
+        if actor.scope is not Scope.PERSON:
+            raise Forbidden("Only a person answers what an agent asks for.")
+        if self.status is not ApprovalStatus.PENDING:
+            raise Conflict(f"Approval {self.id} is {self.status} already.", hint="An answer is final.")
+        status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
+        return replace(self, status=status, reason=reason, answered_by=str(actor), answered_at=at)
+
+    def withdrawn(self, at: str) -> ApprovalRequest:
+        return replace(self, status=ApprovalStatus.WITHDRAWN, answered_at=at)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ApprovalRequest:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**known, "status": ApprovalStatus(known["status"])})
+
+
+class SuggestionStatus(StrEnum):
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    DISMISSED = "dismissed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    id: str
+    text: str  # what is suggested, as it was said
+    template: str = ""  # a file that goes with it, such as a sweep or a script
+    status: SuggestionStatus = SuggestionStatus.PENDING
+    accepted_into: str = ""  # the skill, or the file of the project
+    answered_by: str | None = None
+
+    def answered(self, status: SuggestionStatus, by: str, into: str = "") -> Suggestion:
+        if self.status is not SuggestionStatus.PENDING:
+            raise Conflict(f"Suggestion {self.id} is {self.status} already.", hint="There is nothing left to do.")
+        return replace(self, status=status, answered_by=by, accepted_into=into)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Suggestion:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**known, "status": SuggestionStatus(known["status"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    id: str
+    text: str
+    created_at: str
+    created_by: str
+    updated_at: str
+    accepted: bool  # only then other sessions are told it: else a hostile log could speak to all of them
+    session_id: str | None = None  # whose agent noted it
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Memory:
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})

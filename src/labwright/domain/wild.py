@@ -31,7 +31,7 @@ ENDED = _ENDS
 AT_WORK = frozenset({WildStatus.RUNNING, WildStatus.WAITING})
 
 
-class Verdict(StrEnum):
+class IterationVerdict(StrEnum):
     BASELINE = "baseline"  # what everything else is compared with
     KEEP = "keep"  # better than the best before it by more than noise
     DROP = "drop"
@@ -68,8 +68,8 @@ class Iteration:
         return self.status is not IterationStatus.DONE
 
     @property
-    def verdict(self) -> Verdict | None:
-        return Verdict(self.decision["verdict"]) if self.decision else None
+    def verdict(self) -> IterationVerdict | None:
+        return IterationVerdict(self.decision["verdict"]) if self.decision else None
 
     @property
     def was_refused(self) -> bool:
@@ -79,7 +79,9 @@ class Iteration:
     def evolve(self, **facts: Any) -> Iteration:
         return replace(self, **facts)
 
-    def decided(self, verdict: Verdict, reason: str, at: str, result: dict[str, Any] | None = None) -> Iteration:
+    def decided(
+        self, verdict: IterationVerdict, reason: str, at: str, result: dict[str, Any] | None = None
+    ) -> Iteration:
         decision = {"verdict": verdict, "reason": reason}
         return replace(self, status=IterationStatus.DONE, decision=decision, result=result, ended_at=at)
 

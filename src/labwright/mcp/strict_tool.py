@@ -13,7 +13,7 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
 from pydantic import ConfigDict, ValidationError, create_model
 
-from labwright.domain.wrong_values import fault_in_words
+from labwright.domain.errors import describe_validation_error
 
 
 class _NothingElse(ArgModelBase):
@@ -50,7 +50,7 @@ def _said(error: ValidationError, known: list[str]) -> Iterator[str]:
         elif fault["type"] == "missing":
             yield f"The argument {name} is missing."
         else:
-            yield f"{name} {fault_in_words(fault)}."
+            yield f"{name} {describe_validation_error(fault)}."
     if unknown:
         yield f"Hint: It takes {', '.join(known) or 'none'}."
 

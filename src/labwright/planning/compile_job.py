@@ -13,7 +13,7 @@ from labwright.domain.actor import SYSTEM, Actor
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.reader import read
 from labwright.llm import Model
 from labwright.planning import compilations
 from labwright.planning.earlier_work import earlier_work

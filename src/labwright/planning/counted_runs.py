@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from labwright.compute.lab import Lab
-from labwright.domain.configurations import config_hash
 from labwright.domain.run import Run, RunStatus
+from labwright.domain.search.configurations import config_hash
 from labwright.store import runs, sweeps
 from labwright.workflow import Experiment
 

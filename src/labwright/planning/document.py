@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
-from labwright.domain.plan_document import (
+from labwright.domain.plan_document.document import (
     LOOK_IN_REVIEW,
+    ApproachStep,
     ComputeSetup,
     Criterion,
     Effort,
@@ -14,7 +15,6 @@ from labwright.domain.plan_document import (
     PlannedMetric,
     PlanSections,
     Risk,
-    Step,
     SweptParameter,
 )
 from labwright.planning.compile_ir import grid_of
@@ -55,21 +55,27 @@ def _setup(scan: ProjectScan, cluster: Cluster) -> ComputeSetup:
     )
 
 
-def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[Step]:
+def _steps(draft: ExperimentDraft, scan: ProjectScan) -> list[ApproachStep]:
     names = ", ".join(parameter.flag for parameter in draft.parameters)
-    found: list[Step] = []
+    found: list[ApproachStep] = []
     if draft.builds_on:
-        found.append(Step(title=_BUILD_ON, description="; ".join(draft.builds_on)))
+        found.append(ApproachStep(title=_BUILD_ON, description="; ".join(draft.builds_on)))
     if scan.environment.create:
-        found.append(Step(title=_MAKE_ENVIRONMENT, description=f"`{scan.environment.create}`"))
+        found.append(ApproachStep(title=_MAKE_ENVIRONMENT, description=f"`{scan.environment.create}`"))
     fixed = "".join(f", {name} {write_value(value)}" for name, value in draft.fixed.items())
-    found.append(Step(title="Run the grid", description=f"`{draft.script}` for each combination of {names}{fixed}"))
-    found.append(Step(title="Summarise", description=f"mean and spread of {draft.metric} for each configuration"))
-    found.append(Step(title="Choose", description=f"the best configuration by {draft.metric}"))
+    found.append(
+        ApproachStep(title="Run the grid", description=f"`{draft.script}` for each combination of {names}{fixed}")
+    )
+    found.append(
+        ApproachStep(title="Summarise", description=f"mean and spread of {draft.metric} for each configuration")
+    )
+    found.append(ApproachStep(title="Choose", description=f"the best configuration by {draft.metric}"))
     if draft.baseline is not None:
-        found.append(Step(title="Compare", description="the best configuration with the script as it is"))
+        found.append(ApproachStep(title="Compare", description="the best configuration with the script as it is"))
     if len(draft.parameters) > 1:
-        found.append(Step(title="Weigh", description=f"how much each of {names} matters, by the mean of its values"))
+        found.append(
+            ApproachStep(title="Weigh", description=f"how much each of {names} matters, by the mean of its values")
+        )
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from labwright.domain.cluster import Cluster, ClusterType
-from labwright.domain.plan_document import PlanSections
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.document import PlanSections
+from labwright.domain.plan_document.reader import read
 from labwright.llm import OfflineModel, Request
 from labwright.llm.offline import Rule
 from labwright.planning import templates

@@ -8,8 +8,7 @@ from typing import Any, get_args
 from fastapi import Request
 from pydantic import BaseModel
 
-from labwright.domain.errors import Invalid, Place
-from labwright.domain.wrong_values import fault_in_words
+from labwright.domain.errors import FieldPath, Invalid, describe_validation_error
 from labwright.server.models.fields import NOT_BLANK
 from labwright.settings import nearest
 
@@ -27,12 +26,12 @@ def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
     return Invalid(f"{words}.", hint=_hint(faults, form), field=place, faults=named)
 
 
-def _told(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[Place, str]:
+def _told(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[FieldPath, str]:
     """By place. A name that is nearly right stands for the field that is missing without it."""
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     meant = {(*_place(fault)[:-1], _near(fault, form)) for fault in unknown}
     others = [fault for fault in faults if fault not in unknown]
-    told: dict[Place, list[str]] = {}
+    told: dict[FieldPath, list[str]] = {}
     for fault in [*unknown, *others]:
         place = _place(fault)
         if fault["type"] == "missing" and place in meant:
@@ -51,7 +50,7 @@ def _either(said: list[str]) -> str:
 def _words(fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch" and fault["ctx"]["pattern"] == NOT_BLANK:
         return "is empty"
-    return fault_in_words(fault)
+    return describe_validation_error(fault)
 
 
 def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
@@ -66,7 +65,7 @@ def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
 
 def _fields_wanted(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
     """For `metric: loss`, where a metric has a key and a goal."""
-    place: Place = next((_place(fault) for fault in faults if fault["type"].startswith("model_")), ())
+    place: FieldPath = next((_place(fault) for fault in faults if fault["type"].startswith("model_")), ())
     names = _names(form, (*place, "")) if place else []
     return f"{place[-1]} has these: {', '.join(names)}." if names else ""
 
@@ -76,7 +75,7 @@ def _near(fault: Any, form: type[BaseModel] | None) -> str:
     return nearest(str(place[-1]), _names(form, place)) if place else ""
 
 
-def _names(form: type[BaseModel] | None, place: Place) -> list[str]:
+def _names(form: type[BaseModel] | None, place: FieldPath) -> list[str]:
     """The fields beside which this one stands."""
     for part in place[:-1]:
         field = form.model_fields.get(str(part)) if form else None
@@ -96,11 +95,11 @@ def _form_of(request: Request) -> type[BaseModel] | None:
     return next(_forms_in(body.field_info.annotation), None) if body else None
 
 
-def _place(fault: Any) -> Place:
+def _place(fault: Any) -> FieldPath:
     return tuple(part for part in fault["loc"] if part != "body")
 
 
-def _within(body: Any, place: Place) -> Place:
+def _within(body: Any, place: FieldPath) -> FieldPath:
     """As far as the request has it: what follows names a kind of value, which only the form knows."""
     for depth, part in enumerate(place):
         try:

@@ -19,7 +19,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.ids import PLAN, new_id
 from labwright.domain.plan import Plan, PlanStatus, PlanVersion
-from labwright.domain.plan_document import PlanDocument
+from labwright.domain.plan_document.document import PlanDocument
 from labwright.store import plans
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
@@ -243,6 +243,8 @@ def _format(document: PlanDocument) -> dict[str, Any]:
 
 
 def _read(text: str) -> PlanDocument:
-    from labwright.domain.plan_reader import read  # here, as its grammar is large and most servers read no plan
+    from labwright.domain.plan_document.reader import (
+        read,  # here, as its grammar is large and most servers read no plan
+    )
 
     return read(text)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, NotFound
-from labwright.domain.view import View
 from labwright.store import views
+from labwright.store.views import SavedView
 
 AT_MOST = 200  # a menu that anybody can still read
 
 
-def all_views(lab: Lab) -> list[View]:
+def all_views(lab: Lab) -> list[SavedView]:
     return views.all_views(lab.db.reader())
 
 
-def save(lab: Lab, view: View, actor: Actor) -> None:
+def save(lab: Lab, view: SavedView, actor: Actor) -> None:
     """In the place of one with the same name."""
     with lab.db.transaction() as tx:
         names = {known.name for known in views.all_views(tx.connection)}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from labwright.domain.interruption import may_be_slurms_doing
+from labwright.domain.failure import may_be_ended_by_slurm
 from labwright.files import modified_at, read_json
 from labwright.paths import RunPaths
 from labwright.processes import end_tree, processes_of_run, read_identity, send_signal
@@ -124,7 +124,7 @@ class FormerAttempt:
         while True:
             facts = self._exit()
             if facts is not None:
-                return may_be_slurms_doing(facts)
+                return may_be_ended_by_slurm(facts)
             if self._is_gone():
                 return True
             time.sleep(_POLL_SECONDS)

@@ -11,7 +11,7 @@ import os
 import time
 from typing import Any
 
-from labwright.domain.interruption import may_be_slurms_doing
+from labwright.domain.failure import may_be_ended_by_slurm
 from labwright.files import modified_at, passing_refusals
 from labwright.processes import children_of, end_tree, identity
 from labwright.sidecar.cards import Cards
@@ -339,7 +339,7 @@ class Supervisor:
         self._wakeups.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.paths.stdin)
-        if self._slurm and not may_be_slurms_doing(facts):  # it may start again and need them
+        if self._slurm and not may_be_ended_by_slurm(facts):  # it may start again and need them
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
         self._folder.close()

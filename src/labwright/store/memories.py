@@ -8,7 +8,7 @@ import sqlite3
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
-from labwright.domain.memory import Memory
+from labwright.domain.session import Memory
 from labwright.store.database import Transaction
 from labwright.store.paging import page_before
 from labwright.store.statements import SESSIONS

@@ -9,9 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labwright.domain.metric import Points, Statistics, as_json
-from labwright.domain.metric_chunks import CHUNK_POINTS, SMALL_POINTS, Chunk, pack, unpack, unpack_steps, unpack_times
-from labwright.domain.metric_thinning import Levels, WholeSeries, thin
+from labwright.domain.metrics.points import Points, Statistics, as_json
+from labwright.domain.metrics.series import (
+    CHUNK_POINTS,
+    SMALL_POINTS,
+    BucketExtremes,
+    Chunk,
+    WholeSeries,
+    pack,
+    thin,
+    unpack,
+    unpack_steps,
+    unpack_times,
+)
 from labwright.domain.run import REHEARSAL
 from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
@@ -238,7 +248,7 @@ def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> 
 
 
 def _read_levels(connection: sqlite3.Connection, series: Series, max_points: int, with_times: bool) -> Points:
-    found = Levels()
+    found = BucketExtremes()
     for count, steps, times, levels in connection.execute(METRICS["levels"], {"series_id": series.id}):
         found.add(levels, unpack_steps(steps, count), unpack_times(times) if with_times else ())
     first = connection.execute(METRICS["chunks"], {"series_id": series.id}).fetchone()

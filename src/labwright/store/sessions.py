@@ -10,8 +10,7 @@ from typing import Any
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
-from labwright.domain.session import Piece, PieceKind, Session
-from labwright.domain.suggestion import SuggestionStatus
+from labwright.domain.session import Piece, PieceKind, Session, SuggestionStatus
 from labwright.store.database import Transaction
 from labwright.store.paging import page_before
 from labwright.store.statements import SESSIONS

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType
-from labwright.domain.view import View
 from labwright.store.database import Transaction
 from labwright.store.statements import REST
 
 
-def all_views(connection: sqlite3.Connection) -> list[View]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedView:
+    """A named view of the runs table: its filter, order, groups and columns."""
+
+    name: str
+    query: str  # the query string of the dashboard's address
+
+
+def all_views(connection: sqlite3.Connection) -> list[SavedView]:
     """By name."""
-    return [View(name=name, query=query) for name, query in connection.execute(REST["views"])]
+    return [SavedView(name=name, query=query) for name, query in connection.execute(REST["views"])]
 
 
-def save(tx: Transaction, view: View, actor: str) -> None:
+def save(tx: Transaction, view: SavedView, actor: str) -> None:
     tx.execute(REST["save_view"], name=view.name, query=view.query)
     tx.emit(Event(type=EventType.VIEW_SAVED, actor=actor, time=now(), data={"name": view.name}))
 

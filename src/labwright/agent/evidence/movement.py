@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.matching import is_shown
 from labwright.agent.evidence.numbers import Written, numbers
-from labwright.domain.metric_direction import MAXIMIZE, MINIMIZE, direction_of
+from labwright.domain.metrics.direction import MAXIMIZE, MINIMIZE, direction_of
 
 _ROSE = r"ris(?:es?|en|ing)|rose|gr(?:ew|ows?|own|owing)|increas(?:e[sd]?|ing)|climb(?:ed|s|ing)?|jump(?:ed|s)|went up"
 _FELL = r"f(?:ell|alls?|allen|alling)|drop(?:ped|s|ping)?|de(?:creas|clin)(?:e[sd]?|ing)|shrank|sank|went down"

@@ -11,9 +11,9 @@ from labwright.agent.evidence.check import Known, Mark, check, evidence_in
 from labwright.agent.evidence.evidence import Evidence, Seen
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
+from labwright.domain.command_line import params_of
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import EventType
-from labwright.domain.failure import params_of
 from labwright.domain.session import Piece, PieceKind
 from labwright.store import alerts, approvals, events, memories, plans, runs, sessions, sweeps
 

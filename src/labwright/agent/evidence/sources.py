@@ -8,9 +8,8 @@ from typing import Any
 
 from labwright.agent.evidence.evidence import Seen
 from labwright.compute.lab import Lab
-from labwright.domain.averages import deviation_of, mean_of
 from labwright.domain.errors import Invalid, NotFound
-from labwright.domain.metric import listed
+from labwright.domain.metrics.points import deviation_of, listed, mean_of
 from labwright.domain.run import Run
 from labwright.domain.sweep import ENDED, SweepStatus
 from labwright.services import cluster

@@ -8,9 +8,9 @@ from typing import Any
 from labwright.agent.evidence.sources import goal_of
 from labwright.agent.tools.tool import Deed, Json, Tool, one_of, several, text
 from labwright.domain.errors import Invalid, NotFound
-from labwright.domain.metric import listed
+from labwright.domain.metrics.points import listed
 from labwright.domain.run import Run
-from labwright.domain.seeds import same_but_for_seed
+from labwright.domain.search.configurations import same_but_for_seed
 from labwright.services.runs import verbs as runs
 from labwright.store import metrics
 

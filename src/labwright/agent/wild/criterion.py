@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.goals.limits import COUNTED, SECONDS
 from labwright.planning.goals.words import number_of
 from labwright.planning.results.words import amount, spread
@@ -124,11 +124,11 @@ def reaches(criterion: dict[str, Any], goal: str, mean: float) -> bool:
     return mean >= threshold if goal == "max" else mean <= threshold
 
 
-def is_met(criterion: dict[str, Any], goal: str, found: Configuration, seeds: int) -> bool:
+def is_met(criterion: dict[str, Any], goal: str, found: ConfigurationResult, seeds: int) -> bool:
     """By the mean of several runs; by one alone only where one is all that was asked for."""
     return found.mean is not None and found.n >= min(_LEAST, seeds) and reaches(criterion, goal, found.mean)
 
 
-def met_in_words(criterion: dict[str, Any], metric: str, found: Configuration) -> str:
+def met_in_words(criterion: dict[str, Any], metric: str, found: ConfigurationResult) -> str:
     limit = amount(criterion["threshold"])
     return f"met with evidence: {metric} {spread(found)}, wanted {limit}; {', '.join(found.run_ids[: found.n])}"

@@ -25,7 +25,7 @@ from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.sweep import SweepStatus
-from labwright.domain.wild import AT_WORK, Iteration, Verdict, Wild, WildStatus
+from labwright.domain.wild import AT_WORK, Iteration, IterationVerdict, Wild, WildStatus
 from labwright.llm.faults import ModelFault
 from labwright.llm.ledger import BudgetReached
 from labwright.planning.scan.evaluation import HELD_OUT
@@ -140,7 +140,7 @@ class Engine:
         planned = Iteration(number=number, started_at=now(), **idea)
         refused = proposal.fault or _dead_end(loop, proposal)
         if refused:
-            planned = planned.decided(Verdict.DROP, f"refused: {refused}", now())
+            planned = planned.decided(IterationVerdict.DROP, f"refused: {refused}", now())
         else:
             planned = with_runs(wild, planned, seeds)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Conflict, Invalid
-from labwright.domain.metric_direction import words_of
+from labwright.domain.metrics.direction import words_of
+from labwright.domain.search.configurations import config_hash
 from labwright.domain.wild import Wild
 from labwright.planning.compile_ir import fits
 from labwright.planning.scan import EntryPoint, Environment, Flag, ProjectScan, Role, run_command, scan_project

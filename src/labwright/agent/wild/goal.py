@@ -11,8 +11,8 @@ from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.space import space_of
 from labwright.agent.wild.wanted import NewWild
 from labwright.domain.errors import Invalid
-from labwright.domain.metric_direction import MAXIMIZE
-from labwright.domain.space import parse_space
+from labwright.domain.metrics.direction import MAXIMIZE
+from labwright.domain.search.space import parse_space
 from labwright.planning.goals import GoalReading, Question, Variation, read_goal
 from labwright.planning.goals.reading import ONLY_ONE
 from labwright.planning.goals.synonyms import phrases_of

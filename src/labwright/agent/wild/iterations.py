@@ -19,8 +19,8 @@ from labwright.agent.wild.spending import Purse
 from labwright.domain.clock import now
 from labwright.domain.ids import RUN, id_of
 from labwright.domain.run import WILD_TAG
-from labwright.domain.sweep_results import Configuration
-from labwright.domain.wild import Iteration, IterationStatus, Verdict, Wild, WildStatus
+from labwright.domain.search.results import ConfigurationResult
+from labwright.domain.wild import Iteration, IterationStatus, IterationVerdict, Wild, WildStatus
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun
 
@@ -76,25 +76,25 @@ def judge(loop: Loop, iteration: Iteration) -> bool:
         return _judge_baseline(loop, iteration, found, faults)
     best = measured(loop.lab, wild, wild.iteration(wild.best["number"]))
     if faults or found.mean is None:
-        return _decide(loop, iteration, found, Verdict.DROP, "; ".join(faults) or "its runs are gone")
+        return _decide(loop, iteration, found, IterationVerdict.DROP, "; ".join(faults) or "its runs are gone")
     if _is_promising(wild, iteration, found, best):
         wider = with_runs(wild, iteration, wild.seeds)
         loop.write(lambda current: current.with_iteration(wider))
         return True
     goal = wild.metric["goal"]
-    verdict = Verdict.KEEP if beats(found, best, goal) else Verdict.DROP
+    verdict = IterationVerdict.KEEP if beats(found, best, goal) else IterationVerdict.DROP
     return _decide(loop, iteration, found, verdict, compared(found, best, goal))
 
 
-def _judge_baseline(loop: Loop, iteration: Iteration, found: Configuration, faults: list[str]) -> bool:
+def _judge_baseline(loop: Loop, iteration: Iteration, found: ConfigurationResult, faults: list[str]) -> bool:
     if found.mean is None:
         words = "; ".join(faults) or "its runs are gone"
         return loop.end(WildStatus.FAILED, f"the script as it is gives nothing to compare with: {words}")
     words = "the script as it is; the spread of its seeds is the noise"
-    return _decide(loop, iteration, found, Verdict.BASELINE, "; ".join([words, *faults]))
+    return _decide(loop, iteration, found, IterationVerdict.BASELINE, "; ".join([words, *faults]))
 
 
-def _is_promising(wild: Wild, iteration: Iteration, found: Configuration, best: Configuration) -> bool:
+def _is_promising(wild: Wild, iteration: Iteration, found: ConfigurationResult, best: ConfigurationResult) -> bool:
     """Worth the other seeds: one run that is better may be luck."""
     assert found.mean is not None
     goal = wild.metric["goal"]
@@ -102,11 +102,13 @@ def _is_promising(wild: Wild, iteration: Iteration, found: Configuration, best: 
     return good and len(iteration.seeds) < len(wild.seeds)
 
 
-def _decide(loop: Loop, iteration: Iteration, found: Configuration, verdict: Verdict, words: str) -> bool:
+def _decide(
+    loop: Loop, iteration: Iteration, found: ConfigurationResult, verdict: IterationVerdict, words: str
+) -> bool:
     key = loop.wild.metric["key"]
     done = iteration.decided(verdict, words, now(), result(found, key))
     known = facts(found, iteration.number)
-    first = {"baseline": known, "best": known} if verdict is Verdict.BASELINE else {}
-    leads = {"best": known} if verdict is Verdict.KEEP else first
+    first = {"baseline": known, "best": known} if verdict is IterationVerdict.BASELINE else {}
+    leads = {"best": known} if verdict is IterationVerdict.KEEP else first
     loop.write(lambda current: current.with_iteration(done).evolve(**leads), decided_in_words(done, key))
     return True

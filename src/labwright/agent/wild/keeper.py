@@ -17,10 +17,10 @@ from labwright.agent.wild.proposers import Proposers
 from labwright.agent.wild.spending import seconds_left
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.budget import raised
 from labwright.domain.errors import Conflict, LabwrightError, StorageFailed
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import TERMINAL
+from labwright.domain.search.budget import raise_budget
 from labwright.domain.wild import AT_WORK, Wild, WildStatus
 from labwright.store import alerts
 from labwright.store import wild as stored
@@ -125,7 +125,7 @@ class WildKeeper:
 
     def _raised(self, wild: Wild, part: str) -> dict[str, float]:
         if part in wild.budget:
-            return raised(wild.budget, wild.first_budget, part)
+            return raise_budget(wild.budget, wild.first_budget, part)
         if part == "tokens":
             self._proposers.allow_more(wild.id)
         return {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from labwright.compute.lab import Lab
-from labwright.domain.averages import mean_of
 from labwright.domain.errors import NotFound
+from labwright.domain.metrics.points import mean_of
 from labwright.domain.run import Run, RunStatus
-from labwright.domain.sweep_results import Configuration, differ
+from labwright.domain.search.results import ConfigurationResult, differ
 from labwright.domain.wild import Iteration, Wild
 from labwright.planning.results.words import amount, spread
 from labwright.services.runs import verbs as runs
@@ -28,10 +28,10 @@ def all_ended(lab: Lab, iteration: Iteration) -> bool:
     return all(run.is_terminal for _seed, run in own_runs(lab, iteration))
 
 
-def measured(lab: Lab, wild: Wild, iteration: Iteration) -> Configuration:
+def measured(lab: Lab, wild: Wild, iteration: Iteration) -> ConfigurationResult:
     """Mean and deviation over those of its runs that finished with a value."""
     values = sweeps.metric_values(lab.db.reader(), wild.sweep_id, wild.metric)
-    found = Configuration(label=str(iteration.number), trial=None, params=dict(iteration.params))
+    found = ConfigurationResult(label=str(iteration.number), trial=None, params=dict(iteration.params))
     for seed, run in own_runs(lab, iteration):
         found.add(run.id, run.status, seed, run.ended_at, values.get(run.id))
     found.settle()
@@ -56,21 +56,21 @@ def is_better(one: float, other: float, goal: str) -> bool:
     return one > other if goal == "max" else one < other
 
 
-def with_same_seeds(best: Configuration, found: Configuration) -> float:
+def with_same_seeds(best: ConfigurationResult, found: ConfigurationResult) -> float:
     """What the best one gave with the seeds that the other had: a lucky or unlucky seed is not to decide."""
     assert best.mean is not None
     same = [values for seed, values in best.samples.items() if seed in found.samples]
     return mean_of([mean_of(values) for values in same]) if same else best.mean
 
 
-def beats(found: Configuration, best: Configuration, goal: str) -> bool:
+def beats(found: ConfigurationResult, best: ConfigurationResult, goal: str) -> bool:
     """Better by more than noise, as far as the seeds that were asked for can tell."""
     assert found.mean is not None
     assert best.mean is not None
     return is_better(found.mean, best.mean, goal) and differ(found, best)
 
 
-def facts(found: Configuration, number: int) -> dict[str, object]:
+def facts(found: ConfigurationResult, number: int) -> dict[str, object]:
     """For the loop's record."""
     return {
         "run_id": found.run_ids[0],
@@ -82,13 +82,13 @@ def facts(found: Configuration, number: int) -> dict[str, object]:
     }
 
 
-def result(found: Configuration, key: str) -> dict[str, object]:
+def result(found: ConfigurationResult, key: str) -> dict[str, object]:
     """For the iteration's record: every number with the runs that it comes from."""
     text = f"{key} {spread(found)}: {', '.join(found.run_ids[: found.n])}" if found.n else f"no value of {key}"
     return {"mean": found.mean, "std": found.std, "n": found.n, "text": text}
 
 
-def compared(found: Configuration, best: Configuration, goal: str) -> str:
+def compared(found: ConfigurationResult, best: ConfigurationResult, goal: str) -> str:
     """The difference in words that claim no more than the runs bear."""
     assert found.mean is not None
     assert best.mean is not None

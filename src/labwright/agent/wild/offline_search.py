@@ -12,7 +12,7 @@ from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.goal import steered
 from labwright.agent.wild.proposal import NothingLeft, Proposal
 from labwright.compute.lab import Lab
-from labwright.domain.space import Space, parse_space
+from labwright.domain.search.space import Space, parse_space
 from labwright.domain.wild import Iteration, Wild
 from labwright.planning.results.words import params_text
 from labwright.planning.scan import scan_project

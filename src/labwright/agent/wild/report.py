@@ -11,8 +11,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.run import RunStatus
-from labwright.domain.sweep_results import Configuration
-from labwright.domain.wild import Iteration, Verdict, Wild
+from labwright.domain.search.results import ConfigurationResult
+from labwright.domain.wild import Iteration, IterationVerdict, Wild
 from labwright.planning.results.words import amount, block, code, params_text, plain, spread, table
 from labwright.services.runs import failures
 
@@ -66,7 +66,7 @@ class _Report:
         return f"{'met' if met else 'not met'}: the best is {spread(best)} ({_runs(best)})"
 
     @property
-    def _best(self) -> Configuration | None:
+    def _best(self) -> ConfigurationResult | None:
         return self._found[self._wild.best["number"]] if self._wild.best else None
 
     def _established(self) -> Iterator[str]:
@@ -80,7 +80,9 @@ class _Report:
             return
         first = self._found[wild.baseline["number"]]
         yield f"- The baseline has {code(wild.metric['key'])} {spread(first)}: {_runs(first)}."
-        yield from (self._kept(iteration) for iteration in wild.iterations if iteration.verdict is Verdict.KEEP)
+        yield from (
+            self._kept(iteration) for iteration in wild.iterations if iteration.verdict is IterationVerdict.KEEP
+        )
         if best is first:
             yield "- Nothing that was tried beats the baseline by more than noise."
         else:
@@ -99,7 +101,7 @@ class _Report:
         what = f"Iteration {iteration.number} ({code(params_text(iteration.change))})"
         return f"- {what}: {spread(found)}, {plain(why)}; {_runs(found)}."
 
-    def _command(self, best: Configuration) -> str:
+    def _command(self, best: ConfigurationResult) -> str:
         try:
             return Experiment.of(self._lab, self._wild).command(best.params, self._wild.seeds[0])
         except LabwrightError as error:
@@ -166,5 +168,5 @@ class _Report:
         yield from table(["file", "sha256", "why"], rows) if rows else ["None was named, and none was recognised."]
 
 
-def _runs(found: Configuration) -> str:
+def _runs(found: ConfigurationResult) -> str:
     return ", ".join(found.run_ids[: found.n])

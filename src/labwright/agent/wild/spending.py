@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.budget import Ledger, what_is_short
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.errors import NotFound
 from labwright.domain.run import Run
+from labwright.domain.search.budget import BudgetUsage, shortage
 from labwright.domain.wild import AT_WORK, Wild
 from labwright.services.runs import verbs as runs
 from labwright.services.runs.new_run import NewRun, plan_gpus
@@ -98,7 +98,7 @@ class Purse:
 
         `slots`: so many are to find room beside each other.
         """
-        short = what_is_short(self._wild.budget, self._ledger())
+        short = shortage(self._wild.budget, self._ledger())
         if short is not None:
             return Allowance(runs=0, short=short)
         budget = self._wild.budget
@@ -120,8 +120,8 @@ class Purse:
         ended = sum(_gpu_seconds(run) for run in self._made if run.is_terminal)
         return max(0.0, float(self._wild.budget["gpu_hours"]) * _HOUR - ended - held)
 
-    def _ledger(self) -> Ledger:
-        return Ledger(
+    def _ledger(self) -> BudgetUsage:
+        return BudgetUsage(
             runs=self._count,
             gpu_seconds=sum(_gpu_seconds(run) for run in self._made if run.is_terminal),
             promised_gpu_seconds=sum(run.gpus * (run.time_limit_seconds or 0.0) for run in self._unended()),

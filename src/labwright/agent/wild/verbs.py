@@ -13,12 +13,12 @@ from labwright.agent.wild.spending import Purse, clock_stopped, used
 from labwright.agent.wild.wanted import NewWild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.budget import refuse_if_short
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, WILD, id_of, new_id
+from labwright.domain.search.budget import refuse_shortage
 from labwright.domain.sweep import SweepStatus
-from labwright.domain.wild import AT_WORK, Iteration, IterationStatus, Verdict, Wild, WildStatus
+from labwright.domain.wild import AT_WORK, Iteration, IterationStatus, IterationVerdict, Wild, WildStatus
 from labwright.files import write_json
 from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, sessions, sweeps
@@ -156,7 +156,7 @@ def resume(lab: Lab, wild_id: str, actor: Actor, budget: dict[str, Any] | None =
         going = wild.evolve(budget={**wild.budget, **(budget or {})}, asked=None, running_since=now(), report=None)
         if wild.asked is not None:
             short = Purse(lab, going).allow(1).short
-            refuse_if_short(f"Wild loop {going.id}", f"labwright wild resume {going.id}", _BUDGET_FLAGS, short)
+            refuse_shortage(f"Wild loop {going.id}", f"labwright wild resume {going.id}", _BUDGET_FLAGS, short)
         resumed = change(lab, tx, wild, going.move(WildStatus.RUNNING), actor)
     if sweeps.get(lab.db.reader(), wild.sweep_id).status is SweepStatus.PAUSED:
         sweep_verbs.resume(lab, wild.sweep_id, actor)
@@ -182,7 +182,7 @@ def ended(lab: Lab, wild: Wild, status: WildStatus, reason: str) -> Wild:
     """With what was under way closed, and the report written."""
     why = "not needed any more" if status is WildStatus.COMPLETED else f"not counted: {reason}"
     for iteration in wild.open_iterations:
-        wild = wild.with_iteration(iteration.decided(Verdict.STOP, why, now()))
+        wild = wild.with_iteration(iteration.decided(IterationVerdict.STOP, why, now()))
     last = wild.move(status, status_reason=reason, asked=None, ended_at=now(), **clock_stopped(wild))
     return reported(lab, last)
 

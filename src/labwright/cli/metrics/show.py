@@ -23,7 +23,7 @@ from labwright.client.follow import follow_events, is_ended, look
 from labwright.client.lab import LabClient
 from labwright.domain.errors import NotFound
 from labwright.domain.event import EventType
-from labwright.domain.metric import listed
+from labwright.domain.metrics.points import listed
 
 Json = dict[str, Any]
 SYSTEM = "system"  # the source of what the machine itself tells; a run's own metrics come first

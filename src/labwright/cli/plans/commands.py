@@ -22,7 +22,7 @@ from labwright.cli.screen import Screen, note
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.plan import PlanStatus
-from labwright.domain.plan_reader import LONGEST, read
+from labwright.domain.plan_document.reader import LONGEST, read
 
 Json = dict[str, Any]
 _LONGEST_TITLE = 200

@@ -7,7 +7,7 @@ from typing import Any
 from labwright.cli.formatting import counted, duration, one_line, shorten
 from labwright.cli.screen import Cell, Screen
 from labwright.client.lab import LabClient
-from labwright.domain.plan_document import LOOK_IN_REVIEW
+from labwright.domain.plan_document.document import LOOK_IN_REVIEW
 
 Json = dict[str, Any]
 _SHOWN_FINDINGS = 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from labwright.domain.errors import Invalid, Place
+from labwright.domain.errors import FieldPath, Invalid
 
 _EXAMPLE = "Begin with: base_command: python train.py, then parameters: with lr: [0.1, 0.01] below it."
 _LARGEST_BYTES = 1 << 20
@@ -39,14 +39,14 @@ _Loader.add_implicit_resolver(
 class SweepFile:
     path: Path
     content: dict[str, Any]
-    lines: dict[Place, int]
+    lines: dict[FieldPath, int]
 
     def located(self, error: Invalid) -> Invalid:
         """The same with the line of each fault."""
         words = "; ".join(f"line {self._line_of(field)}: {words.removesuffix('.')}" for field, words in error.faults)
         return Invalid(f"{self.path}, {words}.", hint=error.hint)
 
-    def _line_of(self, field: Place) -> int:
+    def _line_of(self, field: FieldPath) -> int:
         """Of the field itself, or of what it would be in."""
         while field and field not in self.lines:
             field = field[:-1]
@@ -100,11 +100,11 @@ class _Reader:
     """Makes values from YAML's nodes, and notes on which line each stands."""
 
     def __init__(self, path: Path, loader: _Loader) -> None:
-        self.lines: dict[Place, int] = {}
+        self.lines: dict[FieldPath, int] = {}
         self._path = path
         self._loader = loader
 
-    def value(self, node: Any, place: Place) -> Any:
+    def value(self, node: Any, place: FieldPath) -> Any:
         self.lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
@@ -112,7 +112,7 @@ class _Reader:
             return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
         return self._loader.construct_object(node)
 
-    def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
+    def _mapping(self, node: Any, place: FieldPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1

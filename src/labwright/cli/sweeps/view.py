@@ -11,7 +11,7 @@ from labwright.cli.metrics.show import print_lines
 from labwright.cli.screen import Column, Screen
 from labwright.cli.sweeps.progress import counts_of, ended_of
 from labwright.client.lab import LabClient
-from labwright.domain.command_template import as_text
+from labwright.domain.command_line import as_text
 
 Json = dict[str, Any]
 _STYLES = {"running": "blue", "completed": "green", "paused": "amber", "stopped": "grey", "draft": "grey"}

@@ -14,7 +14,7 @@ from labwright.domain.cluster import (
     Cluster,
     ClusterStatus,
     ClusterType,
-    Evidence,
+    DetectionDetail,
     advise_gpuwrap,
     advise_parallel,
 )
@@ -122,23 +122,27 @@ def with_leases(gpus: tuple[Gpu, ...], lease_dir: str) -> tuple[Gpu, ...]:
     return tuple(replace(gpu, lease=held.get(gpu.uuid)) for gpu in gpus)
 
 
-def _evidence(looks: Looks, environ: Mapping[str, str]) -> list[Evidence]:
-    found = [Evidence(looked_at="GPU driver (NVML, then nvidia-smi)", said=_driver_words(looks.driver))]
+def _evidence(looks: Looks, environ: Mapping[str, str]) -> list[DetectionDetail]:
+    found = [DetectionDetail(looked_at="GPU driver (NVML, then nvidia-smi)", said=_driver_words(looks.driver))]
     if "CUDA_VISIBLE_DEVICES" in environ:
-        found.append(Evidence(looked_at="CUDA_VISIBLE_DEVICES of the server", said=environ["CUDA_VISIBLE_DEVICES"]))
+        found.append(
+            DetectionDetail(looked_at="CUDA_VISIBLE_DEVICES of the server", said=environ["CUDA_VISIBLE_DEVICES"])
+        )
     found += _slurm_evidence(looks.slurm, environ)
-    found.append(Evidence(looked_at="cores usable here", said=str(looks.cores)))
+    found.append(DetectionDetail(looked_at="cores usable here", said=str(looks.cores)))
     words = ", ".join(sorted(looks.others)) or "nobody else"
-    found.append(Evidence(looked_at="other users' logins and processes", said=words))
+    found.append(DetectionDetail(looked_at="other users' logins and processes", said=words))
     return found
 
 
-def _slurm_evidence(slurm: SlurmProbe, environ: Mapping[str, str]) -> list[Evidence]:
-    found = [Evidence(looked_at="Slurm (sinfo)", said=slurm.said)]
+def _slurm_evidence(slurm: SlurmProbe, environ: Mapping[str, str]) -> list[DetectionDetail]:
+    found = [DetectionDetail(looked_at="Slurm (sinfo)", said=slurm.said)]
     named = [name for name in ("SLURM_CONF", _ALLOCATION) if name in environ]
-    found += [Evidence(looked_at=f"{name} of the server", said=environ[name]) for name in named]
+    found += [DetectionDetail(looked_at=f"{name} of the server", said=environ[name]) for name in named]
     if slurm.unwell:
-        found.append(Evidence(looked_at="Slurm nodes that are not well", said=", ".join(slurm.unwell[:_NAMED_NODES])))
+        found.append(
+            DetectionDetail(looked_at="Slurm nodes that are not well", said=", ".join(slurm.unwell[:_NAMED_NODES]))
+        )
     return found
 
 

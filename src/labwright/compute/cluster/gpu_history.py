@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from labwright.domain.gpu import Gpu
-from labwright.domain.gpu_history import Moment, Trace, traces
+from labwright.domain.gpu import Gpu, GpuMoment, GpuTrace, gpu_traces
 from labwright.files import all_lines, append_whole, write_whole
 
 log = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ class GpuHistory:
     def __init__(self, path: Path, look: Callable[[], Iterable[Gpu]]) -> None:
         self._path = path
         self._look = look
-        self._moments: deque[Moment] = deque(maxlen=_MOST)
+        self._moments: deque[GpuMoment] = deque(maxlen=_MOST)
         self._lines = 0
         self._changing = threading.Lock()
         self._closing = threading.Event()
@@ -41,14 +40,14 @@ class GpuHistory:
         """Not waited for: a look may take as long as the driver does."""
         self._closing.set()
 
-    def read(self, seconds: float, points: int) -> list[Trace]:
+    def read(self, seconds: float, points: int) -> list[GpuTrace]:
         until = time.time()
         with self._changing:
             moments = list(self._moments)
-        return traces(moments, until - seconds, until, points)
+        return gpu_traces(moments, until - seconds, until, points)
 
     def note(self, at: float) -> None:
-        moment = Moment.of(self._look(), at)
+        moment = GpuMoment.of(self._look(), at)
         if not moment.cards:
             return
         with self._changing:
@@ -68,14 +67,14 @@ class GpuHistory:
         lines, _ = all_lines(str(self._path))
         for line in lines:
             try:
-                moment = Moment.from_dict(json.loads(line))
+                moment = GpuMoment.from_dict(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
             if now - KEPT_SECONDS < moment.at <= now:
                 self._moments.append(moment)
         self._lines = len(lines)
 
-    def _write(self, moment: Moment) -> None:
+    def _write(self, moment: GpuMoment) -> None:
         """Twice as many lines as are kept, then only those that are kept."""
         if self._lines >= 2 * _MOST:
             write_whole(self._path, b"".join(map(_line, self._moments)), sync=False)
@@ -89,5 +88,5 @@ class GpuHistory:
         self._lines += 1
 
 
-def _line(moment: Moment) -> bytes:
+def _line(moment: GpuMoment) -> bytes:
     return json.dumps(moment.to_dict(), separators=(",", ":")).encode() + b"\n"

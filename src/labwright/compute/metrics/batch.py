@@ -19,10 +19,10 @@ from labwright.compute.runs.alerts import raise_alert
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
 from labwright.domain.clock import rfc3339
-from labwright.domain.configurations import config_hash
 from labwright.domain.errors import Conflict
-from labwright.domain.metric import Points, as_number, as_step, as_time
+from labwright.domain.metrics.points import Points, as_number, as_step, as_time
 from labwright.domain.run import Run, name_from
+from labwright.domain.search.configurations import config_hash
 from labwright.files import LONGEST_LINE, TooLong
 from labwright.store import alerts, metric_files, metrics, runs
 from labwright.store.database import Transaction

@@ -17,7 +17,7 @@ from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import IllegalMove
-from labwright.domain.interruption import may_be_slurms_doing
+from labwright.domain.failure import may_be_ended_by_slurm
 from labwright.domain.run import Run, RunStatus
 from labwright.files import LONGEST_LINE, TooLong, all_lines
 from labwright.paths import RunPaths
@@ -163,7 +163,7 @@ _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
 
 
 def _is_provisional(run: Run, facts: dict[str, Any]) -> bool:
-    return run.is_on_slurm and run.is_active and may_be_slurms_doing(facts)
+    return run.is_on_slurm and run.is_active and may_be_ended_by_slurm(facts)
 
 
 def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.reader import read
 from labwright.planning.checks.subject import Found, Subject
 from labwright.planning.plan_values import read_value, write_value
 from labwright.planning.scan.facts import Role

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from labwright.domain.metric_direction import MAXIMIZE, MINIMIZE, direction_of, words_of
+from labwright.domain.metrics.direction import MAXIMIZE, MINIMIZE, direction_of, words_of
 from labwright.planning.goals.facts import Goal
 from labwright.planning.goals.words import Words
 from labwright.planning.goals.words import split as split_words

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labwright.domain.metric_direction import words_of
+from labwright.domain.metrics.direction import words_of
 from labwright.planning.goals import pairs, questions
 from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question, Variation
 from labwright.planning.goals.filler import FILLER, is_english

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from labwright.domain.plan_document import PlanSections, compose
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.document import PlanSections, compose
+from labwright.domain.plan_document.reader import read
 from labwright.planning.document import sections_of
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.history import History

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labwright.domain.sweep_results import Configuration, differ
+from labwright.domain.search.results import ConfigurationResult, differ
 from labwright.planning.results.words import amount, spread
 
 _MANY = 3  # from so many on, the best of them owes something to the choosing
@@ -26,7 +26,7 @@ class Comparison:
 
 
 def compared(
-    best: Configuration | None, baseline: Configuration | None, goal: str, metric: str, configurations: int
+    best: ConfigurationResult | None, baseline: ConfigurationResult | None, goal: str, metric: str, configurations: int
 ) -> Comparison:
     if baseline is None:
         return Comparison(kind="no_baseline", text="The plan names no baseline, so there is nothing to compare with.")
@@ -44,14 +44,14 @@ def compared(
     )
 
 
-def _head(best: Configuration, baseline: Configuration, gain: float) -> str:
+def _head(best: ConfigurationResult, baseline: ConfigurationResult, gain: float) -> str:
     assert best.mean is not None
     assert baseline.mean is not None
     share = f" ({abs(gain / baseline.mean):.1%} of the baseline)" if baseline.mean else ""
     return f"The best has {spread(best)}, the baseline {spread(baseline)}: {amount(gain)} better{share}."
 
 
-def _judged(best: Configuration, baseline: Configuration) -> tuple[str, str]:
+def _judged(best: ConfigurationResult, baseline: ConfigurationResult) -> tuple[str, str]:
     if best.n < 2 or baseline.n < 2:
         which = "each" if best.n < 2 and baseline.n < 2 else "the best" if best.n < 2 else "the baseline"
         return "unknown", (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labwright.domain.metric_direction import MAXIMIZE, direction_of
-from labwright.domain.plan_document import Criterion
-from labwright.domain.sweep_results import Configuration, differ
+from labwright.domain.metrics.direction import MAXIMIZE, direction_of
+from labwright.domain.plan_document.document import Criterion
+from labwright.domain.search.results import ConfigurationResult, differ
 from labwright.planning.results.comparison import Comparison
 from labwright.planning.results.findings import Findings
 from labwright.planning.results.words import amount, params_text, spread
@@ -119,7 +119,7 @@ def _best_and_baseline(findings: Findings, name: str) -> str:
     return "; ".join(parts)
 
 
-def _valued(found: Configuration) -> list[str]:
+def _valued(found: ConfigurationResult) -> list[str]:
     """Those that the mean is made of stand first."""
     return found.run_ids[: max(1, found.n)]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.configurations import config_hash
 from labwright.domain.run import Run, RunStatus
-from labwright.domain.sweep_results import Configuration, ranked
+from labwright.domain.search.configurations import config_hash
+from labwright.domain.search.results import ConfigurationResult, ranked
 from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
 from labwright.planning.last_words import last_words
 from labwright.workflow import Experiment, Metric, RunResult
@@ -34,8 +34,8 @@ class Findings:
     grid: Mapping[str, list[Any]]
     runs: list[Run]
     values: dict[str, float]  # of the deciding metric, by run; finished runs and finite numbers only
-    configurations: list[Configuration]  # best first
-    baseline: Configuration | None
+    configurations: list[ConfigurationResult]  # best first
+    baseline: ConfigurationResult | None
     failed: list[FailedRun] = field(default_factory=list)
 
     @property
@@ -43,14 +43,14 @@ class Findings:
         return "max" if self.metric.direction == "maximize" else "min"
 
     @property
-    def best(self) -> Configuration | None:
+    def best(self) -> ConfigurationResult | None:
         first = self.configurations[0] if self.configurations else None
         return first if first is not None and first.mean is not None else None
 
-    def of_metric(self, name: str, configuration: Configuration) -> Configuration:
+    def of_metric(self, name: str, configuration: ConfigurationResult) -> ConfigurationResult:
         """The same configuration, measured by another metric."""
         ids = set(configuration.run_ids)
-        found = Configuration(label=configuration.label, trial=configuration.trial, params=configuration.params)
+        found = ConfigurationResult(label=configuration.label, trial=configuration.trial, params=configuration.params)
         for run in self.runs:
             if run.id in ids:
                 found.add(run.id, run.status, run.seed, run.ended_at, last_value(run, name))
@@ -94,11 +94,11 @@ def _findings(lab: Lab, step: str, sweep_ids: list[str], experiment: Experiment)
     )
 
 
-def _configurations(counted: list[Run], values: dict[str, float]) -> list[Configuration]:
-    found: dict[str, Configuration] = {}
+def _configurations(counted: list[Run], values: dict[str, float]) -> list[ConfigurationResult]:
+    found: dict[str, ConfigurationResult] = {}
     for run in counted:
         label = run.config_hash or config_hash(run.params)
-        known = found.setdefault(label, Configuration(label=label, trial=run.trial, params=run.params))
+        known = found.setdefault(label, ConfigurationResult(label=label, trial=run.trial, params=run.params))
         known.add(run.id, run.status, run.seed, run.ended_at, values.get(run.id))
     for configuration in found.values():
         configuration.settle()

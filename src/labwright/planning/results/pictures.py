@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.results.findings import Findings
 from labwright.planning.results.scales import of_numbers, of_parameter
 from labwright.planning.results.svg import Chart, Line, Point
@@ -44,11 +44,11 @@ def _by_parameter(findings: Findings) -> Iterator[Picture]:
             )
 
 
-def _parameter_chart(findings: Findings, name: str, having: list[Configuration]) -> Chart:
+def _parameter_chart(findings: Findings, name: str, having: list[ConfigurationResult]) -> Chart:
     tried = _in_order({json.dumps(found.params[name]): found.params[name] for found in having}, findings.grid[name])
     scale, places = of_parameter(tried)
     place = {json.dumps(value): places[index] for index, value in enumerate(tried)}
-    groups: dict[str, list[Configuration]] = {}
+    groups: dict[str, list[ConfigurationResult]] = {}
     for found in sorted(having, key=lambda found: found.trial or 0):
         others = {other: value for other, value in found.params.items() if other != name}
         groups.setdefault(json.dumps(others, sort_keys=True), []).append(found)
@@ -74,7 +74,7 @@ def _parameter_chart(findings: Findings, name: str, having: list[Configuration])
     )
 
 
-def _points(findings: Findings, members: list[Configuration], name: str, place: dict[str, float]) -> list[Point]:
+def _points(findings: Findings, members: list[ConfigurationResult], name: str, place: dict[str, float]) -> list[Point]:
     found = [
         Point(
             x=place[json.dumps(member.params[name])],
@@ -93,7 +93,7 @@ def _in_order(tried: dict[str, Any], planned: list[Any]) -> list[Any]:
     return sorted(tried.values(), key=lambda value: order.get(json.dumps(value), len(order)))
 
 
-def _over_seeds(having: list[Configuration]) -> str:
+def _over_seeds(having: list[ConfigurationResult]) -> str:
     return ": mean ± std over seeds" if any(found.std for found in having) else ""
 
 
@@ -139,7 +139,7 @@ def _has_spread(lines: list[Line]) -> bool:
     return any(point.spread for line in lines for point in line.points)
 
 
-def _curve(lab: Lab, findings: Findings, found: Configuration) -> list[Point]:
+def _curve(lab: Lab, findings: Findings, found: ConfigurationResult) -> list[Point]:
     """Its runs may lie in several sweeps, and may tell of more parameters than the plan gave them."""
     finished = [run_id for run_id in found.run_ids if run_id in findings.values]
     if not finished:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from labwright.domain.plan_document import PlanSections
+from labwright.domain.plan_document.document import PlanSections
 from labwright.domain.run import Run, RunStatus
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.results.comparison import Comparison
 from labwright.planning.results.criteria import Judged
 from labwright.planning.results.findings import Findings
@@ -156,7 +156,7 @@ def _experiment(part: Part, *, several: bool) -> Iterator[str]:
         yield from (f"![{plain(picture.about)}]({picture.file})", "")
 
 
-def _ties(findings: Findings, best: Configuration) -> str:
+def _ties(findings: Findings, best: ConfigurationResult) -> str:
     others = sum(1 for found in findings.configurations if found is not best and found.mean == best.mean)
     return f", the same as {others} other{'s' if others > 1 else ''}" if others else ""
 
@@ -171,7 +171,7 @@ def _configuration_table(findings: Findings) -> Iterator[str]:
     yield ""
 
 
-def _configuration_row(findings: Findings, found: Configuration, names: list[str]) -> list[str]:
+def _configuration_row(findings: Findings, found: ConfigurationResult, names: list[str]) -> list[str]:
     marks = [word for word, other in (("best", findings.best), ("baseline", findings.baseline)) if found is other]
     values = [code(value_text(found.params[name])) if name in found.params else "–" for name in names]
     failed = sum(found.progress.values()) - len([run_id for run_id in found.run_ids if run_id in findings.values])

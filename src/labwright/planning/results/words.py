@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from labwright.domain.command_template import as_text
-from labwright.domain.sweep_results import Configuration
+from labwright.domain.command_line import as_text
+from labwright.domain.search.results import ConfigurationResult
 
 _CODE_LENGTH = 120
 _UNSEEN = re.compile(r"[^\S ]+|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -19,14 +19,14 @@ def amount(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:.4g}"
 
 
-def spread(found: Configuration) -> str:
+def spread(found: ConfigurationResult) -> str:
     """Mean ± standard deviation, and over how many seeds."""
     if found.mean is None:
         return "–"
     return f"{mean_and_std(found)} ({'1 run' if found.n == 1 else f'n {found.n}'})"
 
 
-def mean_and_std(found: Configuration) -> str:
+def mean_and_std(found: ConfigurationResult) -> str:
     """To the digits that the deviation leaves certain. One run has no deviation."""
     if found.mean is None or found.std is None:
         return amount(found.mean)

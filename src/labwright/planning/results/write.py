@@ -7,7 +7,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.reader import read
 from labwright.planning.carriers import counted_carriers
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge

@@ -8,10 +8,10 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.approved_code import CODE_CHANGED
-from labwright.domain.configurations import SEED, config_hash
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import SWEEP
 from labwright.domain.run import Run, RunStatus
+from labwright.domain.search.configurations import SEED, config_hash
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.planning.carriers import note_carrier
 from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values

@@ -13,7 +13,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict
-from labwright.domain.plan_reader import read
+from labwright.domain.plan_document.reader import read
 from labwright.planning.checks.entrypoint import as_planned
 from labwright.planning.contained import child_for, project_python
 from labwright.planning.ir import read_ir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from labwright.domain.metric_direction import direction_of, is_progress
+from labwright.domain.metrics.direction import direction_of, is_progress
 from labwright.planning.scan.blocks import Block
 from labwright.planning.scan.dict_keys import keys_of, returned_keys, text_of
 from labwright.planning.scan.facts import Metric

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from labwright.domain.metric_direction import PRINTED_NAME, as_printed, direction_of
+from labwright.domain.metrics.direction import PRINTED_NAME, as_printed, direction_of
 from labwright.planning.scan.literals import last_name, value_of
 from labwright.planning.scan.names import Names
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from labwright.agent.suggestions import SKILL
-from labwright.domain.session import Mode, PieceKind, SessionStatus
-from labwright.domain.suggestion import SuggestionStatus
+from labwright.domain.session import Mode, PieceKind, SessionStatus, SuggestionStatus
 from labwright.server.models.fields import NOT_BLANK, Id, In, Name, Text
 
 Said = Annotated[Text, Field(max_length=200_000, pattern=NOT_BLANK)]

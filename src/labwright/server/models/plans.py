@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field
 
 from labwright.domain.plan import Plan, PlanStatus
-from labwright.domain.plan_document import Fault, PlanSections
+from labwright.domain.plan_document.document import DocumentFault, PlanSections
 from labwright.planning import verbs
 from labwright.server.models.fields import Id, In, Name, Text, whole_characters
 
@@ -82,7 +82,7 @@ class FileIn(In):
 
 class FormatOut(BaseModel):
     valid: bool
-    errors: list[Fault]
+    errors: list[DocumentFault]
 
 
 class PlanSummary(BaseModel):

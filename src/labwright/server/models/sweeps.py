@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from labwright.domain.early_stop import AFTER_RUNS, FACTOR, FIRST_STEP
+from labwright.domain.search.early_stop import AFTER_RUNS, FACTOR, FIRST_STEP
 from labwright.domain.sweep import SweepMethod, SweepStatus
 from labwright.server.models.fields import BIG, Id, In, Name, PlainJson, Text
 from labwright.server.models.runs import RunSettings

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from labwright.domain.wild import IterationStatus, Verdict, WildStatus
+from labwright.domain.wild import IterationStatus, IterationVerdict, WildStatus
 from labwright.server.models.fields import NOT_BLANK, Id, In, PlainJson, Text
 from labwright.server.models.sweeps import BudgetIn, MetricIn, Seeds
 
@@ -76,7 +76,7 @@ class WildResultOut(BaseModel):
 
 
 class WildDecisionOut(BaseModel):
-    verdict: Verdict
+    verdict: IterationVerdict
     reason: str
 
 

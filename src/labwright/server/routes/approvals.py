@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from labwright.agent import approvals
 from labwright.domain.actor import Actor, Scope
-from labwright.domain.approval import Approval, ApprovalStatus
+from labwright.domain.session import ApprovalRequest, ApprovalStatus
 from labwright.server.auth import actor_of, allow
 from labwright.server.context import lab_of
 from labwright.server.models.chat import ApprovalAnswer
@@ -17,7 +17,7 @@ from labwright.server.strict_json import StrictJsonRoute
 router = APIRouter(prefix="/approvals", route_class=StrictJsonRoute, tags=["sessions"])
 
 
-@router.get("", response_model=list[Approval], dependencies=[allow(Scope.VIEWER)])
+@router.get("", response_model=list[ApprovalRequest], dependencies=[allow(Scope.VIEWER)])
 def list_approvals(
     request: Request,
     response: Response,
@@ -33,7 +33,7 @@ def list_approvals(
     return [approval.to_dict() for approval in found]
 
 
-@router.post("/{approval_id}/respond", response_model=Approval, dependencies=[allow(Scope.ANSWER)])
+@router.post("/{approval_id}/respond", response_model=ApprovalRequest, dependencies=[allow(Scope.ANSWER)])
 def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request) -> dict[str, Any]:
     """The turn that asked goes on with the answer; what is approved is done as you.
 

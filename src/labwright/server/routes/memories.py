@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from labwright.agent import memories
 from labwright.domain.actor import Scope
-from labwright.domain.memory import Memory
+from labwright.domain.session import Memory
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.chat import MemoryIn, MemoryPatch

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from labwright.agent import suggestions
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
-from labwright.domain.suggestion import SuggestionStatus
+from labwright.domain.session import SuggestionStatus
 from labwright.server.auth import PERSON, actor_of, allow
 from labwright.server.context import lab_of
 from labwright.server.models.chat import SuggestionAccept, SuggestionOut

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from labwright.domain.view import View
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
 from labwright.server.models.meta import ViewIn, ViewOut
 from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import saved_views as views
+from labwright.store.views import SavedView
 
 router = APIRouter(prefix="/views", route_class=StrictJsonRoute, tags=["runs"])
 
@@ -25,7 +25,7 @@ def list_views(request: Request) -> list[dict[str, Any]]:
 @router.put("", response_model=ViewOut, dependencies=[PERSON()])
 def save_view(body: ViewIn, request: Request) -> dict[str, Any]:
     """A view of the same name is replaced."""
-    views.save(lab_of(request), View(name=body.name, query=body.query), actor_of(request))
+    views.save(lab_of(request), SavedView(name=body.name, query=body.query), actor_of(request))
     return {"name": body.name, "query": body.query}
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid, NotFound
-from labwright.domain.metric import Points, as_json, mean_and_spread
-from labwright.domain.metric_thinning import WholeSeries
+from labwright.domain.metrics.points import Points, as_json, mean_and_spread
+from labwright.domain.metrics.series import WholeSeries
 from labwright.domain.run import Run
-from labwright.domain.seeds import same_but_for_seed, without_seed
+from labwright.domain.search.configurations import same_but_for_seed, without_seed
 from labwright.services.metrics.verbs import KEYS, epochs_at
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics

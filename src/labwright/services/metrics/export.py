@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
-from labwright.domain.metric import Points, as_json, listed
+from labwright.domain.metrics.points import Points, as_json, listed
 from labwright.services.metrics.verbs import meant_keys
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics

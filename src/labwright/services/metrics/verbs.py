@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.metrics.http_points import part_of, write_http_points
-from labwright.domain.metric import Points, as_json
+from labwright.domain.metrics.points import Points, as_json
 from labwright.paths import ARTIFACTS
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metric_files, metrics

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.failure import Params, are_near, may_fail_alike, params_of, shape, signature
+from labwright.domain.command_line import may_fail_alike, params_of, shape
+from labwright.domain.failure import Params, are_near, signature
 from labwright.domain.run import Run, RunStatus
 from labwright.services.runs import logs
 from labwright.store import runs

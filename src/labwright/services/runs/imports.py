@@ -25,7 +25,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.domain.ids import RUN, id_of
-from labwright.domain.metric import as_number
+from labwright.domain.metrics.points import as_number
 from labwright.domain.run import EXTERNAL, Run, RunStatus
 from labwright.files import create_exclusive, write_json, write_new
 from labwright.paths import ARTIFACTS, RunPaths

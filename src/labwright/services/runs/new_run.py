@@ -22,11 +22,11 @@ from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
-from labwright.domain.command_template import as_text
-from labwright.domain.configurations import SEED, config_hash
+from labwright.domain.command_line import as_text
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run, name_from
+from labwright.domain.search.configurations import SEED, config_hash
 from labwright.files import write_json
 
 # Of one line each: across lines, a long script would be read to its end from each of them.

@@ -14,10 +14,10 @@ from labwright.compute.runs.endings import end_run, waits_for
 from labwright.compute.runs.folder import forget_secrets, snapshot_root
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
-from labwright.domain.configurations import SEED
+from labwright.domain.command_line import params_after_change
 from labwright.domain.errors import Conflict, Invalid, NotFound
-from labwright.domain.other_command import params_in
 from labwright.domain.run import Run, RunStatus, name_from
+from labwright.domain.search.configurations import SEED
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.files import write_json
 from labwright.services.runs.new_run import NewRun, name_from_params, plan_run
@@ -181,10 +181,10 @@ def _with_command(old: Run, command: str) -> dict[str, Any]:
     if command == old.command:
         return {}
     values = {} if old.seed is None else {SEED: old.seed}
-    seed = params_in(command, values, old.command).get(SEED)
+    seed = params_after_change(command, values, old.command).get(SEED)
     is_made_up = old.name in (name_from(old.command), name_from_params(old.params, old.seed))
     return {
-        "params": params_in(command, old.params, old.command),
+        "params": params_after_change(command, old.params, old.command),
         "seed": seed if isinstance(seed, int) else None,
         "name": None if is_made_up else old.name,
     }

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from labwright.domain.configurations import config_hash, draw_many
-from labwright.domain.space import Choice, Config, Parameter, Space, applies, canonical
+from labwright.domain.search.configurations import config_hash, draw_many
+from labwright.domain.search.space import Choice, Config, Parameter, Space, applies, canonical
 
 if TYPE_CHECKING:
     import optuna

@@ -6,9 +6,9 @@ import contextlib
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
-from labwright.domain.early_stop import Progress, checkpoint, verdict
 from labwright.domain.errors import Conflict
 from labwright.domain.run import TERMINAL, RunStatus
+from labwright.domain.search.early_stop import BestCurve, checkpoint, reason_to_stop
 from labwright.domain.sweep import Sweep
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.sweeps.verbs import change
@@ -24,7 +24,7 @@ class EarlyStop:
     """Of one sweep. What it remembers spares reading it again and can be lost at any time, but for rungs."""
 
     def __init__(self, rungs: dict[str, int]) -> None:
-        self._ended: dict[str, Progress] = {}
+        self._ended: dict[str, BestCurve] = {}
         self._judged = dict(rungs)  # up to which step, by run
 
     def look(self, lab: Lab, sweep: Sweep) -> None:
@@ -42,7 +42,7 @@ class EarlyStop:
                     run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{words}")
         self._keep_rungs(lab, sweep)
 
-    def _judge(self, sweep: Sweep, run_id: str, known: dict[str, Progress]) -> str:
+    def _judge(self, sweep: Sweep, run_id: str, known: dict[str, BestCurve]) -> str:
         """Once at each checkpoint: what is good enough then may go on to the next."""
         assert sweep.early_stop is not None
         assert sweep.metric is not None
@@ -51,7 +51,7 @@ class EarlyStop:
         if step is None or step <= self._judged.get(run_id, -1):
             return ""
         others = [progress for other, progress in known.items() if other != run_id]
-        words = verdict(sweep.early_stop, sweep.metric["goal"], own, others, step)
+        words = reason_to_stop(sweep.early_stop, sweep.metric["goal"], own, others, step)
         if words is not None:
             self._judged[run_id] = step
         return words or ""
@@ -65,7 +65,7 @@ class EarlyStop:
             current = sweeps.get(tx.connection, sweep.id)
             change(lab, tx, current, current.evolve(rungs=dict(self._judged)), SYSTEM)
 
-    def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, Progress]:
+    def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, BestCurve]:
         counted = (RunStatus.FINISHED, RunStatus.STOPPED)
         ended = sorted((row for row in rows if row.status in counted), key=lambda row: row.ended_at or "")
         wanted = [row.id for row in ended[-_OTHERS:]]
@@ -75,11 +75,11 @@ class EarlyStop:
         return self._ended
 
 
-def _progress(lab: Lab, sweep: Sweep, run_id: str) -> Progress:
+def _progress(lab: Lab, sweep: Sweep, run_id: str) -> BestCurve:
     assert sweep.metric is not None
     found = [series for series in metrics.series_of(lab.db.reader(), run_id) if series.key == sweep.metric["key"]]
     best = metrics.preferred(found)
     if not best:
-        return Progress((), ())
+        return BestCurve((), ())
     points = metrics.read(lab.db.reader(), best[0], _POINTS, with_times=False)
-    return Progress.of(points.steps, points.values, sweep.metric["goal"])
+    return BestCurve.of(points.steps, points.values, sweep.metric["goal"])

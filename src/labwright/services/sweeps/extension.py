@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.domain.configurations import SEED, config_hash, draw_many
 from labwright.domain.errors import Invalid
 from labwright.domain.run import RunRecord
-from labwright.domain.space import Config
+from labwright.domain.search.configurations import SEED, config_hash, draw_many
+from labwright.domain.search.space import Config
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.services.sweeps.new_sweep import MAX_RUNS, checked_grid, runs_for, space_of
 from labwright.store import sweeps

@@ -13,12 +13,12 @@ from labwright.compute.slurm.allocation import gpus_held
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import ClusterType
-from labwright.domain.command_template import CommandTemplate, parse_command
-from labwright.domain.configurations import SEED, config_hash, count_grid, draw_many, grid
 from labwright.domain.errors import Invalid
 from labwright.domain.ids import RUN, SWEEP, id_of, new_id
 from labwright.domain.run import Run, RunRecord, RunStatus, copies
-from labwright.domain.space import Config, Range, Space, parse_space
+from labwright.domain.search.command_template import CommandTemplate, parse_command
+from labwright.domain.search.configurations import SEED, config_hash, count_grid, draw_many, grid
+from labwright.domain.search.space import Config, Range, Space, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.runs.new_run import NewRun, PlannedRun, name_from_params, plan_run, take_snapshot
 from labwright.store import runs, sweeps

@@ -11,13 +11,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.domain.command_template import as_text
-from labwright.domain.configurations import SEED
+from labwright.domain.command_line import as_text
 from labwright.domain.errors import Invalid
-from labwright.domain.importance import LEAST_CONFIGURATIONS, METHOD, importance
 from labwright.domain.run import RunStatus
+from labwright.domain.search.configurations import SEED
+from labwright.domain.search.results import (
+    IMPORTANCE_METHOD,
+    LEAST_CONFIGURATIONS,
+    ConfigurationResult,
+    best_so_far,
+    importance,
+    judge_lead,
+    ranked,
+)
 from labwright.domain.sweep import Sweep, SweepMethod
-from labwright.domain.sweep_results import Configuration, best_so_far, ranked, verdict
 from labwright.store import sweeps
 
 Metric = dict[str, Any]
@@ -73,21 +80,21 @@ def best_of(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any] | No
     return _best(first[0]) if first and first[0].mean is not None else None
 
 
-def _best(found: Configuration) -> dict[str, Any]:
+def _best(found: ConfigurationResult) -> dict[str, Any]:
     names = ("params", "mean", "std", "n", "trial")
     return {"run_id": found.run_ids[0], "config_hash": found.label, **{name: getattr(found, name) for name in names}}
 
 
-def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[Configuration]:
+def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[ConfigurationResult]:
     """Grouped by what they are; only runs that finished have a value that counts."""
     values = sweeps.metric_values(connection, sweep.id, metric)
-    found: dict[str, Configuration] = {}
+    found: dict[str, ConfigurationResult] = {}
     texts = []
     for row in sweeps.runs_of(connection, sweep.id):
         label = row.config_hash or row.params
         known = found.get(label)
         if known is None:
-            known = found[label] = Configuration(label=label, trial=row.trial)
+            known = found[label] = ConfigurationResult(label=label, trial=row.trial)
             texts.append(row.params)
         known.add(row.id, row.status, row.seed, row.ended_at, values.get(row.id))
     every = json.loads(f"[{','.join(texts)}]")  # all at once: thousands of calls cost more
@@ -97,7 +104,7 @@ def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric)
     return list(found.values())
 
 
-def _params(sweep: Sweep, found: Configuration, params: dict[str, Any]) -> dict[str, Any]:
+def _params(sweep: Sweep, found: ConfigurationResult, params: dict[str, Any]) -> dict[str, Any]:
     """Of runs that the sweep made, what the sweep gave them; of others all but the seed."""
     if found.trial is not None and sweep.parameters:
         return {name: params[name] for name in sweep.parameters if name in params}
@@ -110,7 +117,7 @@ def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: i
     metric = chosen_metric(connection, sweep, key, goal)
     found = ranked(configurations(connection, sweep, metric), metric["goal"])
     has_value = bool(found) and found[0].mean is not None
-    said = verdict(found, metric["key"], () if has_value else sweeps.metric_keys(connection, sweep.id))
+    said = judge_lead(found, metric["key"], () if has_value else sweeps.metric_keys(connection, sweep.id))
     return {
         "sweep_id": sweep.id,
         "metric": metric,
@@ -136,11 +143,11 @@ def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None,
     return {**own, "key": key or own["key"], "goal": goal or own["goal"]}
 
 
-def _importance(found: list[Configuration]) -> dict[str, Any]:
+def _importance(found: list[ConfigurationResult]) -> dict[str, Any]:
     valued = [configuration for configuration in found if configuration.mean is not None]
     shares = importance([c.params for c in valued], [c.mean for c in valued if c.mean is not None])
     few = f"It takes {LEAST_CONFIGURATIONS} configurations with a value; {len(valued)} have one."
-    return {"method": METHOD, "parameters": shares or {}, "note": few if shares is None else ""}
+    return {"method": IMPORTANCE_METHOD, "parameters": shares or {}, "note": few if shares is None else ""}
 
 
 def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[str]:
@@ -152,7 +159,7 @@ def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None
     return _csv(found) if form == "csv" else (f"{json.dumps(c.to_dict(), ensure_ascii=False)}\n" for c in found)
 
 
-def _csv(found: list[Configuration]) -> Iterator[str]:
+def _csv(found: list[ConfigurationResult]) -> Iterator[str]:
     names = list(dict.fromkeys(name for configuration in found for name in configuration.params))
     trial, *others = (_apart(own, names) for own in ("trial", "mean", "std", "n", "config_hash", "run_ids"))
     yield _line([trial, *names, *others])

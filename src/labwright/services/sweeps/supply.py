@@ -9,20 +9,20 @@ from typing import Any
 from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
 from labwright.domain.actor import SYSTEM
-from labwright.domain.averages import mean_of
-from labwright.domain.budget import (
-    Ledger,
-    Short,
-    needed,
-    raised,
-    what_is_short,
-    what_is_short_for_good,
-    what_is_used_up,
-)
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.metrics.points import mean_of
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
-from labwright.domain.space import Config, parse_space
+from labwright.domain.search.budget import (
+    BudgetUsage,
+    Shortage,
+    lasting_shortage,
+    needed_budget,
+    raise_budget,
+    shortage,
+    used_up,
+)
+from labwright.domain.search.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.sweeps.adaptive import Trial, TrialState, propose
 from labwright.services.sweeps.new_sweep import add_runs, gpus_of_each, queue_ready, runs_for, wall_seconds
@@ -62,9 +62,9 @@ class Supply:
         return not self._ready and not self._in_flight and not self._may_ask()
 
     @property
-    def overrun(self) -> Short | None:
+    def overrun(self) -> Shortage | None:
         """What is used up by what has run so far: runs that are at work may take longer than any before them."""
-        return what_is_used_up(self._sweep.budget, self._ledger())
+        return used_up(self._sweep.budget, self._ledger())
 
     @property
     def at_work(self) -> int:
@@ -74,22 +74,22 @@ class Supply:
     def raised(self, part: str) -> dict[str, Any]:
         """The budget with so much more of this part that the sweep can go on."""
         sweep = self._sweep
-        return raised(sweep.budget, sweep.first_budget, part, needed(part, self._ledger()))
+        return raise_budget(sweep.budget, sweep.first_budget, part, needed_budget(part, self._ledger()))
 
-    def cannot_go_on(self) -> Short | None:
+    def cannot_go_on(self) -> Shortage | None:
         """What is used up; or short, if nothing waits that may still run and no more may be queued."""
         if not self._sweep.is_rationed or self.is_done:
             return None
         has_more = self._ready or self._may_ask()
         return self.overrun or (self._short_for_good() if has_more else None)
 
-    def top_up(self) -> Short | None:
+    def top_up(self) -> Shortage | None:
         """Queue what may be queued; answers what is short if a budget holds something back."""
         if not self._sweep.is_rationed and self._sweep.method is not SweepMethod.ADAPTIVE:
             self._queue(self._ready)
             return None
         while self._in_flight < self._window() and (self._ready or self._may_ask()):
-            if what_is_short(self._sweep.budget, self._ledger()):
+            if shortage(self._sweep.budget, self._ledger()):
                 return self._short_for_good()
             if self._ready:
                 self._queue(1)
@@ -97,7 +97,7 @@ class Supply:
                 self._ask()
         return None
 
-    def _short_for_good(self) -> Short | None:
+    def _short_for_good(self) -> Shortage | None:
         """What is only promised to runs at work may come back when they end sooner: that is worth waiting for.
 
         So is what has yet to begin. Pending jobs are counted among the runs, so these may be used up; of time there has
@@ -108,7 +108,7 @@ class Supply:
         budget = dict(self._sweep.budget)
         if self._launching:
             budget.pop("runs", None)
-        return what_is_short_for_good(budget, self._ledger())
+        return lasting_shortage(budget, self._ledger())
 
     def _window(self) -> int:
         """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
@@ -214,14 +214,14 @@ class Supply:
             if status == RunStatus.FINISHED:
                 self._finished_seconds.append(seconds)
 
-    def _ledger(self) -> Ledger:
+    def _ledger(self) -> BudgetUsage:
         """A run is expected to take as long as the longest so far, or as its time limit while none has finished."""
         limit = self._sweep.template.get("time_limit_seconds")
         finished = max(self._finished_seconds, default=limit or 0.0)
         longest = max((finished, *self._ended_seconds, *self._elapsed))
         not_begun = self._in_flight - len(self._elapsed)
         promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
-        return Ledger(
+        return BudgetUsage(
             runs=self._total - self._ready,
             gpu_seconds=(self._earlier_seconds + sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
             promised_gpu_seconds=promised * self._gpus,

@@ -13,11 +13,11 @@ from labwright.compute.runs.endings import end_run
 from labwright.compute.runs.folder import forget_secrets, keep_secrets
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Alert
-from labwright.domain.budget import refuse_if_short
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.ids import SWEEP, new_id
 from labwright.domain.run import Run, RunRecord, RunStatus
+from labwright.domain.search.budget import refuse_shortage
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
 from labwright.files import write_json
 from labwright.services.runs import verbs as run_verbs
@@ -146,7 +146,7 @@ def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None 
             raise Conflict(f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="There is nothing to resume.")
         funded = sweep.evolve(budget={**sweep.budget, **(budget or {})})
         short = Supply(lab, funded).cannot_go_on()
-        refuse_if_short(f"Sweep {funded.id}", f"labwright sweep resume {funded.id}", _BUDGET_FLAGS, short)
+        refuse_shortage(f"Sweep {funded.id}", f"labwright sweep resume {funded.id}", _BUDGET_FLAGS, short)
         failures, _ = outcomes(tx.connection, sweep)
         resumed = change(lab, tx, sweep, started(funded, failures_accepted=failures), actor)
         clear_alerts(tx, sweep_id, actor)

@@ -17,12 +17,12 @@ from labwright.compute.lab import Lab
 from labwright.compute.runs.folder import forget_secrets
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
-from labwright.domain.budget import Short
 from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
+from labwright.domain.search.budget import Shortage
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.runs.verbs import request_stop
 from labwright.services.sweeps import results as sweep_views
@@ -156,7 +156,7 @@ class SweepKeeper:
         elif supply.added:
             self._lab.wake()
 
-    def _pause_short(self, sweep: Sweep, supply: Supply, short: Short, why: str) -> None:
+    def _pause_short(self, sweep: Sweep, supply: Supply, short: Shortage, why: str) -> None:
         part, words = short
         at_work = f" What is at work goes on ({supply.at_work}); stop ends it too." if supply.at_work else ""
         hint = f" Answer raise to make it {supply.raised(part)[part]:g} {part}, or stop.{at_work}"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
-from labwright.domain.metric import as_number, as_step, as_time
+from labwright.domain.metrics.points import as_number, as_step, as_time
 from labwright.files import complete_lines
 from labwright.sidecar.rules.seen import Point
 

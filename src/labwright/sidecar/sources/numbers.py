@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.domain.metric import as_number, as_step
+from labwright.domain.metrics.points import as_number, as_step
 
 EPOCH = "epoch"
 _STEPS = ("step", "global_step", "_step", "iteration", "iter", EPOCH)

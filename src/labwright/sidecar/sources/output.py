@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labwright.domain.metric_direction import PRINTED_NAME, as_printed, direction_of
+from labwright.domain.metrics.direction import PRINTED_NAME, as_printed, direction_of
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
 from labwright.sidecar.sources.numbers import EPOCH, Numbers, numbers_in

@@ -12,7 +12,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class BudgetUsage:
     """What a sweep has used, and what it has promised to runs that are queued or at work."""
 
     runs: int
@@ -23,29 +23,29 @@ class Ledger:
     gpus: int  # of one run
 
 
-Short = tuple[str, str]  # which part of the budget, and words for it
+Shortage = tuple[str, str]  # which part of the budget, and words for it
 
 
-def what_is_short(budget: dict[str, Any], ledger: Ledger) -> Short | None:
+def shortage(budget: dict[str, Any], ledger: BudgetUsage) -> Shortage | None:
     """Which part of the budget one more run would overrun, with words for it; None if it fits."""
     part = _short_part(budget, ledger)
     return (part, _words(part, budget, ledger)) if part else None
 
 
-def what_is_short_for_good(budget: dict[str, Any], ledger: Ledger) -> Short | None:
+def lasting_shortage(budget: dict[str, Any], ledger: BudgetUsage) -> Shortage | None:
     """Which part one more run would overrun even if those at work ended now, and took nothing of what was promised."""
     part = _short_part(budget, replace(ledger, promised_gpu_seconds=0.0))
     return (part, _words(part, budget, ledger)) if part else None
 
 
-def what_is_used_up(budget: dict[str, Any], ledger: Ledger) -> Short | None:
+def used_up(budget: dict[str, Any], ledger: BudgetUsage) -> Shortage | None:
     """Which part of it is gone already, whatever else was promised and whether or not there is more to do."""
     spent = replace(ledger, runs=ledger.runs - 1, promised_gpu_seconds=0.0, run_seconds=0.0)
     part = _short_part(budget, spent)
     return (part, _words(part, budget, ledger)) if part else None
 
 
-def refuse_if_short(whose: str, resume: str, flags: dict[str, str], short: Short | None) -> None:
+def refuse_shortage(whose: str, resume: str, flags: dict[str, str], short: Shortage | None) -> None:
     """What would pause again at once is not resumed. `resume` is the command that takes `flags`."""
     if short is None:
         return
@@ -56,7 +56,7 @@ def refuse_if_short(whose: str, resume: str, flags: dict[str, str], short: Short
     )
 
 
-def _short_part(budget: dict[str, Any], ledger: Ledger) -> str | None:
+def _short_part(budget: dict[str, Any], ledger: BudgetUsage) -> str | None:
     if "runs" in budget and ledger.runs + 1 > budget["runs"]:
         return "runs"
     if "gpu_hours" in budget:
@@ -69,7 +69,7 @@ def _short_part(budget: dict[str, Any], ledger: Ledger) -> str | None:
     return None
 
 
-def _words(part: str, budget: dict[str, Any], ledger: Ledger) -> str:
+def _words(part: str, budget: dict[str, Any], ledger: BudgetUsage) -> str:
     if part == "runs":
         return f"{ledger.runs} runs were started and the budget is {budget['runs']:g}"
     if part == "gpu_hours":
@@ -85,7 +85,7 @@ def _words(part: str, budget: dict[str, Any], ledger: Ledger) -> str:
     )
 
 
-def needed(part: str, ledger: Ledger) -> float:
+def needed_budget(part: str, ledger: BudgetUsage) -> float:
     """What the budget has to be for one more run; times in whole seconds, with one to spare."""
     if part == "runs":
         return ledger.runs + 1
@@ -95,6 +95,6 @@ def needed(part: str, ledger: Ledger) -> float:
     return math.ceil(ledger.wall_seconds + ledger.run_seconds) + 1
 
 
-def raised(budget: dict[str, Any], first: dict[str, Any], part: str, least: float = 0) -> dict[str, Any]:
+def raise_budget(budget: dict[str, Any], first: dict[str, Any], part: str, least: float = 0) -> dict[str, Any]:
     """By as much as it was at first, and to `least` where that is more."""
     return {**budget, part: max(budget[part] + first.get(part, budget[part]), least)}

@@ -6,11 +6,13 @@ import hashlib
 import itertools
 import math
 import random
-from collections.abc import Container, Iterator, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from labwright.domain.errors import Invalid
-from labwright.domain.space import Choice, Config, Parameter, Range, Space, applies, canonical
+from labwright.domain.run import Run
+from labwright.domain.search.space import Choice, Config, Parameter, Range, Space, applies, canonical
 
 MAX_CONFIGURATIONS = 100_000
 _TRIES = 20  # a draw that was there before is drawn again so often
@@ -131,3 +133,34 @@ def _shuffled(space: Space, sampling_seed: int, count: int, known: Container[str
     fresh = [config for config in grid(space) if config_hash(config) not in known]
     order = sorted((source.random(), index) for index in range(len(fresh)))
     return [fresh[index] for _, index in order[:count]]
+
+
+_SEED_ARGUMENT = re.compile(r"(?:(?<!\S)--?[\w.-]*seed[\w-]*(?:\s+|=)|(?<![\w-])[\w.]*seed\w*=)\d+", re.IGNORECASE)
+
+
+def without_seed(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != SEED}
+
+
+def same_but_for_seed(runs: Iterable[Run]) -> list[list[Run]]:
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_configuration(run), []).append(run)
+    return list(groups.values())
+
+
+def _configuration(run: Run) -> tuple[str, ...]:
+    params = canonical(without_seed(run.params))
+    if run.sweep_id is not None and run.trial is not None:  # its command is made of them, the seed at any place
+        return params, run.sweep_id
+    env = canonical({name: value for name, value in run.env.items() if SEED not in name.lower()})
+    return params, _SEED_ARGUMENT.sub("", run.command), run.workdir, env, "" if _names_a_seed(run) else _code(run)
+
+
+def _names_a_seed(run: Run) -> bool:
+    return run.seed is not None or SEED in run.params or _SEED_ARGUMENT.search(run.command) is not None
+
+
+def _code(run: Run) -> str:
+    """Where no seed is named the code counts too: people change a line and run the same command again."""
+    return str((run.snapshot or {}).get("hash", ""))

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
 from labwright.domain.cluster import ClusterType
-from labwright.domain.plan_blocks import Faults, Line, Outline, Section, outline
-from labwright.domain.plan_document import (
+from labwright.domain.plan_document.document import (
     TABLE_COLUMNS,
-    Block,
+    ApproachStep,
     ComputeSetup,
     Criterion,
+    DocumentBlock,
     Effort,
     Gpuwrap,
     Header,
@@ -27,19 +27,19 @@ from labwright.domain.plan_document import (
     PlannedMetric,
     PlanSections,
     Risk,
-    Step,
     SweptParameter,
 )
-from labwright.domain.plan_entries import BULLET, LABEL, Entries, Entry
-from labwright.domain.plan_words import (
-    count_sentences,
-    hidden_characters,
-    is_interval,
+from labwright.domain.plan_document.outline import (
+    BULLET,
+    LABEL,
+    DocumentLine,
+    Entries,
+    FaultList,
+    ListEntry,
+    Outline,
+    Section,
     is_placeholder,
-    split_values,
-    why_not_concrete,
-    without_brackets,
-    without_code,
+    outline,
 )
 
 LONGEST = 200_000
@@ -51,18 +51,18 @@ _PIPE = re.compile(r"(?<!\\)\|")
 
 
 def read(text: str) -> PlanDocument:
-    faults = Faults()
+    faults = FaultList()
     if len(text) > LONGEST:
         words = f"The plan has {len(text):,} characters; no reviewer reads more than {LONGEST:,}."
         faults.add(1, words, "Leave out logs and listings: a plan is a page or two.")
-        return PlanDocument(blocks=(Block(1, "", text),), sections=PlanSections(), faults=faults.all())
+        return PlanDocument(blocks=(DocumentBlock(1, "", text),), sections=PlanSections(), faults=faults.all())
     found = outline(text, faults)
     _check_hidden(text, faults)
     sections = _Reader(found, faults).sections()
     return PlanDocument(blocks=tuple(found.blocks), sections=sections, faults=faults.all())
 
 
-def _check_hidden(text: str, faults: Faults) -> None:
+def _check_hidden(text: str, faults: FaultList) -> None:
     starts = [match.end() for match in re.finditer("\n", text)]
     for position, character in hidden_characters(text):
         line = bisect(starts, position) + 1
@@ -70,7 +70,7 @@ def _check_hidden(text: str, faults: Faults) -> None:
 
 
 class _Reader:
-    def __init__(self, found: Outline, faults: Faults) -> None:
+    def __init__(self, found: Outline, faults: FaultList) -> None:
         self._found = found
         self._faults = faults
         self._entries = Entries(faults)
@@ -145,7 +145,7 @@ class _Reader:
             words = f"gpuwrap does nothing on {setup.cluster_type}."
             self._faults.add(given["gpuwrap"][0], words, "Write `- gpuwrap: disabled`.")
 
-    def _approach(self, section: Section) -> tuple[Step, ...]:
+    def _approach(self, section: Section) -> tuple[ApproachStep, ...]:
         form = "1. **Step title** — what to do"
         steps = []
         for number, item in enumerate(self._entries.numbered(section, form), 1):
@@ -156,7 +156,7 @@ class _Reader:
                 self._faults.add(item.line, "The step has not the exact form.", f"Write `{form}`.")
             title, description = (match[1], match[3]) if match else (item.text.split("\n")[0], "")
             title = self._entries.filled(item.line, "step", title.strip())
-            steps.append(Step(title=title, description=description.strip()))
+            steps.append(ApproachStep(title=title, description=description.strip()))
         return tuple(steps)
 
     def _parameters(self, section: Section) -> tuple[SweptParameter, ...]:
@@ -177,7 +177,7 @@ class _Reader:
                 found[parameter.name] = parameter
         return tuple(found.values())
 
-    def _parameter(self, line: Line, form: str) -> SweptParameter | None:
+    def _parameter(self, line: DocumentLine, form: str) -> SweptParameter | None:
         cells = _cells(line.text)
         if len(cells) != len(TABLE_COLUMNS):
             words = f"The row has {len(cells)} cells instead of {len(TABLE_COLUMNS)}."
@@ -190,7 +190,7 @@ class _Reader:
             self._entries.filled(line.number, what, cell)
         return SweptParameter(name=without_code(name), values=self._values(line, values), rationale=rationale)
 
-    def _values(self, line: Line, cell: str) -> tuple[str, ...]:
+    def _values(self, line: DocumentLine, cell: str) -> tuple[str, ...]:
         if not cell:
             return ()
         if is_interval(cell):
@@ -224,7 +224,7 @@ class _Reader:
             self._faults.add(section.line, "There is no primary metric.", "Write `- **Primary**: metric — why`.")
         return Metrics(primary=primary, secondary=tuple(secondary))
 
-    def _metric(self, item: Entry) -> tuple[str, PlannedMetric]:
+    def _metric(self, item: ListEntry) -> tuple[str, PlannedMetric]:
         match = LABEL.fullmatch(item.text)
         kind = match[1].lower() if match else ""
         name, dash, why = (match[2] if match else item.text).partition("—")
@@ -285,3 +285,93 @@ def _cells(row: str) -> list[str]:
     if cells and not cells[-1].strip():
         cells = cells[:-1]
     return [cell.strip().replace("\\|", "|") for cell in cells]
+
+
+# What shows nothing, or shows another order than there is: who approves a plan must see what it says.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]|\r(?!\n|$)"
+)
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[%kKMG]?"
+_RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|—|~|to|through|until|\.\.+|…)\s*{_NUMBER}(?:\s*\(.*\))?", re.DOTALL)
+_PAIR = re.compile(rf"\[\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\]")
+_RANGE_WORDS = (
+    "between ", "from ", "up to ", "at least ", "at most ", "range", "linspace", "logspace", "np.", "uniform",
+    "loguniform", "log-uniform", "log uniform", "<", ">", "≤", "≥",
+)  # fmt: skip
+_VAGUE = frozenset(
+    {"tbd", "todo", "various", "several", "multiple", "etc", "etc.", "...", "…", "?", "and so on", "n/a", "-"}
+)
+_ABBREVIATIONS = frozenset({"e.g.", "i.e.", "vs.", "cf.", "approx.", "resp.", "fig.", "eq.", "no.", "dr.", "incl."})
+_CLOSING = "\"')]}*_`”’»"
+_OPENING, _ENDING = "([{", ")]}"
+
+
+def hidden_characters(text: str) -> Iterator[tuple[int, str]]:
+    """Where, and which."""
+    return ((match.start(), match.group()) for match in _HIDDEN.finditer(text))
+
+
+def count_sentences(text: str) -> int:
+    words = text.split()
+    ends = 0
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        ends += sum(word.count(mark) for mark in "。！？")
+        ends += not word.endswith(tuple("。！？")) and _ends_sentence(word, following)
+    return ends
+
+
+def _ends_sentence(word: str, following: str) -> bool:
+    """The last word always does, with or without a full stop."""
+    if not following:
+        return True
+    bare = word.rstrip(_CLOSING)
+    if not bare.endswith((".", "!", "?")) or bare.lstrip("(\"'").lower() in _ABBREVIATIONS:
+        return False
+    return not following.lstrip("(\"'*_`").startswith(tuple("abcdefghijklmnopqrstuvwxyz"))
+
+
+def split_values(cell: str) -> list[str]:
+    """The values of a table's cell: parted by commas, but not by those in brackets, quotes or code."""
+    values, start, depth, quote = [], 0, 0, ""
+    for position, character in enumerate(cell):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in '`"':
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _ENDING:
+            depth = max(0, depth - 1)
+        elif character == "," and depth == 0:
+            values.append(cell[start:position])
+            start = position + 1
+    return [without_code(value.strip()) for value in (*values, cell[start:])]
+
+
+def without_brackets(cell: str) -> str:
+    """A list written as one: `[1, 2, 3]`."""
+    inside = cell[1:-1]
+    bracketed = cell.startswith(("[", "{")) and cell.endswith(("]", "}")) and not set(inside) & set("[]{}")
+    return inside if bracketed else cell
+
+
+def without_code(text: str) -> str:
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1] else text
+
+
+def why_not_concrete(value: str) -> str:
+    """What is wrong with a value of a sweep, or nothing."""
+    low = value.strip().lower()
+    if not low:
+        return "is empty"
+    if is_placeholder(value) or low in _VAGUE or low.endswith(("...", "…", " etc", " etc.")):
+        return "names no value"
+    if _RANGE.fullmatch(value.strip()) or low.startswith(_RANGE_WORDS):
+        return "is a range"
+    return ""
+
+
+def is_interval(cell: str) -> bool:
+    """`[1e-4, 1e-1]`: two values, or all between them? A reader cannot tell."""
+    return _PAIR.fullmatch(without_code(cell)) is not None

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from labwright.domain.averages import deviation_of, mean_of, total_of
-
 STEPS = range(-(2**63), 2**63)  # what 64 bits hold
 _MAX_TIME = 253_402_300_799.0  # the end of the year 9999
 
@@ -141,3 +139,28 @@ def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, flo
         spread = deviation_of(numbers, mean) if len(numbers) > 1 else None
         found.append((mean, spread, len(numbers)))
     return found
+
+
+_SCALE = 2.0**80
+
+
+def total_of(values: Sequence[float]) -> float:
+    """Of finite values. Beyond the largest float it is infinite: no mean follows from it any more."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.fsum(value / _SCALE for value in values) * _SCALE
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """Rounding puts it outside of what it is the mean of: equal values would differ from it, and so deviate."""
+    try:
+        mean = math.fsum(values) / len(values)
+    except OverflowError:
+        mean = math.fsum(value / _SCALE for value in values) / len(values) * _SCALE
+    return max(min(values), min(max(values), mean))
+
+
+def deviation_of(values: Sequence[float], mean: float) -> float:
+    """Of a sample of two or more."""
+    return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values) - 1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from labwright.domain.plan_document import OPTIONAL, TITLE, Block, Fault, Header
+from labwright.domain.plan_document.document import OPTIONAL, TITLE, DocumentBlock, DocumentFault, Header
 
 MOST_FAULTS = 100
+_PLACEHOLDER = re.compile(r"<[^<>]{1,100}>")
 _HEADER = re.compile(r" {0,3}(#{1,6})([ \t]*)(.*)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _TITLE_WORDS = re.compile(r"\W*plan\s*[:：](.*)", re.IGNORECASE)
@@ -21,29 +22,29 @@ _NEAR = {
 }
 
 
-class Faults:
+class FaultList:
     """Kept in order of lines, and not without end."""
 
     def __init__(self) -> None:
-        self._found: list[Fault] = []
+        self._found: list[DocumentFault] = []
         self._left_out = 0
 
     def add(self, line: int, message: str, hint: str) -> None:
         if len(self._found) < MOST_FAULTS:
-            self._found.append(Fault(line=line, message=message, hint=hint))
+            self._found.append(DocumentFault(line=line, message=message, hint=hint))
         else:
             self._left_out += 1
 
-    def all(self) -> tuple[Fault, ...]:
+    def all(self) -> tuple[DocumentFault, ...]:
         found = sorted(self._found, key=lambda fault: fault.line)
         if self._left_out:
             words = f"There are {self._left_out} more faults."
-            found.append(Fault(line=found[-1].line, message=words, hint="Mend those above first."))
+            found.append(DocumentFault(line=found[-1].line, message=words, hint="Mend those above first."))
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DocumentLine:
     number: int
     text: str  # without its end
     is_code: bool = False
@@ -59,12 +60,12 @@ class Section:
 
     header: Header
     line: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[DocumentLine] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Outline:
-    blocks: list[Block]
+    blocks: list[DocumentBlock]
     title: str
     title_line: int
     sections: dict[Header, Section]
@@ -80,11 +81,11 @@ class _Open:
     section: Section | None = None
     skipped: bool = False  # a header we do not know, or one for the second time
 
-    def block(self) -> Block:
-        return Block(self.line, self.header, "".join(self.raw))
+    def block(self) -> DocumentBlock:
+        return DocumentBlock(self.line, self.header, "".join(self.raw))
 
 
-def outline(text: str, faults: Faults) -> Outline:
+def outline(text: str, faults: FaultList) -> Outline:
     raw = text.split("\n")
     ended = [f"{line}\n" for line in raw[:-1]] + raw[-1:]
     readable = [raw[0].removeprefix("\ufeff"), *raw[1:]]  # the mark is told as a character that shows nothing
@@ -110,7 +111,7 @@ class _Seen:
     sections: list[Section] = field(default_factory=list)
 
 
-def _with_fences(texts: list[str], faults: Faults) -> list[Line]:
+def _with_fences(texts: list[str], faults: FaultList) -> list[DocumentLine]:
     """Headers in a code block are code. A fence ends with its own kind, at least as long, and nothing after it."""
     lines, fence, opened = [], "", 0
     for number, text in enumerate(texts, 1):
@@ -120,13 +121,13 @@ def _with_fences(texts: list[str], faults: Faults) -> list[Line]:
             fence, opened = match[1], number
         elif match and fence and match[1].startswith(fence) and not match[2]:
             fence = ""
-        lines.append(Line(number, text, was_code or bool(fence)))
+        lines.append(DocumentLine(number, text, was_code or bool(fence)))
     if fence:
         faults.add(opened, "The code block that begins here never ends.", f"Close it with a line of {fence}.")
     return lines
 
 
-def _add(part: _Open, line: Line, whole: str, faults: Faults) -> None:
+def _add(part: _Open, line: DocumentLine, whole: str, faults: FaultList) -> None:
     part.raw.append(whole)
     if not line.is_code and "<!--" in line.text:
         faults.add(line.number, "An HTML comment hides text from the reader.", "Take it out, or write it as text.")
@@ -139,7 +140,7 @@ def _add(part: _Open, line: Line, whole: str, faults: Faults) -> None:
         part.skipped = True
 
 
-def _header(line: Line, whole: str, match: re.Match[str], seen: _Seen, faults: Faults) -> _Open | None:
+def _header(line: DocumentLine, whole: str, match: re.Match[str], seen: _Seen, faults: FaultList) -> _Open | None:
     _, gap, words = match.groups()
     title = _TITLE_WORDS.fullmatch(words)
     known = _NEAR.get("".join(c for c in words.lower() if c.isalnum())) if len(words) < 100 else None
@@ -158,7 +159,7 @@ def _header(line: Line, whole: str, match: re.Match[str], seen: _Seen, faults: F
     return _Open(line.number, whole, skipped=True)
 
 
-def _title(line: Line, whole: str, title: str, seen: _Seen, faults: Faults) -> _Open:
+def _title(line: DocumentLine, whole: str, title: str, seen: _Seen, faults: FaultList) -> _Open:
     if seen.title_line:
         faults.add(line.number, f"A second title; the first is on line {seen.title_line}.", "One plan, one title.")
         return _Open(line.number, whole, skipped=True)
@@ -174,7 +175,7 @@ def _title(line: Line, whole: str, title: str, seen: _Seen, faults: Faults) -> _
     return _Open(line.number, whole)
 
 
-def _section(line: Line, whole: str, header: Header, seen: _Seen, faults: Faults) -> _Open:
+def _section(line: DocumentLine, whole: str, header: Header, seen: _Seen, faults: FaultList) -> _Open:
     if line.text != header:
         faults.add(line.number, f"`{line.text.strip()[:60]}` has not the exact form.", f"Write `{header}`.")
     before = {section.header: section.line for section in seen.sections}
@@ -194,7 +195,7 @@ def _section(line: Line, whole: str, header: Header, seen: _Seen, faults: Faults
     return _Open(line.number, whole, section=section)
 
 
-def _check_outline(seen: _Seen, last_line: int, faults: Faults) -> None:
+def _check_outline(seen: _Seen, last_line: int, faults: FaultList) -> None:
     if not seen.title_line:
         faults.add(1, "The title is missing.", f"Begin with `{TITLE} a short title`.")
     lines = {section.header: section.line for section in seen.sections}
@@ -204,3 +205,92 @@ def _check_outline(seen: _Seen, last_line: int, faults: Faults) -> None:
             following = next((other for other in order[place + 1 :] if other in lines), None)
             where = f"Put it before `{following}`." if following else "Put it at the end."
             faults.add(lines[following] if following else last_line, f"`{header}` is missing.", where)
+
+
+BULLET = re.compile(r"([-*+•])[ \t]+(.*)")
+LABEL = re.compile(r"(?:\*\*)?([A-Za-z][A-Za-z ]{0,40}?)(?:\*\*)?[ \t]*:(?:\*\*)?(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(\d{1,6})[.)][ \t]+(.*)")
+
+
+@dataclass(slots=True)
+class ListEntry:
+    line: int
+    marker: str
+    text: str
+
+
+class Entries:
+    def __init__(self, faults: FaultList) -> None:
+        self._faults = faults
+
+    def filled(self, line: int, what: str, text: str) -> str:
+        if is_placeholder(text):
+            self._faults.add(line, f"The {what} is still the template's {text[:60]}.", "Write what is meant.")
+        return text
+
+    def _items(self, section: Section, marker: re.Pattern[str], form: str) -> list[ListEntry]:
+        """Each with its further lines, which are indented; what belongs to no item is a fault."""
+        found: list[tuple[DocumentLine, re.Match[str], list[str]]] = []
+        strays = 0
+        for line in section.lines:
+            match = None if line.is_code else marker.fullmatch(line.text)
+            if match:
+                found.append((line, match, [match[2]]))
+            elif found and (line.is_blank or line.text[0] in " \t" or (line.is_code and strays == 0)):
+                found[-1][2].append(_dedented(line.text, 3 if marker is _NUMBERED else 2))
+            elif not line.is_blank and not strays:
+                strays += 1
+                self._faults.add(line.number, "This line is not a part of the list.", f"Write `{form}`, or indent it.")
+        if not found:
+            self._faults.add(section.line, f"`{section.header}` has no entry.", f"Write at least one: `{form}`.")
+        return [ListEntry(line.number, match[1], "\n".join(more).rstrip()) for line, match, more in found]
+
+    def numbered(self, section: Section, form: str) -> list[ListEntry]:
+        return self._items(section, _NUMBERED, form)
+
+    def bullets(self, section: Section, form: str) -> list[ListEntry]:
+        items = self._items(section, BULLET, form)
+        for item in items:
+            if item.marker != "-":
+                self._faults.add(item.line, f"The entry begins with `{item.marker}`.", f"Write `{form}`.")
+        return items
+
+    def fields(self, section: Section, labels: tuple[str, ...], *, bold: bool) -> dict[str, tuple[int, str]]:
+        """`- Label: value`, each label once and in order."""
+        written = {label: f"**{label}**: " if bold else f"{label}: " for label in labels}
+        found: dict[str, tuple[int, str]] = {}
+        for item in self.bullets(section, f"- {written[labels[0]]}…"):
+            match = LABEL.fullmatch(item.text)
+            label = next((known for known in labels if match and known.lower() == match[1].lower()), None)
+            if not match or label is None:
+                self._faults.add(item.line, "This entry is none of the section's.", f"There are: {', '.join(labels)}.")
+                continue
+            if label in found:
+                self._faults.add(item.line, f"{label} stands here again.", "Say it once.")
+                continue
+            if not item.text.startswith(written[label].rstrip(" ")):
+                self._faults.add(item.line, f"{label} has not the exact form.", f"Write `- {written[label]}…`.")
+            found[label] = (item.line, self.filled(item.line, label, match[2].strip()))
+            if not found[label][1]:
+                self._faults.add(item.line, f"{label} says nothing.", f"Write `- {written[label]}…`.")
+        self._check_labels(section, labels, found)
+        return found
+
+    def _check_labels(self, section: Section, labels: tuple[str, ...], found: dict[str, tuple[int, str]]) -> None:
+        for label in labels:
+            if label not in found:
+                self._faults.add(section.line, f"{label} is missing.", f"The section needs: {', '.join(labels)}.")
+        if list(found) != [label for label in labels if label in found]:
+            line = next(iter(found.values()))[0]
+            self._faults.add(line, "The entries are out of order.", f"The order is: {', '.join(labels)}.")
+
+
+def _dedented(text: str, by: int) -> str:
+    if text.startswith("\t"):
+        return text[1:]
+    return text[min(by, len(text) - len(text.lstrip(" "))) :]
+
+
+def is_placeholder(text: str) -> bool:
+    """As the template has it, not filled in."""
+    return _PLACEHOLDER.fullmatch(text) is not None

@@ -20,14 +20,14 @@ FIRST_STEP = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BestCurve:
     """The best value so far at each step of one run."""
 
     steps: Sequence[int]
     best: Sequence[float]
 
     @classmethod
-    def of(cls, steps: Sequence[int], values: Sequence[float], goal: str) -> Progress:
+    def of(cls, steps: Sequence[int], values: Sequence[float], goal: str) -> BestCurve:
         """NaN never is the best; a run that has nothing else is as bad as can be."""
         worst = math.inf if goal == "min" else -math.inf
         better = min if goal == "min" else max
@@ -57,7 +57,9 @@ def checkpoint(rule: dict[str, Any], last_step: int) -> int | None:
     return int(step)
 
 
-def verdict(rule: dict[str, Any], goal: str, own: Progress, others: Sequence[Progress], step: int) -> str | None:
+def reason_to_stop(
+    rule: dict[str, Any], goal: str, own: BestCurve, others: Sequence[BestCurve], step: int
+) -> str | None:
     """Why the run should end, nothing if it may go on, None while too few have come as far to say."""
     value = own.at(step)
     found = [other for other in (progress.at(step) for progress in others) if other is not None]

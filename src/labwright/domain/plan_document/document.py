@@ -55,7 +55,7 @@ class ComputeSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ApproachStep:
     title: str
     description: str
 
@@ -106,7 +106,7 @@ class PlanSections:
     title: str = ""
     objective: str = ""
     compute_setup: ComputeSetup = ComputeSetup()
-    approach: tuple[Step, ...] = ()
+    approach: tuple[ApproachStep, ...] = ()
     parameters: tuple[SweptParameter, ...] = ()
     metrics: Metrics = Metrics()
     success_criteria: tuple[Criterion, ...] = ()
@@ -119,7 +119,7 @@ class PlanSections:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class DocumentFault:
     """One place where a text is not in the exact form, and what to do there."""
 
     line: int
@@ -128,7 +128,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DocumentBlock:
     """A header with all that stands below it, letter by letter; the first may have no header."""
 
     line: int
@@ -138,9 +138,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument:
-    blocks: tuple[Block, ...]
+    blocks: tuple[DocumentBlock, ...]
     sections: PlanSections
-    faults: tuple[Fault, ...]
+    faults: tuple[DocumentFault, ...]
 
     @property
     def valid(self) -> bool:
@@ -175,7 +175,7 @@ def _setup_lines(setup: ComputeSetup) -> Iterable[str]:
     yield f"- Environment: {setup.environment}"
 
 
-def _step_line(number: int, step: Step) -> str:
+def _step_line(number: int, step: ApproachStep) -> str:
     return _indented(f"{number}. **{step.title}** — {step.description}", "   ")
 
 

@@ -1,11 +1,10 @@
-"""A sweep's command with places for values. A value is data: whatever it holds, it arrives as one argument.
+r"""A sweep's command with places for values. A value is data: whatever it holds, it arrives as one argument.
 
-`{name}` is a place. `{{name}}` and `\\{name}` stand for the text `{name}`; `${name}` is the shell's.
+`{name}` is a place. `{{name}}` and `\{name}` stand for the text `{name}`; `${name}` is the shell's.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from labwright.domain.command_line import as_text
 from labwright.domain.errors import Invalid
-from labwright.domain.space import NAME
+from labwright.domain.search.space import NAME
 
 _FIELD = ("base_command",)
 _PLACE = re.compile(rf"\{{({NAME})\}}")
@@ -35,14 +35,14 @@ class Quotes(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placeholder:
     name: str
     quotes: Quotes
 
 
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
-    parts: tuple[str | Place, ...]
+    parts: tuple[str | Placeholder, ...]
     appended: tuple[str, ...]  # names that have no place of their own
     warnings: tuple[str, ...]
 
@@ -55,15 +55,7 @@ class CommandTemplate:
         return "".join((*filled, *options))
 
 
-def as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if type(value) in (int, float):
-        return repr(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _filled(place: Place, value: Any) -> str:
+def _filled(place: Placeholder, value: Any) -> str:
     text = as_text(value)
     if place.quotes is Quotes.SINGLE:
         return text.replace("'", "'\\''")
@@ -85,13 +77,13 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
     if not command.strip():
         raise Invalid("The command is empty.", hint="Write what a shell would run.", field=_FIELD)
     reader = _Reader(command.rstrip())
-    parts: list[str | Place] = []
+    parts: list[str | Placeholder] = []
     warnings: list[str] = []
     for piece in reader.pieces():
-        if isinstance(piece, Place) and piece.name not in names:
+        if isinstance(piece, Placeholder) and piece.name not in names:
             piece = _unknown(piece, names, warnings)
         parts.append(piece)
-    placed = {part.name for part in parts if isinstance(part, Place)}
+    placed = {part.name for part in parts if isinstance(part, Placeholder)}
     for name in sorted(placed & set(optional)):
         raise Invalid(
             f"{{{name}}} stands in the command, and {name} does not have a value in every configuration.",
@@ -104,7 +96,7 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
     return CommandTemplate(tuple(parts), appended, tuple(warnings))
 
 
-def _unknown(place: Place, names: Collection[str], warnings: list[str]) -> str:
+def _unknown(place: Placeholder, names: Collection[str], warnings: list[str]) -> str:
     """In single quotes it is most likely another program's text, as in awk '{print}'."""
     if place.quotes is Quotes.SINGLE:
         warnings.append(f"{{{place.name}}} in the command is no parameter; in single quotes it is left as it is.")
@@ -145,7 +137,7 @@ class _Reader:
             return Quotes.UNSURE
         return Quotes.SINGLE if self._stack[0] == "'" else Quotes.DOUBLE
 
-    def pieces(self) -> Iterator[str | Place]:
+    def pieces(self) -> Iterator[str | Placeholder]:
         text = ""
         while self._at < len(self.command):
             if escaped := _ESCAPED.match(self.command, self._at):
@@ -153,7 +145,7 @@ class _Reader:
                 self._at = escaped.end()
             elif (place := _PLACE.match(self.command, self._at)) and self.quotes is not Quotes.COMMENT:
                 yield text
-                yield Place(place.group(1), self.quotes)
+                yield Placeholder(place.group(1), self.quotes)
                 text, self._at = "", place.end()
             else:
                 began, self._at = self._at, self._at + self._step()

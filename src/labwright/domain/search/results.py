@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from labwright.domain.averages import deviation_of, mean_of
+from labwright.domain.metrics.points import deviation_of, mean_of
 from labwright.domain.run import RunStatus
+from labwright.domain.search.space import canonical
 
 # Two-sided 95 % points of Student's t by degrees of freedom.
 _T = (
@@ -22,7 +23,7 @@ _COMPARED = 50  # so many of the next best are compared with the best
 
 
 @dataclass(slots=True, kw_only=True)
-class Configuration:
+class ConfigurationResult:
     """Runs that differ in their seed only."""
 
     label: str
@@ -64,17 +65,17 @@ class Configuration:
         return {"config_hash": self.label, **{name: getattr(self, name) for name in names}}
 
 
-def ranked(configurations: Sequence[Configuration], goal: str) -> list[Configuration]:
+def ranked(configurations: Sequence[ConfigurationResult], goal: str) -> list[ConfigurationResult]:
     """Best first; those without a value last."""
     sign = 1 if goal == "min" else -1
 
-    def order(found: Configuration) -> tuple[bool, float, int]:
+    def order(found: ConfigurationResult) -> tuple[bool, float, int]:
         return found.mean is None, sign * (found.mean or 0.0), found.trial if found.trial is not None else 1 << 60
 
     return sorted(configurations, key=order)
 
 
-def best_so_far(configurations: Sequence[Configuration], goal: str) -> list[tuple[int, float]]:
+def best_so_far(configurations: Sequence[ConfigurationResult], goal: str) -> list[tuple[int, float]]:
     """After how many configurations the best value was which: where it changes, and at the end."""
     done = sorted((c for c in configurations if c.mean is not None), key=lambda c: c.ended_at)
     better = min if goal == "min" else max
@@ -88,7 +89,7 @@ def best_so_far(configurations: Sequence[Configuration], goal: str) -> list[tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LeadVerdict:
     kind: str  # none | only_one | unknown | within_noise | clear
     text: str
 
@@ -99,20 +100,22 @@ def _no_value(key: str, logged: Sequence[str]) -> str:
     return f"No run has finished with a value of {key} yet{'; NaN and infinity are none' if logged else ''}."
 
 
-def verdict(best_first: Sequence[Configuration], key: str, logged: Sequence[str] = ()) -> Verdict:
+def judge_lead(best_first: Sequence[ConfigurationResult], key: str, logged: Sequence[str] = ()) -> LeadVerdict:
     """Whether the best is better than the next by more than seeds alone make a difference. Where no run has a value,
     `logged` are the keys of what they have."""
     valued = [found for found in best_first if found.mean is not None]
     if not valued:
-        return Verdict("none", _no_value(key, logged))
+        return LeadVerdict("none", _no_value(key, logged))
     if len(valued) == 1:
-        return Verdict("only_one", f"Only one configuration has a value of {key}; there is nothing to compare it with.")
+        return LeadVerdict(
+            "only_one", f"Only one configuration has a value of {key}; there is nothing to compare it with."
+        )
     best, second = valued[0], valued[1]
     assert best.mean is not None
     assert second.mean is not None
     gap = abs(best.mean - second.mean)
     if best.n < 2 or second.n < 2:
-        return Verdict(
+        return LeadVerdict(
             "unknown",
             f"The best leads by {gap:.3g}, but there is only one run of {'it' if best.n < 2 else 'the next'}, so "
             "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
@@ -123,16 +126,16 @@ def verdict(best_first: Sequence[Configuration], key: str, logged: Sequence[str]
     test = f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %)"
     if alike and alike[0] is second:
         words = f"which may be the noise between seeds {test}: that is no difference."
-        return Verdict("within_noise", f"The best leads the next by {gap:.3g}, {words}{also}")
+        return LeadVerdict("within_noise", f"The best leads the next by {gap:.3g}, {words}{also}")
     words = f"more than the noise between seeds explains {test}."
-    return Verdict("clear", f"The best leads the next by {gap:.3g}, {words}{also}")
+    return LeadVerdict("clear", f"The best leads the next by {gap:.3g}, {words}{also}")
 
 
-def _pooled(one: Configuration, other: Configuration) -> float:
+def _pooled(one: ConfigurationResult, other: ConfigurationResult) -> float:
     return math.hypot(one.std or 0.0, other.std or 0.0) / math.sqrt(2)
 
 
-def differ(one: Configuration, other: Configuration) -> bool:
+def differ(one: ConfigurationResult, other: ConfigurationResult) -> bool:
     """Welch's t test: neither needs as many seeds nor as much noise as the other."""
     assert one.mean is not None
     assert other.mean is not None
@@ -154,3 +157,61 @@ def _t(freedom: float) -> float:
     (fewer, above), (more, below) = next(pair for pair in pairwise(_T) if freedom <= pair[1][0])
     share = (1 / freedom - 1 / more) / (1 / fewer - 1 / more)
     return below * math.pow(above / below, share)
+
+
+IMPORTANCE_METHOD = "share of rank variance explained by each parameter alone (epsilon squared)"
+LEAST_CONFIGURATIONS = 10
+_MANY_VALUES = 8
+_PARTS = 6
+_LEAST_PARTS = 3  # two would not show that the best lies in between
+
+
+def importance(params: Sequence[dict[str, Any]], values: Sequence[float]) -> dict[str, float] | None:
+    """By parameter, largest first; None where there are too few configurations to say."""
+    if len(values) < LEAST_CONFIGURATIONS:
+        return None
+    ranks = _ranks(values)
+    names = dict.fromkeys(name for config in params for name in config)
+    found = {name: _explained([config.get(name) for config in params], ranks) for name in names}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Equal values share the mean of their places."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
+            end += 1
+        for position in range(start, end + 1):
+            ranks[order[position]] = (start + end) / 2
+        start = end + 1
+    return ranks
+
+
+def _explained(column: Sequence[Any], ranks: Sequence[float]) -> float:
+    groups: dict[Any, list[float]] = {}
+    for label, rank in zip(_labels(column), ranks, strict=True):
+        groups.setdefault(label, []).append(rank)
+    count, mean = len(ranks), sum(ranks) / len(ranks)
+    total = sum((rank - mean) ** 2 for rank in ranks)
+    if len(groups) < 2 or len(groups) >= count or total == 0:
+        return 0.0
+    between = sum(len(group) * (sum(group) / len(group) - mean) ** 2 for group in groups.values())
+    share = 1 - (1 - between / total) * (count - 1) / (count - len(groups))
+    return round(max(0.0, share), 4)
+
+
+def _labels(column: Sequence[Any]) -> list[Any]:
+    """The values themselves where they are few, else in which part of the sorted numbers each lies."""
+    if not all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column):
+        return [canonical(value) for value in column]
+    numbers = [value for value in column if value is not None]
+    if len(set(numbers)) <= _MANY_VALUES:
+        return list(column)
+    ranks = _ranks(numbers)
+    parts = max(_LEAST_PARTS, min(_PARTS, len(numbers) // 4))
+    placed = iter(int(rank * parts / len(numbers)) for rank in ranks)
+    return [None if value is None else next(placed) for value in column]

@@ -1,0 +1,1 @@
+"""What sweeps and wild loops search: the space, its configurations, commands, budgets, early stopping, results."""
