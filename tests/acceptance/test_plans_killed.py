@@ -17,8 +17,9 @@ import pytest
 from labwright.compute.database.rebuild import rebuild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
+from labwright.planning import plans
 from labwright.server.opening import open_lab, prepare_state
-from labwright.services import housekeeping, plans
+from labwright.services import housekeeping
 from labwright.settings import Settings
 from labwright.store.idempotency import IdempotencyKey
 from labwright.workspace import Workspace
@@ -66,14 +67,14 @@ import json, os, sys
 from pathlib import Path
 from labwright.domain.actor import Actor, Scope
 from labwright.server.opening import open_lab, prepare_state
-from labwright.services import plans
+from labwright.planning.plans import documents as plans
 from labwright.settings import Settings
 from labwright.store.idempotency import IdempotencyKey
 from labwright.workspace import PlanWorkspaceHandle, plan_workspace
 project, verb, given = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 lab = open_lab(prepare_state(project), Settings(lease_dir=str(project / "leases")), "")
 @POINT@
-key = {"key": IdempotencyKey("k", "POST /plans", "1")} if verb == "create" else {}
+key = {"key": IdempotencyKey("k", "POST /plans", "1")} if verb == "create_document" else {}
 getattr(plans, verb)(lab, *given[0], actor=Actor(Scope.PERSON), **given[1], **key)
 """
 
@@ -102,11 +103,11 @@ def lose_database(project: Path) -> None:
 
 
 def create(lab: Lab, key: IdempotencyKey | None = None, **texts: Any) -> dict[str, Any]:
-    return plans.create(lab, actor=PERSON, key=key, **{**TEXTS, **texts})
+    return plans.create_document(lab, actor=PERSON, key=key, **{**TEXTS, **texts})
 
 
 def patch(lab: Lab, plan_id: str, **changes: Any) -> dict[str, Any]:
-    return plans.update(lab, plan_id, changes, PERSON)
+    return plans.update_document(lab, plan_id, changes, PERSON)
 
 
 def listed(lab: Lab) -> list[str]:
@@ -118,7 +119,7 @@ def texts_of(lab: Lab, plan_id: str) -> list[str]:
 
 
 def test_a_kill_before_the_commit_leaves_no_plan(tmp_path: Path) -> None:
-    killed_at(tmp_path, BEFORE_COMMIT, "create", **TEXTS)
+    killed_at(tmp_path, BEFORE_COMMIT, "create_document", **TEXTS)
     with opened(tmp_path) as lab:
         assert listed(lab) == []
         again = create(lab, KEY)["id"]
@@ -135,10 +136,10 @@ def test_a_kill_before_the_commit_leaves_no_plan(tmp_path: Path) -> None:
 def test_a_kill_after_the_commit_loses_nothing(tmp_path: Path, point: str) -> None:
     with opened(tmp_path) as lab:
         old = create(lab)["id"]
-    killed_at(tmp_path, point, "update", old, {"raw_markdown": "second"})
-    killed_at(tmp_path, point, "create", **{**TEXTS, "title": "new"})
+    killed_at(tmp_path, point, "update_document", old, {"raw_markdown": "second"})
+    killed_at(tmp_path, point, "create_document", **{**TEXTS, "title": "new"})
     with opened(tmp_path) as lab:
-        assert plans.get(lab, old)["raw_markdown"] == "second"
+        assert plans.get_document(lab, old)["raw_markdown"] == "second"
         new = create(lab, KEY, title="new")["id"]
         assert listed(lab) == [new, old]
     lose_database(tmp_path)
@@ -151,10 +152,10 @@ def test_a_kill_after_the_commit_loses_nothing(tmp_path: Path, point: str) -> No
 def test_a_kill_and_a_lost_database_leave_a_whole_version(tmp_path: Path, point: str) -> None:
     with opened(tmp_path) as lab:
         plan_id = create(lab)["id"]
-    killed_at(tmp_path, point, "update", plan_id, {"raw_markdown": "second"})
+    killed_at(tmp_path, point, "update_document", plan_id, {"raw_markdown": "second"})
     lose_database(tmp_path)
     with opened(tmp_path) as lab:
-        plan = plans.get(lab, plan_id)
+        plan = plans.get_document(lab, plan_id)
         assert (plan["version"], plan["raw_markdown"], plan["valid"]) == (1, GOOD, True)
         assert patch(lab, plan_id, raw_markdown="third")["version"] == 2
         assert texts_of(lab, plan_id) == ["third", GOOD]
@@ -165,7 +166,7 @@ def test_a_kill_in_a_delete_brings_nothing_back_that_is_gone(tmp_path: Path) -> 
         plan_id = create(lab)["id"]
     killed_at(tmp_path, BEFORE_DELETE_COMMIT, "delete", plan_id)
     with opened(tmp_path) as lab:
-        assert plans.get(lab, plan_id)["raw_markdown"] == GOOD
+        assert plans.get_document(lab, plan_id)["raw_markdown"] == GOOD
     killed_at(tmp_path, AFTER_DELETE_COMMIT, "delete", plan_id)
     with opened(tmp_path) as lab:
         assert listed(lab) == []
@@ -181,7 +182,7 @@ def test_a_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
         patch(lab, made[0], raw_markdown="\0 second \u202e", goal="other")
         plans.archive(lab, made[1], PERSON)
         plans.delete(lab, made[2], PERSON)
-        before = [plans.get(lab, plan_id) for plan_id in (made[0], made[1], made[3])]
+        before = [plans.get_document(lab, plan_id) for plan_id in (made[0], made[1], made[3])]
         history = plans.versions(lab, made[0], 100, None)
     lose_database(tmp_path)
     (lab.paths.plans / "plan-1111111111").mkdir()
@@ -190,7 +191,7 @@ def test_a_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
     result = rebuild(lab.paths)
     assert (result.plans, result.unreadable) == (3, 1)
     with opened(tmp_path) as lab:
-        assert [plans.get(lab, plan["id"]) for plan in before] == before
+        assert [plans.get_document(lab, plan["id"]) for plan in before] == before
         assert plans.versions(lab, made[0], 100, None) == history
         assert listed(lab) == [made[3], made[0]]
 

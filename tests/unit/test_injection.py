@@ -18,7 +18,8 @@ from labwright.domain.plan import PlanStatus
 from labwright.domain.run import RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest, ToolCall
-from labwright.services import alerts, plans
+from labwright.planning import plans
+from labwright.services import alerts
 from labwright.services.runs import verbs as runs
 from tests.support.chatting import Answers, Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
@@ -81,7 +82,7 @@ def in_a_file(lab: Lab, text: str) -> ToolCall:
 
 
 def in_a_report(lab: Lab, text: str) -> ToolCall:
-    made = plans.create(lab, title="t", goal=text, raw_markdown=f"## {text}", session_id=None, actor=PERSON)
+    made = plans.create_document(lab, title="t", goal=text, raw_markdown=f"## {text}", session_id=None, actor=PERSON)
     return call("show_plan", plan=made["id"])
 
 

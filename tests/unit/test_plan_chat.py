@@ -24,10 +24,9 @@ from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest
 from labwright.llm.model import Answer, Request, Value
-from labwright.planning import verbs
+from labwright.planning import plans
 from labwright.planning.keeper import PlanKeeper
 from labwright.planning.rules import offline_model
-from labwright.services import plans
 from labwright.store import events
 from labwright.store import plans as stored
 from tests.support.chatting import Answers, Talk, call, script, talking
@@ -79,7 +78,7 @@ def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(ta
     assert told(talked)["rehearsal"]["outcome"] == "off"
     assert message.data["text"].splitlines() == ["The plan is ready.", "", f"✅ Plan saved — ID: @{plan.id}"]
     assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # those who watch see it, too
-    assert verbs.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
+    assert plans.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
 
 
 REHEARSALS = {
@@ -132,7 +131,7 @@ def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compi
 
 
 def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
-    made = plans.create(lab, title="t", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
+    made = plans.create_document(lab, title="t", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
     wanted = {"title": "t", "goal": "g", "raw_markdown": "mine", "plan": made}
     with talking(lab, script([call("save_plan", **wanted)], ["No."])):
         talk = Talk(lab)
@@ -180,13 +179,13 @@ def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(
     held.go_on.set()
     at_rest = wait_until(lambda: _at_rest(lab, plan.id), "the planner to leave off")
     assert (at_rest["status"], at_rest["error"]) == ("failed", "stopped by person")
-    verbs.compile_plan(lab, plan.id, verbs.Wanted(rehearsal=False), PERSON)
+    plans.compile_plan(lab, plan.id, plans.CompileOptions(rehearsal=False), PERSON)
     assert wait_until(lambda: _at_rest(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
     keeper.close()
 
 
 def _at_rest(lab: Lab, plan_id: str) -> dict[str, Any] | None:
-    found = verbs.get(lab, plan_id)
+    found = plans.get(lab, plan_id)
     return None if found["compiling_by"] else found["planning"]
 
 

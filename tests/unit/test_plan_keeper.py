@@ -12,10 +12,9 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.llm import Model
 from labwright.planning import keeper as keeping
-from labwright.planning import verbs
+from labwright.planning import plans
 from labwright.planning.keeper import PlanKeeper
 from labwright.planning.rules import offline_model
-from labwright.services import plans
 from tests.support.lab import lab_in
 from tests.support.planning import EXAMPLES, QUICK
 from tests.support.waiting import wait_until
@@ -45,12 +44,12 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 @pytest.mark.parametrize(("failures", "status"), [(3, "waiting_for_review"), (1_000_000, "failed")])
 def test_a_compilation_is_tried_again_and_given_up_in_the_end(lab: Lab, failures: int, status: str) -> None:
-    plan_id = plans.create(lab, title="t", goal=QUICK, raw_markdown="", session_id=None, actor=PERSON)["id"]
-    verbs.compile_plan(lab, plan_id, verbs.Wanted(rehearsal=False), PERSON)
+    plan_id = plans.create_document(lab, title="t", goal=QUICK, raw_markdown="", session_id=None, actor=PERSON)["id"]
+    plans.compile_plan(lab, plan_id, plans.CompileOptions(rehearsal=False), PERSON)
     keeper = PlanKeeper(lab, Planner(failures))
     keeper.start()
-    wait_until(lambda: not verbs.get(lab, plan_id)["compiling_by"], "the end of it", 60)
-    planning = verbs.get(lab, plan_id)["planning"]
+    wait_until(lambda: not plans.get(lab, plan_id)["compiling_by"], "the end of it", 60)
+    planning = plans.get(lab, plan_id)["planning"]
     keeper.close()
     assert planning["status"] == status
     assert ("notes.yaml" in planning["error"]) is (status == "failed")

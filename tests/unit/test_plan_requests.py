@@ -17,17 +17,16 @@ from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Conflict, Invalid, TooLarge
 from labwright.domain.plan_document.document import compose
 from labwright.llm import Request
+from labwright.planning import plans
 from labwright.planning.checks import check_workspace
 from labwright.planning.digest_facts import current_digest
 from labwright.planning.document import sections_of
 from labwright.planning.drafts import ExperimentDraft
 from labwright.planning.pipeline import withdraw
+from labwright.planning.plans import CompileOptions, compilation, create
 from labwright.planning.rules import RULES
 from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import Interpreter, scan_project
-from labwright.planning.verbs import compiling
-from labwright.planning.verbs.compiling import Wanted, create
-from labwright.services import plans
 from labwright.store.idempotency import IdempotencyKey
 from labwright.workspace import what_changed
 from tests.support.lab import lab_in
@@ -105,11 +104,11 @@ def test_reports_come_as_text_also_that_of_a_pdf(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         shutil.copy(EXAMPLES / "bare-script" / "fit.py", lab.paths.project)
         texts = {"title": "t", "goal": "", "raw_markdown": ""}
-        wanted = Wanted(report=f"\ufeffWe \ufb01tted\f{GOAL}")
+        wanted = CompileOptions(report=f"\ufeffWe \ufb01tted\f{GOAL}")
         made = create(lab, texts, None, wanted, PERSON, None)
         assert plans.folder_of(lab, made["id"]).read("report/given.md").decode() == f"We fitted\n{GOAL}"
         with pytest.raises(Invalid, match="not its text"):
-            create(lab, texts, None, Wanted(report="%PDF-1.7 ..."), PERSON, None)
+            create(lab, texts, None, CompileOptions(report="%PDF-1.7 ..."), PERSON, None)
 
 
 def test_a_plan_asked_for_again_after_a_kill_is_compiled_after_all(
@@ -123,11 +122,11 @@ def test_a_plan_asked_for_again_after_a_kill_is_compiled_after_all(
     with lab_in(tmp_path / "project") as lab:
         shutil.copy(EXAMPLES / "bare-script" / "fit.py", lab.paths.project)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(compiling, "begin", killed)
-            create(lab, texts, None, Wanted(), PERSON, key)
-        made = create(lab, texts, None, Wanted(), PERSON, key)
+            patch.setattr(compilation, "start_compiling", killed)
+            create(lab, texts, None, CompileOptions(), PERSON, key)
+        made = create(lab, texts, None, CompileOptions(), PERSON, key)
         assert made["compiling_by"] == "person"
-        assert create(lab, texts, None, Wanted(), PERSON, key)["id"] == made["id"]
+        assert create(lab, texts, None, CompileOptions(), PERSON, key)["id"] == made["id"]
 
 
 def test_a_metric_that_nothing_produces_and_a_grid_above_its_budget_are_asked_about(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict
 from labwright.domain.plan import PlanStatus
+from labwright.planning import plans
 from labwright.server.opening import open_lab, prepare_state
-from labwright.services import plans
 from labwright.settings import Settings
 from labwright.store import events
 from labwright.store import plans as stored
@@ -33,7 +33,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def saved(lab: Lab, *moves: PlanStatus) -> str:
-    plan_id = str(plans.create(lab, title="t", goal="g", raw_markdown=GOOD, session_id=None, actor=AGENT)["id"])
+    plan_id = str(
+        plans.create_document(lab, title="t", goal="g", raw_markdown=GOOD, session_id=None, actor=AGENT)["id"]
+    )
     for status in moves:
         with lab.db.transaction() as tx:
             before = stored.get(tx.connection, plan_id)
@@ -47,7 +49,7 @@ def told(lab: Lab) -> list[tuple[str, Any]]:
 
 def test_an_edit_takes_an_approval_back_and_says_so(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED)
-    edited = plans.update(lab, plan_id, {"raw_markdown": f"{GOOD}\n"}, AGENT)
+    edited = plans.update_document(lab, plan_id, {"raw_markdown": f"{GOOD}\n"}, AGENT)
     assert (edited["status"], edited["version"]) == (PlanStatus.DRAFT, 2)
     assert "approved" in edited["status_reason"]
     assert told(lab)[-2:] == [("plan.updated", None), ("plan.status", "draft")]
@@ -55,14 +57,14 @@ def test_an_edit_takes_an_approval_back_and_says_so(lab: Lab) -> None:
 
 def test_the_same_text_again_and_another_session_leave_an_approval(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED)
-    assert plans.update(lab, plan_id, {"raw_markdown": GOOD}, AGENT)["status"] is PlanStatus.APPROVED
-    assert plans.update(lab, plan_id, {"session_id": "s"}, AGENT)["status"] is PlanStatus.APPROVED
+    assert plans.update_document(lab, plan_id, {"raw_markdown": GOOD}, AGENT)["status"] is PlanStatus.APPROVED
+    assert plans.update_document(lab, plan_id, {"session_id": "s"}, AGENT)["status"] is PlanStatus.APPROVED
 
 
 def test_what_is_executing_is_neither_edited_nor_archived_nor_deleted(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED, PlanStatus.EXECUTING)
     for verb in (
-        lambda: plans.update(lab, plan_id, {"goal": "x"}, AGENT),
+        lambda: plans.update_document(lab, plan_id, {"goal": "x"}, AGENT),
         lambda: plans.archive(lab, plan_id, AGENT),
         lambda: plans.delete(lab, plan_id, AGENT),
     ):
@@ -81,7 +83,7 @@ def test_a_full_disk_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("labwright.workspace.plan_workspace.write_manifest", full)
     with pytest.raises(OSError):
-        plans.update(lab, plan_id, {"raw_markdown": "other"}, AGENT)
+        plans.update_document(lab, plan_id, {"raw_markdown": "other"}, AGENT)
     with pytest.raises(OSError):
         saved(lab)
     assert [plan.version for plan in stored.every(lab.db.reader())] == [1]
@@ -95,5 +97,5 @@ def test_a_folder_newer_than_the_database_is_left_alone(lab: Lab) -> None:
     assert plan is not None
     newer = plan.move(PlanStatus.ARCHIVED, at="2099-01-01")
     folder.stage(newer, folder.versions(plan)[0]).publish()
-    plans.settle(lab)
+    plans.settle_folders(lab)
     assert PlanWorkspaceHandle(folder.paths.dir).plan() == newer

@@ -18,7 +18,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.session import Mode, PieceKind, SessionStatus
 from labwright.llm.chat import ToolCall
-from labwright.services import plans
+from labwright.planning import plans
 from labwright.services.runs import verbs as runs
 from labwright.store import runs as stored
 from tests.support.chatting import Talk, call, script, talking
@@ -81,9 +81,9 @@ def test_a_plan_that_a_command_saves_while_planning_ends_the_turn_with_its_line(
 
     def saves(lab: Lab, actor: Actor, _command: str, **_: object) -> Told:
         by = {"session_id": None, "actor": Actor(scope, actor.name)}
-        made["well formed"] = plans.create(lab, title="a", goal="b", raw_markdown=GOOD, **by)["id"]
-        made["malformed"] = plans.create(lab, title="a", goal="b", raw_markdown="words", **by)["id"]
-        plans.create(lab, title="a", goal="b", raw_markdown=GOOD, session_id=None, actor=PERSON)
+        made["well formed"] = plans.create_document(lab, title="a", goal="b", raw_markdown=GOOD, **by)["id"]
+        made["malformed"] = plans.create_document(lab, title="a", goal="b", raw_markdown="words", **by)["id"]
+        plans.create_document(lab, title="a", goal="b", raw_markdown=GOOD, session_id=None, actor=PERSON)
         return Told(exit_code=0, output="{}", seconds=0.1)
 
     monkeypatch.setattr("labwright.agent.tools.shell.execute", saves)

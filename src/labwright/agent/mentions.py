@@ -7,7 +7,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError
-from labwright.services import plans
+from labwright.planning import plans
 from labwright.services.runs import verbs as runs
 from labwright.services.sweeps import results as sweep_views
 
@@ -40,7 +40,7 @@ def _facts(lab: Lab, name: str) -> dict[str, Any]:
         text = f"the sweep {sweep['name']!r}, {sweep['status']}, {done} of {total} runs finished"
         return {"kind": "sweep", "id": sweep["id"], "name": sweep["name"], "text": text}
     if name.startswith("plan-"):
-        plan = plans.get(lab, name)
+        plan = plans.get_document(lab, name)
         text = f"the plan {plan['title']!r}, {plan['status']}"
         return {"kind": "plan", "id": plan["id"], "name": plan["title"], "text": text}
     run = runs.find(lab, name)

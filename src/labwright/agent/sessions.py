@@ -18,7 +18,7 @@ from labwright.domain.event import CHAT_HINT, Hint
 from labwright.domain.ids import SESSION, new_id
 from labwright.domain.run import name_from
 from labwright.domain.session import ApprovalStatus, EndReason, Mode, Piece, PieceKind, Session, SessionStatus
-from labwright.planning import verbs as planning
+from labwright.planning.plans import stop as stop_plan
 from labwright.store import approvals, plans, sessions
 from labwright.store.database import Transaction
 from labwright.store.idempotency import IdempotencyKey, recall, remember
@@ -124,7 +124,7 @@ def _check_at_work(session: Session) -> None:
 def _stop_planning(lab: Lab, session_id: str, actor: Actor) -> None:
     for plan in plans.compiled_for(lab.db.reader(), str(Actor(Scope.AGENT, session_id))):
         with contextlib.suppress(Conflict):  # done by now
-            planning.stop(lab, plan.id, actor)
+            stop_plan(lab, plan.id, actor)
 
 
 def _withdraw_approvals(tx: Transaction, session_id: str, actor: Actor) -> None:

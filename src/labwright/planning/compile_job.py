@@ -15,17 +15,17 @@ from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan
 from labwright.domain.plan_document.reader import read
 from labwright.llm import Model
-from labwright.planning import compilations
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news, tell_of_wait
 from labwright.planning.nodes import Planning
 from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.plans import change, folder_of, update_document
+from labwright.planning.plans.history import record_compilation
 from labwright.planning.rehearsal import forget_rehearsal, rehearse_on
 from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
 from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, change_state
 from labwright.planning.stopping import stop_what_it_started
-from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -34,7 +34,7 @@ _ASKS = {"needs_input": "answers", "waiting_for_review": "review"}  # of a perso
 
 
 def carry_out(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> None:
-    handle = plans.folder_of(lab, plan.id)
+    handle = folder_of(lab, plan.id)
     try:
         state = _run(lab, plan, handle, model, stopping)
     except LabwrightError as error:
@@ -45,7 +45,7 @@ def carry_out(lab: Lab, plan: Plan, model: Model, stopping: threading.Event) -> 
 
 def leave_off(lab: Lab, plan: Plan) -> None:
     """What is done stays: compiled again, it goes on from there, and is rehearsed anew."""
-    handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.stopped_by)
+    handle, actor = folder_of(lab, plan.id), Actor.of(plan.stopped_by)
     stop_what_it_started(lab, plan.id, actor)
     forget_rehearsal(handle)
     finish(lab, plan, change_state(handle, status="failed", error=f"stopped by {actor}", ready_for_run=False))
@@ -59,7 +59,7 @@ def finish(lab: Lab, plan: Plan, state: PlanState) -> None:
     def compiled(plan: Plan) -> Plan:
         return plan.compiled(ready=state.ready_for_run, why=why, asks=_ASKS.get(state.status, ""), at=now())
 
-    plans.change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
+    change(lab, plan.id, compiled, Actor.of(plan.compiling_by))
 
 
 def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stopping: threading.Event) -> PlanState:
@@ -68,7 +68,7 @@ def _run(lab: Lab, plan: Plan, handle: PlanWorkspaceHandle, model: Model, stoppi
     tell = node_news(lab, plan.id, actor, stopping)
     state = run_pipeline(planning, tell)
     _save_document(lab, handle)
-    compilations.note(handle, planning.scan, str(actor))
+    record_compilation(handle, planning.scan, str(actor))
     if request.auto_approve and state.status == "waiting_for_review" and state.validated:
         approve(handle, planning.scan, state.validated_digest, request.auto_approve, automatic=True)
         state = run_pipeline(planning, tell)
@@ -104,6 +104,6 @@ def _save_document(lab: Lab, handle: PlanWorkspaceHandle) -> None:
     plan = stored.get(lab.db.reader(), handle.id)
     if text != stored.version(lab.db.reader(), plan.id, plan.version).raw_markdown:
         title = read(text).sections.title[:_LONGEST_TITLE] or plan.title
-        plans.update(lab, plan.id, {"raw_markdown": text, "title": title}, SYSTEM, while_compiling=True)
+        update_document(lab, plan.id, {"raw_markdown": text, "title": title}, SYSTEM, while_compiling=True)
     request = read_request(handle) or CompileRequest()
     write_request(handle, request.model_copy(update={"drafted": hash_of(text)}))

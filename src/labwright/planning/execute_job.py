@@ -11,16 +11,16 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.news import step_news
+from labwright.planning.plans import change, folder_of
 from labwright.planning.run_mode import run_plan
 from labwright.planning.scan import scan_project
 from labwright.planning.state import read_state
 from labwright.planning.stopping import stop_what_is_paused, stop_what_it_started
-from labwright.services import plans
 from labwright.store import plans as stored
 
 
 def carry_out(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
-    handle, actor = plans.folder_of(lab, plan.id), Actor.of(plan.executed_by)
+    handle, actor = folder_of(lab, plan.id), Actor.of(plan.executed_by)
     handoff = read_state(handle).handoff
     if handoff is None:
         finish(lab, plan, "its handoff is gone")
@@ -45,7 +45,7 @@ def carry_out(lab: Lab, plan: Plan, stopping: threading.Event) -> None:
 
 
 def _say_why(lab: Lab, plan_id: str, words: str) -> None:
-    plans.change(lab, plan_id, lambda plan: plan.waiting(words, at=now()), SYSTEM)
+    change(lab, plan_id, lambda plan: plan.waiting(words, at=now()), SYSTEM)
 
 
 def _stop_if_unwanted(lab: Lab, plan_id: str) -> None:
@@ -65,6 +65,6 @@ def finish(lab: Lab, begun: Plan, failure: str) -> None:
         return plan if is_over(plan) else plan.move(status, at=now(), reason=failure)
 
     if failure and not is_over(stored.get(lab.db.reader(), begun.id)):
-        stop_what_is_paused(lab, plans.folder_of(lab, begun.id), failure, SYSTEM)
+        stop_what_is_paused(lab, folder_of(lab, begun.id), failure, SYSTEM)
 
-    plans.change(lab, begun.id, ended, SYSTEM)
+    change(lab, begun.id, ended, SYSTEM)

@@ -20,9 +20,8 @@ from labwright.domain.errors import Invalid, LabwrightError, NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.llm import Model
-from labwright.planning import verbs
 from labwright.planning.interrupted import Stopping
-from labwright.services.plans import folder_of
+from labwright.planning.plans import folder_of, settle_approval
 from labwright.store import plans
 
 log = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class PlanKeeper:
 
     def _settle(self, plan: Plan) -> None:
         try:
-            verbs.settle(self._lab, plan)
+            settle_approval(self._lab, plan)
         except (Invalid, ValidationError) as error:
             log.warning("the manifest of %s cannot be understood: %s", plan.id, error)
 

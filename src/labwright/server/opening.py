@@ -31,8 +31,9 @@ from labwright.compute.slurm.resources import load_defaults
 from labwright.compute.snapshot import SnapshotStore
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.paths import ProjectPaths
+from labwright.planning.plans import settle_folders
 from labwright.processes import user_name
-from labwright.services import cluster, housekeeping, plans
+from labwright.services import cluster, housekeeping
 from labwright.settings import Settings
 from labwright.store.database import Database, DatabaseDamaged
 from labwright.tokens import load_or_make
@@ -99,7 +100,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
         raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
     settle(lab)
     cluster.restore(lab)
-    plans.settle(lab)
+    settle_folders(lab)
     return lab
 
 

@@ -14,8 +14,9 @@ from labwright.domain.alert import AlertStatus
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.event import Event, EventType
+from labwright.domain.plan import PlanStatus
 from labwright.domain.run import ACTIVE, RunStatus
-from labwright.services import alerts, cluster, plans
+from labwright.services import alerts, cluster
 from labwright.services.runs import queue
 from labwright.services.sweeps import results as sweep_views
 from labwright.skills.header_file import keep_header
@@ -23,7 +24,7 @@ from labwright.skills.quoting import fenced, plain, quoted
 from labwright.skills.registry import SkillRegistry
 from labwright.skills.render import rendered, variables_in
 from labwright.skills.skill import Skill, SkillSource, read_skill
-from labwright.store import runs
+from labwright.store import plans, runs
 
 View = dict[str, Any]
 
@@ -199,7 +200,8 @@ def _alert_line(alert: Json) -> str:
 
 
 def existing_plans(lab: Lab, _asker: Asker) -> str:
-    found, more = plans.page(lab, (), None, _PLANS_SHOWN, None)
+    statuses = tuple(status for status in PlanStatus if status is not PlanStatus.ARCHIVED)
+    found, more = plans.page(lab.db.reader(), statuses, None, _PLANS_SHOWN, None)
     if not found:
         return "None yet."
     lines = [f"@{plan.id} {plan.status}, title {quoted(plan.title, 120)}" for plan in found]

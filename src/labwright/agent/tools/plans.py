@@ -7,8 +7,7 @@ from collections.abc import Callable
 from labwright.agent.tools.tool import Compiling, Deed, Json, Tool, several, text, whole, yes_or_no
 from labwright.domain.errors import Forbidden
 from labwright.domain.run import name_from
-from labwright.planning import verbs
-from labwright.services import plans
+from labwright.planning import plans
 from labwright.store import events
 from labwright.store import plans as stored
 from labwright.store.idempotency import recall, remember
@@ -24,7 +23,7 @@ def list_plans(deed: Deed, limit: int = 20) -> Json:
 
 
 def show_plan(deed: Deed, plan: str) -> Json:
-    found = plans.get(deed.lab, plan.removeprefix("@"))
+    found = plans.get_document(deed.lab, plan.removeprefix("@"))
     shown = found["raw_markdown"]
     evidence = deed.cite("text", what=found["id"], shown=shown[:_CITED])
     return {**{name: found[name] for name in _SHOWN}, "raw_markdown": shown, "evidence": evidence}
@@ -46,30 +45,32 @@ def save_plan(
         return _changed(deed, own, texts, rehearsal if form["valid"] else None)
     if form["valid"]:
         return _made(deed, texts, rehearsal)
-    made = plans.create(deed.lab, **texts, session_id=deed.session.id, actor=deed.actor, key=deed.once("save_plan"))
+    made = plans.create_document(
+        deed.lab, **texts, session_id=deed.session.id, actor=deed.actor, key=deed.once("save_plan")
+    )
     return _malformed(made)
 
 
 def _made(deed: Deed, texts: dict[str, str], rehearsal: bool) -> Json:
-    since, wanted = events.last_seq(deed.lab.db.reader()), verbs.Wanted(rehearsal=rehearsal)
-    made = verbs.create(deed.lab, texts, deed.session.id, wanted, deed.actor, deed.once("save_plan"))
+    since, wanted = events.last_seq(deed.lab.db.reader()), plans.CompileOptions(rehearsal=rehearsal)
+    made = plans.create(deed.lab, texts, deed.session.id, wanted, deed.actor, deed.once("save_plan"))
     return _standing(deed, made["id"], since)
 
 
 def _changed(deed: Deed, plan: str, texts: dict[str, str], rehearsal: bool | None) -> Json:
     if rehearsal is None:
-        return _malformed(verbs.edit(deed.lab, plan, texts, deed.actor, None))
+        return _malformed(plans.edit(deed.lab, plan, texts, deed.actor, None))
 
     def begin() -> None:
-        verbs.edit(deed.lab, plan, texts, deed.actor, None)
-        verbs.compile_plan(deed.lab, plan, verbs.Wanted(rehearsal=rehearsal), deed.actor)
+        plans.edit(deed.lab, plan, texts, deed.actor, None)
+        plans.compile_plan(deed.lab, plan, plans.CompileOptions(rehearsal=rehearsal), deed.actor)
 
     return _compiled(deed, plan, begin)
 
 
 def compile_plan(deed: Deed, plan: str, answers: list[str] | None = None, rehearsal: bool | None = None) -> Json:
-    wanted, plan_id = verbs.Wanted(answers=tuple(answers or ()), rehearsal=rehearsal), plan.removeprefix("@")
-    return _compiled(deed, plan_id, lambda: verbs.compile_plan(deed.lab, plan_id, wanted, deed.actor))
+    wanted, plan_id = plans.CompileOptions(answers=tuple(answers or ()), rehearsal=rehearsal), plan.removeprefix("@")
+    return _compiled(deed, plan_id, lambda: plans.compile_plan(deed.lab, plan_id, wanted, deed.actor))
 
 
 def _compiled(deed: Deed, plan: str, begin: Callable[[], object]) -> Json:
@@ -98,7 +99,7 @@ def _malformed(made: Json) -> Json:
 
 def _standing(deed: Deed, plan_id: str, since: int) -> Json:
     """What became of it, once nobody is at work on it."""
-    found = verbs.get(deed.lab, plan_id)
+    found = plans.get(deed.lab, plan_id)
     if found["compiling_by"]:
         raise Compiling(plan_id, since)
     planning = found["planning"]
@@ -120,7 +121,7 @@ def _standing(deed: Deed, plan_id: str, since: int) -> Json:
 
 def _tried_out(deed: Deed, plan_id: str) -> Json:
     """Checks alone do not prove that a plan runs: whether it was tried small, and if not, why."""
-    found = verbs.rehearsal_view(deed.lab, plan_id) or {}
+    found = plans.rehearsal_view(deed.lab, plan_id) or {}
     return {name: found.get(name, "") for name in ("outcome", "reason")}
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.domain.plan_document.document import DocumentFault, PlanSections
-from labwright.planning import verbs
+from labwright.planning.plans import CompileOptions
 from labwright.server.models.fields import Id, In, Name, Text, whole_characters
 
 Goal = Annotated[Text, Field(max_length=100_000)]
@@ -28,8 +28,8 @@ class CompileIn(In):
         False, description="approve what passes without a review; only for a person, and recorded as automatic"
     )
 
-    def value(self) -> verbs.Wanted:
-        return verbs.Wanted(**{**self.model_dump(), "answers": tuple(self.answers)})
+    def value(self) -> CompileOptions:
+        return CompileOptions(**{**self.model_dump(), "answers": tuple(self.answers)})
 
 
 class PlanIn(In):

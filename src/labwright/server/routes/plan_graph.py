@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from labwright.planning import plans
 from labwright.server.auth import READERS
 from labwright.server.context import lab_of
-from labwright.services import plans
 
 if TYPE_CHECKING:
     from labwright.planning.ir import PlanIR, StepIR
@@ -39,7 +39,7 @@ def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
     from labwright.planning.ir import read_ir  # here, as the planner is large and may never be needed
 
     lab = lab_of(request)
-    plans.get(lab, plan_id)
+    plans.get_document(lab, plan_id)
     found = read_ir(plans.folder_of(lab, plan_id))
     workflow = found.workflow
     steps = [_step(found, step) for step in workflow.steps]

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
-from labwright.planning import verbs
+from labwright.planning import plans
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
 from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.plans import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
 from labwright.server.strict_json import StrictJsonRoute
-from labwright.services import ownership, plans
+from labwright.services import ownership
 
 router = APIRouter(prefix="/plans", route_class=StrictJsonRoute, tags=["plans"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
@@ -26,11 +26,11 @@ def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
 
     With `compile` and no text, the plan is made from its goal.
     """
-    made = verbs.create(
+    made = plans.create(
         lab_of(request),
         {"title": body.title, "goal": body.goal, "raw_markdown": body.raw_markdown},
         session_id=body.session_id,
-        wanted=body.compile.value() if body.compile else None,
+        options=body.compile.value() if body.compile else None,
         actor=actor_of(request),
         key=idempotency_key(key, request, body),
     )
@@ -76,14 +76,14 @@ def _point_on(response: Response, following: int | None) -> None:
 @router.get("/{plan_id}", dependencies=[READERS()])
 def get_plan(plan_id: str, request: Request) -> PlanOut:
     """One plan with its text, its sections, and what is wrong with its form."""
-    return PlanOut(**verbs.get(lab_of(request), plan_id))
+    return PlanOut(**plans.get(lab_of(request), plan_id))
 
 
 @router.patch("/{plan_id}", dependencies=[PLANNERS()])
 def change_plan(plan_id: str, body: PlanPatch, request: Request) -> PlanOut:
     """Another text, title or goal is a new version, and takes an approval back."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True, exclude={"version"})
-    return PlanOut(**verbs.edit(lab_of(request), plan_id, changes, actor_of(request), body.version))
+    return PlanOut(**plans.edit(lab_of(request), plan_id, changes, actor_of(request), body.version))
 
 
 @router.delete("/{plan_id}", status_code=204, dependencies=[PERSON()])
@@ -113,4 +113,4 @@ def archive_plan(plan_id: str, request: Request) -> PlanOut:
     lab = lab_of(request)
     ownership.check_archiving(lab, plan_id, actor_of(request))
     plans.archive(lab, plan_id, actor_of(request))
-    return PlanOut(**verbs.get(lab, plan_id))
+    return PlanOut(**plans.get(lab, plan_id))

@@ -1,7 +1,7 @@
-"""The verbs of plans as documents: create, edit, archive, delete, and what can be read of them.
+"""Plans as documents: create, edit, archive, delete and read them.
 
-The database commits first; the plan's folder follows, from files that lay ready before. A kill between the two is
-mended by `settle` at the next start; a kill before the commit leaves nothing that anybody reads.
+The database commits first; the plan's folder follows, from files staged before the commit. `settle_folders` repairs a
+kill between the two at the next start. A kill before the commit leaves only staged files that nobody reads.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from labwright.workspace.plan_workspace import Staged
 
 log = logging.getLogger(__name__)
 View = dict[str, Any]
-_USUAL = tuple(status for status in PlanStatus if status is not PlanStatus.ARCHIVED)
+_NOT_ARCHIVED = tuple(status for status in PlanStatus if status is not PlanStatus.ARCHIVED)
 _TEXTS = ("title", "goal", "raw_markdown")
 
 
 class _Saving:
-    """One change: its transaction, and the files that are put in place once that is committed."""
+    """One change: its transaction, and the files to publish after the commit."""
 
     def __init__(self, lab: Lab, tx: Transaction, held: contextlib.ExitStack) -> None:
         self.tx = tx
@@ -53,7 +53,7 @@ class _Saving:
 
 @contextlib.contextmanager
 def _saving(lab: Lab) -> Iterator[_Saving]:
-    # Else an older manifest could be put in place after a newer one.
+    # Without the lock, an older manifest could replace a newer one.
     with lab.plan_lock, contextlib.ExitStack() as held:
         with lab.db.transaction() as tx:
             saving = _Saving(lab, tx, held)
@@ -61,7 +61,7 @@ def _saving(lab: Lab) -> Iterator[_Saving]:
         saving.publish()
 
 
-def create(
+def create_document(
     lab: Lab,
     *,
     title: str,
@@ -71,7 +71,7 @@ def create(
     actor: Actor,
     key: IdempotencyKey | None = None,
 ) -> View:
-    """Kept whatever its form; the answer says what is wrong with it."""
+    """Save a new plan, even if its format is invalid; the view lists the format errors."""
     at = now()
     first = PlanVersion(
         version=1, title=title, goal=goal, raw_markdown=raw_markdown, created_at=at, created_by=str(actor)
@@ -81,25 +81,22 @@ def create(
         title=title,
         goal=goal,
         session_id=session_id,
-        valid=_read(raw_markdown).valid,
+        valid=_parse(raw_markdown).valid,
         created_at=at,
         created_by=str(actor),
         updated_at=at,
     )
     with _saving(lab) as saving:
         if answer := recall(saving.tx, key):
-            return _view_of_answer(json.loads(answer))
+            recalled = json.loads(answer)
+            return document_view(Plan.from_dict(recalled["plan"]), PlanVersion.from_dict(recalled["version"]))
         plans.insert(saving.tx, plan, first, str(actor))
         remember(saving.tx, key, {"plan": plan.to_dict(), "version": first.to_dict()})
         saving.stage(plan, first)
-    return view(plan, first)
+    return document_view(plan, first)
 
 
-def _view_of_answer(remembered: dict[str, Any]) -> View:
-    return view(Plan.from_dict(remembered["plan"]), PlanVersion.from_dict(remembered["version"]))
-
-
-def update(
+def update_document(
     lab: Lab,
     plan_id: str,
     changes: dict[str, Any],
@@ -108,16 +105,23 @@ def update(
     based_on: int | None = None,
     while_compiling: bool = False,
 ) -> View:
-    """Another text, title or goal is a new version; an approval is not for that. `based_on`: the version edited.
+    """Save a changed text, title or goal as a new version; approvals do not carry over.
 
-    While it is compiled, only whoever compiles it may write the text.
+    `based_on` is the version that was edited. While the plan compiles, only the compilation may write the text
+    (`while_compiling`).
     """
-    valid = _read(changes["raw_markdown"]).valid if "raw_markdown" in changes else None
+    valid = _parse(changes["raw_markdown"]).valid if "raw_markdown" in changes else None
     with _saving(lab) as saving:
         before = plans.get(saving.tx.connection, plan_id)
+        if based_on is not None and based_on != before.version:
+            raise Conflict(
+                f"Plan {before.id} is already at version {before.version}; version {based_on} was edited.",
+                hint="Read the newest version and make your change there.",
+            )
         old = plans.version(saving.tx.connection, plan_id, before.version)
-        _check_base(before, based_on)
-        after, saved = _in_session(before, changes), old
+        session_id = changes.get("session_id")
+        same_session = session_id in (None, before.session_id)
+        after, saved = before if same_session else before.of_session(str(session_id), at=now()), old
         changed = [name for name in _TEXTS if name in changes and changes[name] != getattr(old, name)]
         if changed:
             if not while_compiling:
@@ -129,26 +133,13 @@ def update(
         elif after != before:
             plans.change(saving.tx, before, after, str(actor))
         else:
-            return view(before, old)
+            return document_view(before, old)
         saving.stage(after, saved)
-    return view(after, saved)
-
-
-def _check_base(plan: Plan, based_on: int | None) -> None:
-    if based_on is not None and based_on != plan.version:
-        raise Conflict(
-            f"Plan {plan.id} is at version {plan.version} by now; version {based_on} was edited.",
-            hint="Look at the newest version and make your change there.",
-        )
-
-
-def _in_session(plan: Plan, changes: dict[str, Any]) -> Plan:
-    wanted = changes.get("session_id")
-    return plan if wanted in (None, plan.session_id) else plan.of_session(str(wanted), at=now())
+    return document_view(after, saved)
 
 
 def change(lab: Lab, plan_id: str, make: Callable[[Plan], Plan], actor: Actor) -> View:
-    """Another status, or facts beside the text: what `make` makes of the plan as it now is."""
+    """Apply `make` to the current plan and save the result: a new status, or facts beside the text."""
     with _saving(lab) as saving:
         before = plans.get(saving.tx.connection, plan_id)
         saved = plans.version(saving.tx.connection, plan_id, before.version)
@@ -156,7 +147,7 @@ def change(lab: Lab, plan_id: str, make: Callable[[Plan], Plan], actor: Actor) -
         if after != before:
             plans.change(saving.tx, before, after, str(actor))
             saving.stage(after, saved)
-    return view(after, saved)
+    return document_view(after, saved)
 
 
 def archive(lab: Lab, plan_id: str, actor: Actor) -> View:
@@ -172,16 +163,16 @@ def delete(lab: Lab, plan_id: str, actor: Actor) -> None:
         with lab.db.transaction() as tx:
             plan = plans.get(tx.connection, plan_id)
             if plan.status is PlanStatus.EXECUTING:
-                raise Conflict(f"Plan {plan_id} is executing.", hint="Wait until it has ended, then delete it.")
+                raise Conflict(f"Plan {plan_id} is executing.", hint="Stop it or wait until it ends, then delete it.")
             plan.check_free()
             lab.journal.note_deleted(tx, plan_id)
             plans.delete(tx, plan, str(actor))
         folder_of(lab, plan_id).remove()
 
 
-def get(lab: Lab, plan_id: str) -> View:
+def get_document(lab: Lab, plan_id: str) -> View:
     plan = plans.get(lab.db.reader(), plan_id)
-    return view(plan, plans.version(lab.db.reader(), plan_id, plan.version))
+    return document_view(plan, plans.version(lab.db.reader(), plan_id, plan.version))
 
 
 def versions(lab: Lab, plan_id: str, limit: int, before: int | None) -> tuple[list[PlanVersion], int | None]:
@@ -192,27 +183,33 @@ def versions(lab: Lab, plan_id: str, limit: int, before: int | None) -> tuple[li
 def page(
     lab: Lab, statuses: tuple[PlanStatus, ...], session_id: str | None, limit: int, before: int | None
 ) -> tuple[list[Plan], int | None]:
-    """Without a status: all but the archived ones."""
-    return plans.page(lab.db.reader(), statuses or _USUAL, session_id, limit, before)
+    """Return one page of plans; without statuses, all but the archived ones."""
+    return plans.page(lab.db.reader(), statuses or _NOT_ARCHIVED, session_id, limit, before)
 
 
-def view(plan: Plan, saved: PlanVersion) -> View:
-    """The plan with its text, what that says, and where it departs from the form."""
-    document = _read(saved.raw_markdown)
+def document_view(plan: Plan, saved: PlanVersion) -> View:
+    """Return the plan with its text, its sections and its format errors."""
+    document = _parse(saved.raw_markdown)
     return {
         **plan.to_dict(),
         "raw_markdown": saved.raw_markdown,
-        "format": _format(document),
+        "format": {"valid": document.valid, "errors": document.faults},
         "sections": document.sections,
     }
+
+
+def check_format(raw_markdown: str) -> dict[str, Any]:
+    """Return the format errors of a text that is not saved yet."""
+    document = _parse(raw_markdown)
+    return {"valid": document.valid, "errors": document.faults}
 
 
 def folder_of(lab: Lab, plan_id: str) -> PlanWorkspaceHandle:
     return Workspace(lab.paths.state).plan(plan_id)
 
 
-def settle(lab: Lab) -> None:
-    """At start: a kill after a commit may have left a folder behind its database."""
+def settle_folders(lab: Lab) -> None:
+    """At start: bring every plan folder up to date with the database, in case of a kill after a commit."""
     for plan in plans.every(lab.db.reader()):
         folder = folder_of(lab, plan.id)
         try:
@@ -221,30 +218,20 @@ def settle(lab: Lab) -> None:
             log.warning("%s", error)
             continue
         if on_disk is None or on_disk.updated_at < plan.updated_at:
-            _write_out(lab, plan, folder)
+            _write_folder(lab, plan, folder)
         elif on_disk != plan:
-            log.warning("%s is newer than the database; `labwright db rebuild` takes it in", folder.paths.manifest)
+            log.warning("%s is newer than the database; run `labwright db rebuild` to import it", folder.paths.manifest)
 
 
-def _write_out(lab: Lab, plan: Plan, folder: PlanWorkspaceHandle) -> None:
+def _write_folder(lab: Lab, plan: Plan, folder: PlanWorkspaceHandle) -> None:
     folder.stage(plan, plans.version(lab.db.reader(), plan.id, plan.version)).publish()
     for number in range(1, plan.version):
         if not folder.paths.version(number).exists():
             folder.keep_version(plans.version(lab.db.reader(), plan.id, number))
 
 
-def check_format(raw_markdown: str) -> dict[str, Any]:
-    """What is wrong with the form of a text that is not saved yet."""
-    return _format(_read(raw_markdown))
-
-
-def _format(document: PlanDocument) -> dict[str, Any]:
-    return {"valid": document.valid, "errors": document.faults}
-
-
-def _read(text: str) -> PlanDocument:
-    from labwright.domain.plan_document.reader import (
-        read,  # here, as its grammar is large and most servers read no plan
-    )
+def _parse(text: str) -> PlanDocument:
+    # The grammar is large, and most servers read no plan.
+    from labwright.domain.plan_document.reader import read
 
     return read(text)

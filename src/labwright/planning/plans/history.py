@@ -1,30 +1,32 @@
-"""What each compilation of a plan made, kept to be compared: which code and tests a reviewer has not seen yet.
+"""Earlier compilations of a plan, kept so that a reviewer can compare their code and tests.
 
-A compilation is known by its digest; its files lie among the plan's read-only copies.
+A compilation is identified by its digest; its files are among the plan's read-only copies.
 """
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
-from labwright.planning.digest_facts import current_digest
-from labwright.planning.plan_views import View
-from labwright.planning.scan import ProjectScan, scan_project
+from labwright.planning.plans.documents import View, folder_of
 from labwright.planning.state import Compilation, change_state, read_state
-from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
+
+if TYPE_CHECKING:
+    from labwright.planning.scan import ProjectScan
 
 MOST_KEPT = 20
 _LONGEST_DIFF = 200_000  # characters of one file
 
 
-def note(handle: PlanWorkspaceHandle, scan: ProjectScan, by: str) -> None:
-    """After a compilation that came as far as its checks. One that changed nothing is not another one."""
+def record_compilation(handle: PlanWorkspaceHandle, scan: ProjectScan, by: str) -> None:
+    """Record a compilation that reached its checks, unless it changed nothing."""
+    from labwright.planning.digest_facts import current_digest
+
     state, digest = read_state(handle), current_digest(handle, scan)
     if digest.value != state.validated_digest or (state.compilations and state.compilations[-1].digest == digest.value):
         return
@@ -33,27 +35,25 @@ def note(handle: PlanWorkspaceHandle, scan: ProjectScan, by: str) -> None:
     made = Compilation(number=number, digest=digest.value, at=now(), by=by, passed=state.validated)
     kept = (*state.compilations, made)[-MOST_KEPT:]
     change_state(handle, compilations=kept)
-    _forget(handle, {one.digest for one in state.compilations} - {one.digest for one in kept})
-
-
-def _forget(handle: PlanWorkspaceHandle, digests: set[str]) -> None:
-    """Never the one that was approved: it is what runs."""
-    approval = read_state(handle).approval
-    for digest in digests - ({approval.digest} if approval else set()):
-        handle.remove_copy(digest)
+    approved = {state.approval.digest} if state.approval else set()  # its copy is what runs
+    for old in {one.digest for one in state.compilations} - {one.digest for one in kept} - approved:
+        handle.remove_copy(old)
 
 
 def compilations_view(lab: Lab, plan_id: str) -> list[View]:
-    """The newest first."""
+    """Return the kept compilations, newest first."""
     stored.get(lab.db.reader(), plan_id)
-    state = read_state(plans.folder_of(lab, plan_id))
+    state = read_state(folder_of(lab, plan_id))
     return [one.model_dump(mode="json") for one in reversed(state.compilations)]
 
 
 def changes_view(lab: Lab, plan_id: str, before: int, after: int | None) -> View:
-    """What changed from one compilation to another, or to the files as they now are."""
+    """Return what changed from one compilation to another, or to the current files."""
+    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.scan import scan_project
+
     stored.get(lab.db.reader(), plan_id)
-    handle = plans.folder_of(lab, plan_id)
+    handle = folder_of(lab, plan_id)
     old_digest, old = _of_compilation(handle, before)
     if after is None:
         new_digest, new = current_digest(handle, scan_project(lab.paths.project)), handle.paths.dir
@@ -75,12 +75,14 @@ def _of_compilation(handle: PlanWorkspaceHandle, number: int) -> tuple[Digest, P
         if one.number == number:
             return handle.listing(one.digest), handle.open_copy(one.digest)
     raise NotFound(
-        f"Plan {handle.id} has no compilation {number} that is still kept.",
+        f"Plan {handle.id} has no compilation {number}, or it is no longer kept.",
         hint=f"GET /plans/{handle.id}/compilations lists them; the last {MOST_KEPT} are kept.",
     )
 
 
 def _file(path: str, old: Path, new: Path) -> View:
+    import difflib
+
     before, after = _lines(old / path), _lines(new / path)
     kind = "added" if before is None else "removed" if after is None else "changed"
     text = "\n".join(difflib.unified_diff(before or [], after or [], lineterm=""))

@@ -1,4 +1,4 @@
-"""The files of a plan's workspace: what there is, reading one, and the edits that a reviewer may make."""
+"""The files of a plan's workspace: list them, read one, and edit those that a reviewer may change."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict, Invalid, NotFound, TooLarge
 from labwright.domain.plan import Plan, PlanStatus
-from labwright.planning.digest_facts import current_digest
-from labwright.planning.plan_views import View, planning_view
+from labwright.planning.plans.documents import folder_of
+from labwright.planning.plans.edits import edit, withdraw_approval
+from labwright.planning.plans.views import View, planning_view
 from labwright.planning.request import hash_of
-from labwright.planning.results.since import since_written
-from labwright.planning.results.write import REPORT
-from labwright.planning.scan import scan_project
 from labwright.planning.state import PlanState, read_state
-from labwright.planning.verbs import edit, withdraw_approval
-from labwright.services import plans
 from labwright.store import plans as stored
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 from labwright.workspace.names import inside
@@ -29,15 +23,18 @@ from labwright.workspace.names import inside
 LONGEST_FILE = 1 << 20
 DOCUMENT = "plan/implementation_plan.md"
 _SHOWN = ("plan", "report", "ir", "src", "tests", "validation", "results")
-# Text that a person reviews and may mend. Not what only the server writes: reports, validation, results.
+# Files that a reviewer may edit. Only the server writes reports, validation and results.
 _EDITABLE = re.compile(r"ir/(?:tasks/)?\w+\.yaml|src/experiment/(?:\w+/)*\w+\.py|tests/\w+\.py")
 _CACHES = {"__pycache__", ".pytest_cache"}
 
 
 def workspace_view(lab: Lab, plan_id: str) -> View:
-    """What there is to review, with the digest of the bytes as they now are."""
+    """Return everything there is to review, with the digest of the current files."""
+    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.scan import scan_project
+
     plan = stored.get(lab.db.reader(), plan_id)
-    handle = plans.folder_of(lab, plan_id)
+    handle = folder_of(lab, plan_id)
     state = read_state(handle)
     digest = current_digest(handle, scan_project(lab.paths.project))
     agreed = state.approval.digest if state.approval else ""
@@ -56,12 +53,12 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
 
 
 def rehearsal_view(lab: Lab, plan_id: str) -> View | None:
-    """What came of trying it small; none before its checks."""
-    return _yaml_of(plans.folder_of(lab, plan_id), "validation/rehearsal.yaml")
+    """Return the result of the rehearsal, or None before it."""
+    return _yaml_of(folder_of(lab, plan_id), "validation/rehearsal.yaml")
 
 
 def _before(state: PlanState, digest: Digest) -> str:
-    """The digest of the last compilation that was another than what is there now."""
+    """Return the digest of the last compilation that differs from the current files."""
     return next((one.digest for one in reversed(state.compilations) if one.digest != digest.value), "")
 
 
@@ -70,8 +67,8 @@ def _changed_since(handle: PlanWorkspaceHandle, before: str, digest: Digest) -> 
         return []
     try:
         return what_changed(handle.listing(before), digest)
-    except NotFound:  # it was stopped between its checks and keeping a copy
-        return ["it is not what it was"]
+    except NotFound:  # the compilation was stopped before its copy was kept
+        return ["the files changed"]
 
 
 def _files(folder: Path) -> list[str]:
@@ -88,7 +85,7 @@ def _entries(handle: PlanWorkspaceHandle, paths: list[str], covered: dict[str, s
     for path in paths:
         try:
             size = os.lstat(handle.paths.dir / path).st_size
-        except FileNotFoundError:  # it was only being written, and has its own name by now
+        except FileNotFoundError:  # a temporary file that was renamed
             continue
         found.append({"path": path, "size": size, "sha256": covered.get(path, ""), "editable": is_editable(path)})
     return found
@@ -99,42 +96,46 @@ def is_editable(path: str) -> bool:
 
 
 def _yaml_of(handle: PlanWorkspaceHandle, path: str) -> dict[str, Any] | None:
+    import yaml  # loaded only when it is needed, like the planner
+
     try:
         found = yaml.safe_load(handle.read(path))
     except FileNotFoundError:
         return None
     except (yaml.YAMLError, ValueError) as error:
-        raise Conflict(f"{path} cannot be read: {error}.", hint="Have the plan validated again.") from error
+        raise Conflict(f"{path} cannot be read: {error}.", hint="Validate the plan again.") from error
     return found if isinstance(found, dict) else None
 
 
 def read_file(lab: Lab, plan_id: str, path: str) -> View:
     stored.get(lab.db.reader(), plan_id)
-    text = _text_of(plans.folder_of(lab, plan_id), path)
+    text = _text_of(folder_of(lab, plan_id), path)
     return {"path": path, "content": text, "sha256": hash_of(text), "editable": is_editable(path)}
 
 
 def _text_of(handle: PlanWorkspaceHandle, path: str) -> str:
     if path.split("/")[0] not in _SHOWN:
-        raise NotFound(f"There is no {path[:200]!r} to read.", hint="GET /plans/{plan_id}/workspace lists the files.")
+        raise NotFound(f"There is no file {path[:200]!r}.", hint="GET /plans/{plan_id}/workspace lists the files.")
     file = inside(handle.paths.dir, path)
     try:
         if file.stat().st_size > LONGEST_FILE:
-            raise TooLarge(f"{path} is larger than {LONGEST_FILE >> 20} MB.", hint="Read it where it lies.")
+            raise TooLarge(f"{path} is larger than {LONGEST_FILE >> 20} MB.", hint="Open it in the plan's folder.")
         return file.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise NotFound(f"There is no file {path}.", hint="GET /plans/{plan_id}/workspace lists the files.") from error
     except UnicodeDecodeError as error:
-        raise Conflict(f"{path} is not text.", hint="Read it where it lies.") from error
+        raise Conflict(f"{path} is not text.", hint="Open it in the plan's folder.") from error
 
 
 def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | None, actor: Actor) -> View:
-    """A reviewer's edit: it takes an approval back, and counts once it was validated. `based_on`: hash of what was
-    edited."""
+    """Save a reviewer's edit. It withdraws the approval, and the plan must be validated again.
+
+    `based_on` is the hash of the content that was edited.
+    """
     if not is_editable(path):
         raise Invalid(
             f"{path[:200]!r} is not a file that can be edited.",
-            hint=f"Editable are {DOCUMENT}, ir/*.yaml, src/experiment/**.py and tests/*.py.",
+            hint=f"You can edit {DOCUMENT}, ir/*.yaml, src/experiment/**.py and tests/*.py.",
         )
     if len(content.encode()) > LONGEST_FILE:
         raise TooLarge(f"A file may have {LONGEST_FILE >> 20} MB at most.", hint="Make it smaller.")
@@ -142,7 +143,7 @@ def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | 
         plan = stored.get(lab.db.reader(), plan_id)
         plan.check_editable()
         plan.check_free()
-        handle = plans.folder_of(lab, plan_id)
+        handle = folder_of(lab, plan_id)
         _check_base(handle, path, based_on)
         if path == DOCUMENT:
             edit(lab, plan_id, {"raw_markdown": content}, actor, None)
@@ -157,21 +158,24 @@ def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | 
 def _check_base(handle: PlanWorkspaceHandle, path: str, based_on: str | None) -> None:
     file = inside(handle.paths.dir, path)
     if based_on is not None and (not file.exists() or hash_of(file.read_bytes().decode()) != based_on):
-        raise Conflict(f"{path} was changed meanwhile.", hint="Look at it again and make your change there.")
+        raise Conflict(f"{path} was changed in the meantime.", hint="Read it again and make your change there.")
 
 
 def _until_report(plan: Plan) -> str:
     if plan.status is PlanStatus.EXECUTING:
         return f"Watch it: labwright plan show {plan.id}"
     if plan.executions and plan.status is PlanStatus.FAILED:
-        return f"It is written once its last run has ended. If none is going: labwright plan execute {plan.id}"
+        return f"It is written after the last run ends. If no run is active: labwright plan execute {plan.id}"
     return f"First: labwright plan execute {plan.id}"
 
 
 def results_view(lab: Lab, plan_id: str) -> View:
-    """The report of an execution, the files beside it, and what has come since."""
+    """Return the report of an execution, its files, and what happened since it was written."""
+    from labwright.planning.results.since import since_written
+    from labwright.planning.results.write import REPORT
+
     plan = stored.get(lab.db.reader(), plan_id)
-    handle = plans.folder_of(lab, plan_id)
+    handle = folder_of(lab, plan_id)
     try:
         text = _text_of(handle, REPORT)
     except NotFound as error:
