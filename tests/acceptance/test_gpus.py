@@ -114,7 +114,7 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
 def test_a_number_of_cards_that_the_named_ones_are_not_is_said(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     run = server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=2)
-    said = "gpus is 2, but the run sets CUDA_VISIBLE_DEVICES=1 itself: that counts."
+    said = "gpus is 2, but the run sets CUDA_VISIBLE_DEVICES=1, which takes precedence."
     assert (run["gpus"], run["warnings"]) == (1, [said])
     assert server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=1)["warnings"] == []
 

@@ -227,7 +227,7 @@ def test_a_snapshot_run_begins_in_its_workdir_also_where_that_holds_no_code(serv
 def test_a_snapshot_of_what_is_no_project_is_refused(server: LiveServer) -> None:
     refused = server.call("POST", "/runs", {"command": "true", "workdir": "/", "use_snapshot": True})
     assert refused.status == 422
-    assert "no snapshot of /" in refused.json["error"]["message"]
+    assert "cannot be snapshotted" in refused.json["error"]["message"]
 
 
 def test_a_run_whose_workdir_is_gone_by_its_turn_says_so(server: LiveServer) -> None:

@@ -116,7 +116,7 @@ def test_stop_ends_every_run_and_nothing_joins_any_more(lab: LiveServer) -> None
     assert {run["status_reason"] for run in runs_of(lab, made["id"])} == {"its sweep was stopped"}
     assert lab.call("POST", "/runs", {"command": "true", "sweep_id": made["id"]}).status == 409
     refused = lab.call("POST", f"/runs/{runs_of(lab, made['id'])[0]['id']}/rerun")
-    assert (refused.status, refused.json["error"]["hint"].split(" as ")[0]) == (409, "Submit the command")
+    assert (refused.status, refused.json["error"]["hint"].split(" without ")[0]) == (409, "Submit the run")
     more = {"parameters": {"a": [99]}}
     for verb, body in (("stop", None), ("start", None), ("resume", None), ("retry-failed", None), ("extend", more)):
         assert lab.call("POST", f"/sweeps/{made['id']}/{verb}", body).status == 409, verb

@@ -19,7 +19,7 @@ from labwright.domain.gpu import (
     resolve_names,
     why_busy,
 )
-from labwright.services.runs.new_run import cards_named_by
+from labwright.services.runs.new_run import gpus_named_by
 
 LIMITS = BusyLimits(memory_mb=1024, utilization=10)
 
@@ -138,18 +138,18 @@ def test_names_that_fit_no_card_are_reported() -> None:
     ],
 )
 def test_cards_are_named_wherever_a_command_sets_the_variable(command: str, cards: tuple[str, ...] | None) -> None:
-    assert cards_named_by(command, {}) == cards
+    assert gpus_named_by(command, {}) == cards
 
 
 @pytest.mark.parametrize("line", ["\n", "A=1\n", "env\n", "A=1 ", "; "])
 def test_cards_are_found_at_the_end_of_a_long_command_within_a_moment(line: str) -> None:
     """A million characters: where each line was read on from to the end, it took hours."""
     command = line * (1_000_000 // len(line))
-    assert cards_named_by(f"{command}\nCUDA_VISIBLE_DEVICES=1 python train.py", {}) == ("1",)
+    assert gpus_named_by(f"{command}\nCUDA_VISIBLE_DEVICES=1 python train.py", {}) == ("1",)
 
 
 def test_the_environment_names_cards_where_the_command_does_not() -> None:
     env = {"CUDA_VISIBLE_DEVICES": "0,GPU-2f"}
-    assert cards_named_by("python train.py", env) == ("0", "GPU-2f")
-    assert cards_named_by("CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-3} python train.py", env) == ("0", "GPU-2f")
-    assert cards_named_by("CUDA_VISIBLE_DEVICES=1 python train.py", env) == ("1",)
+    assert gpus_named_by("python train.py", env) == ("0", "GPU-2f")
+    assert gpus_named_by("CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-3} python train.py", env) == ("0", "GPU-2f")
+    assert gpus_named_by("CUDA_VISIBLE_DEVICES=1 python train.py", env) == ("1",)

@@ -1,4 +1,4 @@
-"""A run: one configuration, one command. The statuses, the one table of moves between them, the facts of each."""
+"""A run: one configuration, one command. Its statuses, the one table of moves between them, and its facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDS = frozenset({RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED, RunS
 MOVES: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.READY: frozenset({RunStatus.QUEUED, RunStatus.STOPPED, RunStatus.FAILED}),
     RunStatus.QUEUED: frozenset({RunStatus.LAUNCHING, RunStatus.STOPPED, RunStatus.FAILED}),
-    # Back to queued only when nothing was spawned, e.g. the disk was full while the folder was made.
+    # Back to queued only if nothing was started, e.g. the disk was full while the folder was created.
     RunStatus.LAUNCHING: _ENDS | {RunStatus.WAITING, RunStatus.RUNNING, RunStatus.QUEUED},
     RunStatus.WAITING: _ENDS | {RunStatus.RUNNING},
     RunStatus.RUNNING: _ENDS | {RunStatus.WAITING, RunStatus.QUEUED},
@@ -42,14 +42,14 @@ TERMINAL = _ENDS
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 ACTIVE = frozenset({RunStatus.LAUNCHING, RunStatus.WAITING, RunStatus.RUNNING})
 _NAME_LENGTH = 60  # of a name made from a command
-LOCAL, EXTERNAL, SLURM = "local", "external", "slurm"  # who launched it: we here, somebody by hand, Slurm
-WILD_TAG = "wild"  # a tag: a wild loop made the run, and counts on the metrics that its script prints
-REHEARSAL = "rehearsal"  # a tag: the run tried something out, and its numbers are nobody's results
+LOCAL, EXTERNAL, SLURM = "local", "external", "slurm"  # the launcher: this server, the user by hand, Slurm
+WILD_TAG = "wild"  # tag of a run that a wild loop created; the loop relies on the metrics that its script prints
+REHEARSAL = "rehearsal"  # tag of a trial run; its numbers never count as results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuwrapConfig:
-    """Whether the sidecar looks for foreign use of a card, waits and retries."""
+    """Whether the sidecar checks for other users of a GPU, waits and retries."""
 
     enabled: bool = True
     retries: int = -1
@@ -60,42 +60,61 @@ class GpuwrapConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    id: str
-    name: str
+class RunSpec:
+    """What a run does and what it needs: the fields that a request and a stored run share.
+
+    `NewRun` and `Run` extend it, so a new field is declared here once and stored JSON stays flat.
+    """
+
     command: str
-    workdir: str
-    created_at: str
-    created_by: str
-    status: RunStatus = RunStatus.READY
-    status_reason: str = ""
+    name: str | None = None
+    workdir: str | None = None
     sweep_id: str | None = None
     parent_run_id: str | None = None
     chat_session_id: str | None = None
     plan_id: str | None = None
     gpuwrap_config: GpuwrapConfig | None = None
-    gpus: int = 0
-    named_gpus: tuple[str, ...] = ()  # cards which the command or its env picks itself
+    gpus: int | None = None
     cpus: int | None = None
     memory_mb: int | None = None
     time_limit_seconds: float | None = None
     nodes: int | None = None
     slurm: dict[str, Any] | None = None
     env: dict[str, str] = field(default_factory=dict)
-    secret_env: tuple[str, ...] = ()  # names only; the values are never stored
-    missing_secrets: tuple[str, ...] = ()  # names that the run it repeats had, and it has not
-    env_hash: str | None = None  # the caller's environment, where one was sent
+    env_hash: str | None = None  # of the caller's environment, if it was sent
     params: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
-    config_hash: str | None = None  # of the params without the seed
-    trial: int | None = None  # which configuration of its sweep, where the sweep itself made it
     tags: tuple[str, ...] = ()
     notes: str = ""
-    after: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()  # runs that must finish first
     priority: int = 0
     tty: bool = False
-    use_snapshot: bool = False
-    approved: str | None = None  # a digest of its plan: it begins only with the project's code that this names
+    use_snapshot: bool = False  # execute the code snapshot, not the workdir
+    approved: str | None = None  # digest of the plan; the run starts only with the project code that it names
+    snapshot: dict[str, Any] | None = None
+
+    def spec_fields(self) -> dict[str, Any]:
+        """Return the shared fields, as keyword arguments for `NewRun` or `Run`."""
+        return {name: getattr(self, name) for name in RunSpec.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(RunSpec):
+    """A spec with its defaults filled in, plus everything that has happened to the run."""
+
+    id: str
+    name: str
+    workdir: str
+    gpus: int = 0
+    created_at: str
+    created_by: str
+    status: RunStatus = RunStatus.READY
+    status_reason: str = ""
+    named_gpus: tuple[str, ...] = ()  # GPUs that the command or its env selects itself
+    secret_env: tuple[str, ...] = ()  # names only; the values are never stored
+    missing_secrets: tuple[str, ...] = ()  # secrets of the parent run that this run does not have
+    config_hash: str | None = None  # of the params without the seed
+    trial: int | None = None  # number of the configuration, if the sweep created the run
     archived: bool = False
     archived_at: str | None = None
     stop_requested: bool = False
@@ -109,33 +128,34 @@ class Run:
     launcher: str | None = None
     tmux_target: str | None = None
     slurm_job_id: str | None = None
-    slurm_partition: str | None = None  # where Slurm put it, asked for or not
+    slurm_partition: str | None = None  # where Slurm placed the job
     node: str | None = None
     gpu_uuids: tuple[str, ...] = ()
     attempt: int = 1
-    earlier_seconds: float = 0.0  # at work in the attempts before this one
+    earlier_seconds: float = 0.0  # run time of earlier attempts
     pid: int | None = None
     run_dir: str | None = None
-    snapshot: dict[str, Any] | None = None
     summary: dict[str, Any] = field(default_factory=dict)
-    summary_left_out: int = 0  # metrics beyond those that the summary holds
-    refused: dict[str, Any] = field(default_factory=dict)  # what was logged and not kept: how many, the first with why
+    summary_left_out: int = 0  # number of metrics that did not fit into the summary
+    refused: dict[str, Any] = field(default_factory=dict)  # metric values that were not stored, and why
     usage: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def move(self, to: RunStatus, **facts: Any) -> Run:
-        """The only way to change a status; `facts` are what that status owns."""
+        """Return the run with another status and the facts of that status. Nothing else changes a status."""
         if to not in MOVES[self.status]:
             raise IllegalMove(
                 f"Run {self.id} is {self.status} and cannot become {to}.",
-                hint="A run that has ended stays as it is; use rerun to try again." if self.status in TERMINAL else "",
+                hint="A run that has ended does not change. Use rerun to run it again."
+                if self.status in TERMINAL
+                else "",
             )
         return replace(self, status=to, **{"status_reason": "", **facts})
 
     def evolve(self, **facts: Any) -> Run:
-        """Change facts, never the status."""
+        """Return the run with other facts and the same status."""
         if "status" in facts:
-            raise IllegalMove("A status changes only by a move.")
+            raise IllegalMove("Use move() to change the status of a run.")
         return replace(self, **facts)
 
     @property
@@ -152,7 +172,7 @@ class Run:
 
     @property
     def is_external(self) -> bool:
-        """Started by hand, and logs to us."""
+        """Whether the user started the process by hand and it logs to this server."""
         return self.launcher == EXTERNAL
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,13 +189,16 @@ class Run:
         known["status"] = RunStatus(known["status"])
         if known.get("gpuwrap_config"):
             known["gpuwrap_config"] = GpuwrapConfig(**known["gpuwrap_config"])
-        for name in ("tags", "after", "named_gpus", "secret_env", "missing_secrets", "gpu_uuids", "warnings"):
+        for name in _TUPLES:
             known[name] = tuple(known.get(name, ()))
         return cls(**known)
 
 
+_TUPLES = tuple(name for name, each in Run.__dataclass_fields__.items() if str(each.type).startswith("tuple"))
+
+
 class RunRecord(NamedTuple):
-    """A new run as it is stored, and what is told of it."""
+    """A new run as it is stored, and the fields that its event needs."""
 
     id: str
     name: str
@@ -185,9 +208,9 @@ class RunRecord(NamedTuple):
 
 
 def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]:
-    """Runs that have most in common, by the thousand: what they share is made into JSON once.
+    """Yield records of runs that differ only in the fields of `variants`; the shared fields are encoded once.
 
-    Every variant has the same fields, `id`, `name` and `status` among them.
+    Every variant has the same fields, including `id`, `name` and `status`.
     """
     common: str | None = None
     for variant in variants:
@@ -199,6 +222,6 @@ def copies(base: Run, variants: Iterable[dict[str, Any]]) -> Iterator[RunRecord]
 
 
 def name_from(command: str) -> str:
-    """What a run is called that nobody gave a name."""
+    """Return the default name of a run: the first line of its command."""
     line = command.strip().splitlines()[0]
     return line if len(line) <= _NAME_LENGTH else f"{line[: _NAME_LENGTH - 1]}…"

@@ -44,7 +44,7 @@ class SlurmIn(In):
 
 
 class RunSettings(In):
-    """What a single run and all runs of a sweep can be given."""
+    """Fields that a single run and the runs of a sweep share. Their names are those of `NewRun`."""
 
     workdir: Annotated[Text, Field(max_length=4096)] | None = Field(None, description="defaults to the project root")
     chat_session_id: Id | None = None
@@ -64,6 +64,15 @@ class RunSettings(In):
     use_snapshot: bool = Field(False, description="execute the code as it was at submit, not the workdir")
     nodes: int | None = Field(None, ge=1, le=100_000)
     slurm: SlurmIn | None = None
+
+    def values(self, form: type[RunSettings]) -> dict[str, Any]:
+        """Return the fields of this form as keyword arguments for `NewRun`."""
+        found = {name: getattr(self, name) for name in form.model_fields}
+        if self.gpuwrap_config:
+            found["gpuwrap_config"] = self.gpuwrap_config.value()
+        if self.slurm:
+            found["slurm"] = self.slurm.model_dump()
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
 class RunIn(RunSettings):

@@ -36,9 +36,8 @@ def _run(run: Run, status: int = 200) -> Response:
 @router.post("", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def create_run(body: RunIn, request: Request, key: Key = None) -> Response:
     """Create a run; with `auto_start` it is queued at once."""
-    wanted = _new_run(body)
-    once = idempotency_key(key, request, body)
-    return _run(runs.create(lab_of(request), wanted, actor_of(request), once), 201)
+    new = NewRun(**body.values(RunIn))
+    return _run(runs.create(lab_of(request), new, actor_of(request), idempotency_key(key, request, body)), 201)
 
 
 EXPRESS = Express(
@@ -49,13 +48,6 @@ EXPRESS = Express(
     parse=strict_loads,
     takes_key=True,
 )
-
-
-def _new_run(body: RunIn) -> NewRun:
-    values = {name: getattr(body, name) for name in RunIn.model_fields}
-    values["gpuwrap_config"] = body.gpuwrap_config.value() if body.gpuwrap_config else None
-    values["slurm"] = body.slurm.model_dump() if body.slurm else None
-    return NewRun(**{**values, "tags": tuple(body.tags), "after": tuple(body.after)})
 
 
 @router.post("/external", status_code=201, response_model=RunOut, dependencies=[WRITERS()])

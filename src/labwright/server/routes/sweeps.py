@@ -32,7 +32,6 @@ from labwright.services.sweeps.verbs import Added
 
 router = APIRouter(prefix="/sweeps", route_class=StrictJsonRoute, tags=["sweeps"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
-_OF_THE_SWEEP = {"auto_start", "chat_session_id"}
 _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
@@ -60,18 +59,12 @@ def create_sweep(body: SweepIn, request: Request, key: Key = None) -> SweepOut:
 
 
 def _wanted(body: SweepIn) -> NewSweep:
-    common = {name: getattr(body, name) for name in RunSettings.model_fields if name not in _OF_THE_SWEEP}
-    common |= {
-        "gpuwrap_config": body.gpuwrap_config.value() if body.gpuwrap_config else None,
-        "slurm": body.slurm.model_dump() if body.slurm else None,
-        "tags": tuple(body.tags),
-    }
     return NewSweep(
         name=body.name,
         base_command=body.base_command,
         parameters=body.parameters,
         method=SweepMethod(body.method),
-        common=NewRun(command=body.base_command, chat_session_id=body.chat_session_id, **common),
+        common=NewRun(command=body.base_command, **body.values(RunSettings)),
         goal=body.goal,
         metric=body.metric.model_dump() if body.metric else None,
         max_runs=body.max_runs,
