@@ -284,5 +284,5 @@ def test_gpus_that_gres_contradicts_are_warned_of() -> None:
         return plan_gpus(Cluster(type=ClusterType.SLURM), wanted, {}).warnings
 
     assert "gres=gpu:2 takes precedence" in warnings(1, "gpu:2")[0]
-    assert "gres=gpu:3 counts" in warnings(1, "", "--gres=gpu:3")[0]
+    assert "gres=gpu:3 takes precedence" in warnings(1, "", "--gres=gpu:3")[0]
     assert warnings(2, "gpu:a100:2") == warnings(0, "gpu:2") == warnings(1, "") == ()
