@@ -49,7 +49,7 @@ def wait_for_points(server: LiveServer, run_id: str, key: str, count: int) -> di
 
 def refusals(server: LiveServer, run_id: str) -> str:
     """Everything the run's metric files say they did not take."""
-    texts = [path.read_text() for path in Path(server.run(run_id)["run_dir"], "metrics").glob("*.jsonl")]
+    texts = [path.read_text() for path in (server.state / "runs" / run_id / "metrics").glob("*.jsonl")]
     lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return " ".join(f"{line['refused']['key']}: {line['refused']['why']}" for line in lines if "refused" in line)
 
