@@ -106,7 +106,7 @@ def _from_sdk(name: str) -> object:
     if name == "run":  # changes with `init` and `finish`
         return sdk.run
     if name in _NOT_KEPT:
-        from labwright.sdk.not_kept import not_kept
+        from labwright.sdk.held import not_kept
 
         return not_kept(name)
     globals().update({fixed: getattr(sdk, fixed) for fixed in _FIXED})

@@ -177,8 +177,8 @@ def stop(server: LiveServer, run_id: str) -> None:
 KILLED_AFTER_THE_FORK = """
 import os, sys, time
 from labwright.paths import RunPaths
-from labwright.sidecar.monitor_keeper import MonitorKeeper
-from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.monitor import MonitorProcess
+from labwright.sidecar.record import RunJournal, load_spec
 from labwright.sidecar.sources.start import Start
 
 supervisor, paths = os.getpid(), RunPaths(sys.argv[1])
@@ -188,7 +188,7 @@ def until_it_is_dead():
     while os.getppid() == supervisor:
         time.sleep(0.01)
 
-keeper = MonitorKeeper(paths, spec, RunRecord(paths, spec["run"]["id"], ""), until_it_is_dead)
+keeper = MonitorProcess(paths, spec, RunJournal(paths, spec["run"]["id"], ""), until_it_is_dead)
 keeper.job_began(time.time(), Start(time.time()))
 keeper.start()
 print(keeper.pid)

@@ -12,7 +12,7 @@ from labwright.domain.clock import rfc3339, seconds_apart
 from labwright.domain.run import RunStatus
 from labwright.paths import RunPaths
 from labwright.sidecar.monitor import Monitor
-from labwright.sidecar.record import RunRecord
+from labwright.sidecar.record import RunJournal
 from tests.support.lab import lab_in, make_run, move
 
 
@@ -37,7 +37,7 @@ def test_a_moment_to_come_is_as_good_as_long_ago() -> None:
 
 def test_the_time_limit_of_an_orphan_knows_no_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monitor = object.__new__(Monitor)
-    monitor.record = RunRecord(RunPaths(str(tmp_path)), "run-q7kxy2s8s4", "")
+    monitor.record = RunJournal(RunPaths(str(tmp_path)), "run-q7kxy2s8s4", "")
     monitor.run = {"time_limit_seconds": 60}
     monitor._began = time.monotonic() - 5
     monkeypatch.setattr(time, "time", lambda: 4e9)

@@ -26,7 +26,7 @@ from labwright.domain.metrics.series import pack, unpack, unpack_steps
 from labwright.services.metrics import verbs as metrics
 from labwright.services.metrics.export import export
 from labwright.services.runs import verbs as runs
-from labwright.sidecar.rules.tail import points_in
+from labwright.sidecar.rules.inputs import points_in
 from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at

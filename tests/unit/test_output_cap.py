@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from labwright.paths import RunPaths
-from labwright.sidecar import output_cap
-from labwright.sidecar.output_cap import OutputCap
+from labwright.sidecar import monitor
+from labwright.sidecar.monitor import OutputCap
 
 CAP = 1 << 20
 LONG = 4 * CAP
@@ -42,7 +42,7 @@ def test_nothing_is_dropped_before_anything_was_read(paths: RunPaths) -> None:
 
 
 def test_a_reader_too_far_behind_is_told_where_to_go_on(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_cap, "_SPARED_BYTES", 0)
+    monkeypatch.setattr(monitor, "_SPARED_BYTES", 0)
     told: list[int] = []
     OutputCap(paths, CAP).apply(LONG, 0, told.append)
     assert told == [LONG - CAP // 4]

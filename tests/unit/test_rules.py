@@ -13,16 +13,10 @@ from labwright.compute.runs.alert_rules import ProjectRules, parse_rules
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.errors import Invalid
-from labwright.sidecar.rules.book import RuleBook
-from labwright.sidecar.rules.disk_nearly_full import DiskNearlyFull
-from labwright.sidecar.rules.gpu_idle import GpuIdle
-from labwright.sidecar.rules.nan_or_inf import NanOrInf
-from labwright.sidecar.rules.plateau import Plateau
-from labwright.sidecar.rules.project import ProjectRule
-from labwright.sidecar.rules.seen import Alarm, Disk, Line, Point, PointRule, Tick
-from labwright.sidecar.rules.stall import Stall
-from labwright.sidecar.rules.tail import MetricTail
-from labwright.sidecar.rules.traceback import Traceback
+from labwright.sidecar.rules.book import CustomRule, RuleBook
+from labwright.sidecar.rules.curves import NanOrInf, Plateau
+from labwright.sidecar.rules.inputs import Alarm, Disk, MetricPoint, MetricTail, OutputLine, PointRule, Tick
+from labwright.sidecar.rules.machine import DiskNearlyFull, GpuIdle, Stall, Traceback
 from labwright.store import alerts
 from labwright.store.database import Database
 
@@ -30,7 +24,7 @@ GB = 1 << 30
 
 
 def feed(rule: PointRule, values: Iterable[float], key: str = "loss") -> list[tuple[int, Alarm]]:
-    found = ((step, rule.feed(Point(key, step, float(step), value))) for step, value in enumerate(values))
+    found = ((step, rule.feed(MetricPoint(key, step, float(step), value))) for step, value in enumerate(values))
     return [(step, alarm) for step, alarm in found if alarm]
 
 
@@ -108,13 +102,13 @@ ValueError: second
 
 def test_the_first_traceback_is_told_by_its_last_line() -> None:
     rule = Traceback()
-    found = [rule.feed(Line(text, 0.0)) for text in SCRIPT.splitlines()]
+    found = [rule.feed(OutputLine(text, 0.0)) for text in SCRIPT.splitlines()]
     assert [alarm.message for alarm in found if alarm] == ["torch.cuda.OutOfMemoryError: CUDA out of memory"]
 
 
-def project_rule(metric: str, condition: str) -> ProjectRule:
+def project_rule(metric: str, condition: str) -> CustomRule:
     text = f'[[alerts]]\nmetric = "{metric}"\ncondition = "{condition}"\n'
-    return ProjectRule(parse_rules(text, "labwright.toml").rules[0].for_sidecar())
+    return CustomRule(parse_rules(text, "labwright.toml").rules[0].for_sidecar())
 
 
 @pytest.mark.parametrize(
@@ -190,21 +184,21 @@ def book(options: dict[str, object], told: dict[tuple[str, str], float]) -> tupl
 def test_rules_are_switched_off_and_on_by_name() -> None:
     off, said = book({"builtin": {"nan_or_inf": False, "plateau": True}}, {})
     for step in range(1000):
-        off.see_point(Point("loss", step, 1.0, math.nan if step == 500 else 1.0))
+        off.see_point(MetricPoint("loss", step, 1.0, math.nan if step == 500 else 1.0))
     assert [alarm.rule for alarm in said] == ["plateau"]
 
 
 def test_a_new_monitor_does_not_repeat_what_was_told() -> None:
     again, said = book({}, {("nan_or_inf", "loss"): 50.0})
-    again.see_point(Point("loss", 1, 50.0, math.nan))
-    again.see_point(Point("other", 1, 50.0, math.nan))
+    again.see_point(MetricPoint("loss", 1, 50.0, math.nan))
+    again.see_point(MetricPoint("other", 1, 50.0, math.nan))
     assert [alarm.key for alarm in said] == ["other"]
 
 
 def test_a_storm_is_cut_off() -> None:
     stormy, said = book({}, {})
     for number in range(1000):
-        stormy.see_point(Point(f"loss{number}", 1, 1.0, math.nan))
+        stormy.see_point(MetricPoint(f"loss{number}", 1, 1.0, math.nan))
     assert len(said) == 20
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from labwright.sidecar.rules.divergence import Divergence
-from labwright.sidecar.rules.seen import Alarm, Point
+from labwright.sidecar.rules.curves import Divergence
+from labwright.sidecar.rules.inputs import Alarm, MetricPoint
 
 Curve = Callable[[random.Random, int], float]
 STEPS = 3000
@@ -17,7 +17,7 @@ STEPS = 3000
 
 def alarms(curve: Curve, seed: int, key: str = "train/loss", steps: int = STEPS) -> list[tuple[int, Alarm]]:
     rule, chance = Divergence(), random.Random(seed)
-    found = ((step, rule.feed(Point(key, step, float(step), curve(chance, step)))) for step in range(steps))
+    found = ((step, rule.feed(MetricPoint(key, step, float(step), curve(chance, step)))) for step in range(steps))
     return [(step, alarm) for step, alarm in found if alarm]
 
 

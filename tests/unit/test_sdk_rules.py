@@ -17,11 +17,10 @@ import pytest
 
 from labwright.sdk import lines, metrics_file
 from labwright.sdk.held import as_dict
-from labwright.sdk.lines import Refused, number_text, plain
-from labwright.sdk.media import Histogram, Image
+from labwright.sdk.lines import NotLoggable, number_text, plain
+from labwright.sdk.media import Histogram, Image, encode_png
 from labwright.sdk.metrics_file import MetricsFile
-from labwright.sdk.places import Place, offline, rank
-from labwright.sdk.png import encode_png
+from labwright.sdk.places import LogTarget, offline, rank
 from labwright.sdk.tracked import Run
 from tests.support.full_disk import files_end_at
 
@@ -49,7 +48,7 @@ class Array:
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     file = MetricsFile(str(tmp_path), {"attempt": 1, "rank": 0, "v": 1}, "run_1", "")
-    made = Run(Place(str(tmp_path), "run_1", "n", owned=False), file, lambda _run, _code: None)
+    made = Run(LogTarget(str(tmp_path), "run_1", "n", owned=False), file, lambda _run, _code: None)
     yield made
     made.flush()
 
@@ -81,7 +80,7 @@ NO_NUMBERS = ["0.5", b"1", None, [1.0], object(), Scalar("x"), pytest.param(10**
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_what_is_no_number_is_refused(value: Any) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(NotLoggable):
         number_text(value)
 
 
@@ -239,7 +238,7 @@ def test_an_array_becomes_a_png(run: Run) -> None:
     size = struct.unpack(">I", content[33:37])[0]
     rows = zlib.decompress(content[41 : 41 + size])
     assert rows == b"\0" + pixels[:12] + b"\0" + pixels[12:]
-    with pytest.raises(ValueError, match="no picture"):
+    with pytest.raises(ValueError, match="not an image"):
         encode_png(pixels, 5, 5, 3)
 
 

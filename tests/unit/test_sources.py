@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from labwright.sidecar.sources.lines import LONGEST, GrowingLines
+from labwright.sidecar.sources.lines import LONGEST, GrowingLines, numbers_in
 from labwright.sidecar.sources.metric_file import MetricFile
-from labwright.sidecar.sources.numbers import numbers_in
 from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
-from labwright.sidecar.sources.system import SystemSource
+from labwright.sidecar.sources.run_metrics import SystemSource
 from labwright.sidecar.sources.tensorboard import masked_crc, read_scalars
 from tests.support.event_file import event, masked, message, record, simple, tensor
 from tests.support.waiting import wait_until

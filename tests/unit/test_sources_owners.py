@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from labwright.paths import RunPaths
-from labwright.sidecar.held_folder import HeldFolder
-from labwright.sidecar.record import RunRecord
-from labwright.sidecar.rules.run_rules import RunRules
-from labwright.sidecar.sources.claims import Claim, is_claimed_since
-from labwright.sidecar.sources.followed import JsonLines
+from labwright.sidecar.record import HeldFolder, RunJournal
+from labwright.sidecar.rules.book import RunRules
+from labwright.sidecar.sources.followed import Claim, JsonLines, is_claimed_since
 from labwright.sidecar.sources.metric_file import MetricFile
-from labwright.sidecar.sources.open_files import birth_time, declared_by, open_for_writing
 from labwright.sidecar.sources.start import Start
-from labwright.sidecar.sources.workdir_files import WorkdirFiles
+from labwright.sidecar.sources.workdir_files import WorkdirFiles, birth_time, declared_by, open_for_writing
 from tests.unit.test_sources import Entries, read
 
 
@@ -68,7 +65,7 @@ def test_the_alert_about_a_full_disk_names_the_folder_and_not_how_it_is_held(tmp
     run = Watched(tmp_path)
     run.spec["sidecar"]["alerts"] = {"builtin": {"disk_free_gb": 1e9}}
     held = HeldFolder(run.paths.dir)
-    record = RunRecord(run.paths, "run-1", str(tmp_path / "wake"))
+    record = RunJournal(run.paths, "run-1", str(tmp_path / "wake"))
     RunRules(held.paths, run.spec, record, time.time()).look()
     held.close()
     (said,) = [event["message"] for event in record.events() if event["rule"] == "disk_nearly_full"]
@@ -79,7 +76,7 @@ def test_a_hung_run_is_stalled_whatever_is_noted_of_files_of_others(tmp_path: Pa
     run = Watched(tmp_path)
     (run.workdir / "metrics.jsonl").write_text('{"step": 1, "loss": 1}\n')
     assert run.look()
-    record = RunRecord(run.paths, "run-1", str(tmp_path / "wake"))
+    record = RunJournal(run.paths, "run-1", str(tmp_path / "wake"))
     RunRules(run.paths, run.spec, record, time.time() - 3600).look()
     assert "stall" in [event["rule"] for event in record.events()]
 

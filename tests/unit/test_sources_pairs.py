@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.sidecar.sources import patterns
+from labwright.sidecar.sources import output as output_module
 from tests.unit.test_sources import Output, points, refusals
 
 
@@ -177,7 +177,7 @@ def test_a_pattern_that_fits_what_is_no_number_says_so(tmp_path: Path) -> None:
 def test_a_pattern_that_would_take_years_is_given_up_and_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patterns, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(output_module, "_PATIENCE_SECONDS", 0.05)
     output = Output(tmp_path, patterns=[r"(?P<x>(\d+)+)$", r"loss (?P<loss>\S+)"])
     output.write(f"{'1' * 60}x\n" + f"{'1' * 60}x loss 0.5\n" + '{"loss": 0.25}\n')
     output.look()

@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labwright.sidecar.sources.claims import Claim
-from labwright.sidecar.sources.followed import TrainerState
+from labwright.sidecar.sources.followed import Claim, TrainerState
 from labwright.sidecar.sources.metric_file import MetricFile
 from labwright.sidecar.sources.trainer_states import states_before
 from tests.unit.test_sources import points, read

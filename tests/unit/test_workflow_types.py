@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labwright.workflow import task
-from labwright.workflow.annotations import Scope, read_annotation
+from labwright.workflow.annotations import NameScope, read_annotation
 from labwright.workflow.type_rules import accepts, misfit
 
 
@@ -49,7 +49,7 @@ Metres = NewType("Metres", float)
 
 
 def kind(annotation: Any) -> Any:
-    return read_annotation(annotation, Scope(globals()))
+    return read_annotation(annotation, NameScope(globals()))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.planning.ir import PlanIR, StepIR, WorkflowIR
 from labwright.workflow import Experiment, ExperimentResult, ExperimentRun, Metric, Output, Resources, Workflow
-from labwright.workflow.annotations import Scope, read_annotation
+from labwright.workflow.annotations import NameScope, read_annotation
 from labwright.workflow.tasks import WHOLE, Options, Task
 from labwright.workflow.type_rules import Type
 
@@ -31,7 +31,7 @@ class IRTypes:
         self.names = {**_TYPES, **{name: _record(name, fields) for name, fields in workflow.types.items()}}
 
     def of(self, text: str) -> Type:
-        return read_annotation(text, Scope(self.names))
+        return read_annotation(text, NameScope(self.names))
 
 
 def workflow_from(ir: PlanIR, types: IRTypes) -> Workflow:

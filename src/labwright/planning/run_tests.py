@@ -24,7 +24,7 @@ import time
 import traceback
 from typing import Any
 
-from labwright.workflow.hidden_memory import hide_memory
+from labwright.workflow.load import hide_memory
 
 AT_ONCE = 4
 FILE_SECONDS = 20.0

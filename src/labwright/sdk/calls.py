@@ -9,11 +9,10 @@ import time
 from _thread import RLock
 
 from labwright.sdk import places
-from labwright.sdk.held import Config, Held, Summary, as_dict
-from labwright.sdk.lines import plain
-from labwright.sdk.metrics_file import MetricsFile
-from labwright.sdk.places import Place
-from labwright.sdk.say import say, say_once
+from labwright.sdk.held import Held, RunConfig, RunSummary, as_dict
+from labwright.sdk.lines import plain, say, say_once
+from labwright.sdk.metrics_file import MetricsFile, next_step
+from labwright.sdk.places import LogTarget
 from labwright.sdk.tracked import Run
 
 TYPE_CHECKING = False
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from labwright.sdk.ending import Ending, ExitWatch
+    from labwright.sdk.ending import ExitFile, ExitWatch
 
 
 class _Session:
     """What this process is logging now."""
 
     run: Run | None = None
-    ending: Ending | None = None  # only where the run is our own
+    ending: ExitFile | None = None  # only where the run is our own
     watch: ExitWatch | None = None
     owner_pid = 0
     ended_own = False
@@ -44,8 +43,8 @@ class _Session:
 
 _session = _Session()
 os.register_at_fork(after_in_child=_session.begin_anew)
-_early_config = Config(lambda _values: None, {})  # set before `init`
-_no_summary = Summary(lambda _key, _value: None)
+_early_config = RunConfig(lambda _values: None, {})  # set before `init`
+_no_summary = RunSummary(lambda _key, _value: None)
 
 
 def current() -> Run | None:
@@ -116,7 +115,7 @@ def _begin_safely(words: dict[str, Any], config: dict[str, Any], mode: str, all_
 
 
 def _begin_nowhere(about: dict[str, Any]) -> Run:
-    return Run(Place("", "", about.get("name", ""), owned=False), None, _end)
+    return Run(LogTarget("", "", about.get("name", ""), owned=False), None, _end)
 
 
 def _begin_beside(about: dict[str, Any], rank: int) -> Run:
@@ -135,8 +134,6 @@ def _begin_beside(about: dict[str, Any], rank: int) -> Run:
 
 
 def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline: bool) -> Run:
-    from labwright.sdk import left_off  # with `json`, which takes half as long to import as all of us
-
     place = _find_place(about, config, offline)
     if place is None:
         return _begin_nowhere({})
@@ -144,7 +141,7 @@ def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline:
     file = MetricsFile(place.run_dir, header, place.run_id, place.wake)
     if place.owned:
         _own(place)
-    first_step = left_off.next_step(place.run_dir, header)
+    first_step = next_step(place.run_dir, header)
     file.flush()  # its first line: whoever looks sees that the SDK is here
     _prepare_exit()
     run = Run(place, file, _end, first_step=first_step)
@@ -152,12 +149,12 @@ def _begin(about: dict[str, Any], config: dict[str, Any], rank: int, *, offline:
     return run
 
 
-def _header(place: Place, about: dict[str, Any], rank: int) -> dict[str, Any]:
+def _header(place: LogTarget, about: dict[str, Any], rank: int) -> dict[str, Any]:
     of_try = {"attempt": place.attempt, "try": os.environ.get(places.TRY, ""), "host": os.uname().nodename}
     return {**of_try, "rank": rank, "v": 1, **about}
 
 
-def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> Place | None:
+def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) -> LogTarget | None:
     inside = places.inside_run(os.environ)
     if inside is not None:
         name = about.get("name")
@@ -190,11 +187,11 @@ def _find_place(about: dict[str, Any], config: dict[str, Any], offline: bool) ->
     return place
 
 
-def _own(place: Place) -> None:
+def _own(place: LogTarget) -> None:
     """From here on our children are part of this run, and we owe it the word on how it ended."""
-    from labwright.sdk.ending import Ending, ExitWatch
+    from labwright.sdk.ending import ExitFile, ExitWatch
 
-    _session.ending = Ending(place.run_dir)
+    _session.ending = ExitFile(place.run_dir)
     _session.owner_pid = os.getpid()
     if _session.watch is None:
         _session.watch = ExitWatch()

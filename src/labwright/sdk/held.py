@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from time import time
 
+from labwright.sdk.lines import say_once
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +81,7 @@ class Held(ABC):
         return dict, (dict(self._values),)
 
 
-class Config(Held):
+class RunConfig(Held):
     """Starts with the parameters the run was submitted with; each change is recorded."""
 
     def __init__(self, record: Callable[[dict[str, Any]], None], values: dict[str, Any]) -> None:
@@ -93,7 +95,7 @@ class Config(Held):
         self._record(values)
 
 
-class Summary(Held):
+class RunSummary(Held):
     """The last number of each metric; setting one logs it at the current step.
 
     Kept as `log` left it, by the keys of a line: it becomes a dict of numbers when somebody asks.
@@ -132,3 +134,47 @@ def as_dict(values: Any) -> dict[str, Any]:
         return {str(key): value for key, value in found}
     except Exception:  # noqa: BLE001 - whatever it is, its text is kept
         return {"config": values}
+
+
+OF_RUNS = frozenset(
+    {
+        "finish_artifact",
+        "link_artifact",
+        "link_model",
+        "log_artifact",
+        "log_code",
+        "log_model",
+        "mark_preempting",
+        "unwatch",
+        "upsert_artifact",
+    }
+)
+_classes: dict[str, type[NotKept]] = {}
+
+
+class NotKept:
+    """Made by any call, takes any call, also as a context, and says once that nothing comes of it."""
+
+    def __init__(self, *_ignored: Any, **_also_ignored: Any) -> None:
+        say_once(f"{type(self).__name__}() has no effect: it is taken, and nothing is kept of it")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._take
+
+    def _take(self, *_ignored: Any, **_also_ignored: Any) -> NotKept:
+        return self
+
+    def __enter__(self) -> NotKept:
+        return self
+
+    def __exit__(self, *_ignored: Any) -> None:
+        return None
+
+
+def not_kept(name: str) -> Any:
+    """What stands for W&B's class or function of this name; `plot` is neither, its functions are called."""
+    if name not in _classes:
+        _classes[name] = type(name, (NotKept,), {})
+    return _classes[name]() if name == "plot" else _classes[name]

@@ -1,8 +1,27 @@
-"""The text of what is logged: numbers, keys and facts as JSON. Pure, and picky: what is no number is refused."""
+"""A word to the person at the terminal. It may be lost; it never disturbs."""
 
 from __future__ import annotations
 
+import sys
 from _collections_abc import MutableSequence  # without the package around it, which takes long to import
+
+_said: set[str] = set()
+_REMEMBERED = 1000
+
+
+def say(text: str) -> None:
+    try:
+        sys.stderr.write(f"labwright: {text}\n")
+        sys.stderr.flush()
+    except Exception:  # noqa: BLE001, S110 - stderr may be closed, replaced or gone; training goes on
+        pass
+
+
+def say_once(text: str) -> None:
+    if text not in _said and len(_said) < _REMEMBERED:
+        _said.add(text)
+        say(text)
+
 
 try:
     from _json import encode_basestring_ascii  # alone: the whole of `json` would be half of our import time
@@ -23,7 +42,7 @@ _EXACT = 1 << 53  # every whole number below has a float of its own
 float_text = float.__repr__
 
 
-class Refused(Exception):
+class NotLoggable(Exception):
     """A value that cannot be kept, with the reason."""
 
 
@@ -40,30 +59,30 @@ def number_text(value: Any) -> str:
 def _number(value: Any) -> float:
     """The value as a float, also from a scalar of NumPy, PyTorch or JAX, without importing any of them."""
     if isinstance(value, (str, bytes, bytearray)):
-        raise Refused("text, not a number")
+        raise NotLoggable("text, not a number")
     if value is None:
-        raise Refused("None, not a number")
+        raise NotLoggable("None, not a number")
     if not isinstance(value, (int, float)) and callable(getattr(value, "item", None)):
         try:
             value = value.item()
         except Exception as error:  # noqa: BLE001 - each library has its own
-            raise Refused(f"{type(value).__name__} with more than one number ({error})") from None
+            raise NotLoggable(f"{type(value).__name__} with more than one number ({error})") from None
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)
     except OverflowError:
-        raise Refused("too large for a float") from None
+        raise NotLoggable("too large for a float") from None
     except Exception:  # noqa: BLE001 - a foreign type; what it raises does not matter
-        raise Refused(f"{type(value).__name__}, not a number") from None
+        raise NotLoggable(f"{type(value).__name__}, not a number") from None
 
 
 def key_text(key: str) -> str:
     """The key as JSON, with what is no valid text in it replaced: a store could not take it."""
     if not key:
-        raise Refused("an empty key")
+        raise NotLoggable("an empty key")
     if len(key) > KEY_LIMIT:
-        raise Refused(f"a key of {len(key)} characters; up to {KEY_LIMIT} are kept")
+        raise NotLoggable(f"a key of {len(key)} characters; up to {KEY_LIMIT} are kept")
     return encode_basestring_ascii(clean(key))
 
 

@@ -6,8 +6,8 @@ import math
 import os
 import sys
 
-from labwright.sdk.lines import Refused, fact_line
-from labwright.sdk.not_kept import NotKept
+from labwright.sdk.held import NotKept
+from labwright.sdk.lines import NotLoggable, fact_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Image:
         self.caption = caption
 
     def store(self, run_dir: str, key: str, step: int) -> str:
-        """Make its file; answers the path, relative to the run folder or absolute. Raises Refused or OSError."""
+        """Make its file; answers the path, relative to the run folder or absolute. Raises NotLoggable or OSError."""
         if isinstance(self.data, (str, os.PathLike)):
             return _store_picture_file(os.fspath(self.data), run_dir, key, step)
         return store_file(run_dir, key, step, "png", _png_of(self.data))
@@ -63,7 +63,7 @@ def as_media(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, (Image, Histogram)) for item in value):
         return list(value)
     if isinstance(value, NotKept):
-        raise Refused(f"a {type(value).__name__}, of which nothing is kept")
+        raise NotLoggable(f"a {type(value).__name__}, of which nothing is kept")
     if hasattr(value, "savefig"):
         return [Image(value)]
     return []
@@ -117,20 +117,18 @@ def _png_of(data: Any) -> bytes:
 
 
 def _png_of_array(data: Any) -> bytes:
-    from labwright.sdk.png import encode_png
-
     if hasattr(data, "detach"):
         data = _from_tensor(data)
     if not (hasattr(data, "shape") and hasattr(data, "tobytes")):
-        raise Refused(f"{type(data).__name__} is no picture")
+        raise NotLoggable(f"{type(data).__name__} is no picture")
     shape = tuple(int(size) for size in data.shape)
     if len(shape) not in (2, 3):
-        raise Refused(f"an array of shape {shape} is no picture; H×W or H×W×C is")
+        raise NotLoggable(f"an array of shape {shape} is no picture; H×W or H×W×C is")
     channels = shape[2] if len(shape) == 3 else 1
     try:
         return encode_png(_bytes_of(data), shape[1], shape[0], channels)
     except ValueError as error:
-        raise Refused(str(error)) from None
+        raise NotLoggable(str(error)) from None
 
 
 def _from_tensor(tensor: Any) -> Any:
@@ -185,3 +183,25 @@ def _flat(values: Any) -> Any:
             yield from _flat(value)
         else:
             yield value
+
+
+_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # channels: grey, grey with alpha, RGB, RGBA
+
+
+def encode_png(pixels: bytes, width: int, height: int, channels: int) -> bytes:
+    """Return a PNG file of these pixels: eight bits a channel, row by row.
+
+    It is compressed lightly, since the training loop waits for it.
+    """
+    from struct import pack
+    from zlib import compress, crc32
+
+    row = width * channels
+    if channels not in _COLOR_TYPES or len(pixels) != row * height or not pixels:
+        raise ValueError(f"{len(pixels)} bytes are not an image of {width} × {height} × {channels}")
+    raw = b"".join(b"\0" + pixels[start : start + row] for start in range(0, len(pixels), row))
+    header = pack(">IIBBBBB", width, height, 8, _COLOR_TYPES[channels], 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", compress(raw, 1)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        pack(">I", len(content)) + kind + content + pack(">I", crc32(kind + content)) for kind, content in chunks
+    )

@@ -11,8 +11,7 @@ import os
 import time
 from _thread import RLock  # `threading` itself would be a third of our import time
 
-from labwright.sdk.lines import fact_line
-from labwright.sdk.say import say
+from labwright.sdk.lines import fact_line, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,3 +202,55 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+_TAIL = 1 << 16
+_HEADER = 1 << 16
+_THE_SAME = ("attempt", "try", "host")
+_POINT = b'{"s":'  # as `lines.template` begins it
+
+
+def next_step(run_dir: str, header: dict[str, Any]) -> int:
+    """0 for the first. Not after those that still log: ranks and workers beside each other all begin at 0.
+
+    Nor after those of another try: there the whole command is run again, and its numbers count instead. Nor after those
+    on other hosts, of which nobody here knows whether they still log.
+    """
+    try:
+        names = os.listdir(f"{run_dir}/metrics")
+    except OSError:  # it has logged nothing yet
+        return 0
+    return max((_step_after(f"{run_dir}/metrics/{name}", header) for name in names), default=0)
+
+
+def _step_after(path: str, header: dict[str, Any]) -> int:
+    try:
+        name = os.path.basename(path)
+        return 0 if not name.startswith("sdk-") or _is_written(int(name.split("-")[1])) else _read(path, header)
+    except (OSError, ValueError, AttributeError):  # cut short by a kill, or none of ours
+        return 0
+
+
+def _is_written(pid: int) -> bool:
+    """By another process."""
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # somebody else's, which may not be signalled: it is there
+    return True
+
+
+def _read(path: str, header: dict[str, Any]) -> int:
+    import json  # here: it takes half as long to import as all of the SDK
+
+    with open(path, "rb") as file:
+        theirs = json.loads(file.readline(_HEADER))
+        if any(theirs.get(name) != header[name] for name in _THE_SAME):
+            return 0
+        file.seek(max(file.tell(), os.fstat(file.fileno()).st_size - _TAIL))
+        points = [line for line in file.read().split(b"\n")[:-1] if line.startswith(_POINT)]
+    return max((int(line[len(_POINT) : line.index(b",")]) + 1 for line in points), default=0)

@@ -6,8 +6,7 @@ import os
 import sys
 import time
 
-from labwright.sdk.lines import fact_line, plain
-from labwright.sdk.say import say
+from labwright.sdk.lines import fact_line, plain, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _TIMEOUT_SECONDS = 5.0  # once, and only where a server is up that does not answ
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
 
 
-class Place:
+class LogTarget:
     """One run's folder, and what is known of the run."""
 
     def __init__(self, run_dir: str, run_id: str, name: str, *, owned: bool, url: str | None = None) -> None:
@@ -63,7 +62,7 @@ def may_be_no_rank(environ: Mapping[str, str]) -> bool:
     return environ.get("RANK", "").isdigit() and not environ.get("WORLD_SIZE")
 
 
-def inside_run(environ: Mapping[str, str]) -> Place | None:
+def inside_run(environ: Mapping[str, str]) -> LogTarget | None:
     run_dir = environ.get(RUN_DIR)
     if not run_dir:
         return None
@@ -72,7 +71,7 @@ def inside_run(environ: Mapping[str, str]) -> Place | None:
         return None
     run_id = environ.get(RUN_ID) or os.path.basename(run_dir.rstrip("/"))
     server = environ.get("LABWRIGHT_SERVER_URL")
-    place = Place(run_dir, run_id, run_id, owned=False, url=_page(server, run_id) if server else None)
+    place = LogTarget(run_dir, run_id, run_id, owned=False, url=_page(server, run_id) if server else None)
     place.read_spec()
     attempt = environ.get(ATTEMPT, "")
     place.attempt = int(attempt) if attempt.isdigit() else place.attempt
@@ -90,7 +89,7 @@ def find_project(start: str) -> str:
     return folder
 
 
-def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
+def on_server(project: str, about: dict[str, Any], key: str) -> LogTarget | None:
     """A run of our own on the project's server; None, with the reason said, if that does not work."""
     state = os.path.join(project, _STATE_DIR)
     try:
@@ -99,7 +98,7 @@ def on_server(project: str, about: dict[str, Any], key: str) -> Place | None:
             return None
         with open(f"{state}/token", encoding="utf-8") as token:
             answer = _post(server["url"], token.read().strip(), {**about, **_patience(server)}, key)
-        place = Place(answer["run_dir"], answer["id"], answer.get("name") or "", owned=True)
+        place = LogTarget(answer["run_dir"], answer["id"], answer.get("name") or "", owned=True)
         place.url = _page(server["url"], place.run_id)
         if not os.access(place.run_dir, os.W_OK):
             raise OSError(f"its folder {place.run_dir} cannot be written")
@@ -156,7 +155,7 @@ def _page(server_url: str, run_id: str) -> str:
     return f"{server_url.rstrip('/')}/#/runs/{run_id}"
 
 
-def offline(project: str, about: dict[str, Any]) -> Place | None:
+def offline(project: str, about: dict[str, Any]) -> LogTarget | None:
     """A folder that `labwright import` takes in later; None if there is no place to write at all."""
     from tempfile import gettempdir
 
@@ -169,7 +168,7 @@ def offline(project: str, about: dict[str, Any]) -> Place | None:
     return None
 
 
-def _make_offline(parent: str, name: str, about: dict[str, Any]) -> Place:
+def _make_offline(parent: str, name: str, about: dict[str, Any]) -> LogTarget:
     run_dir = os.path.join(parent, name)
     os.makedirs(f"{run_dir}/metrics", mode=0o700)
     try:
@@ -180,7 +179,7 @@ def _make_offline(parent: str, name: str, about: dict[str, Any]) -> Place:
     except OSError:
         _unmake(parent, run_dir)
         raise
-    return Place(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
+    return LogTarget(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
 
 
 def _keep_from_git(parent: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from time import monotonic, time
 
-from labwright.sdk.held import Config, Summary
+from labwright.sdk.held import OF_RUNS, RunConfig, RunSummary, not_kept
 from labwright.sdk.lines import (
     KEY_LIMIT,
-    Refused,
+    NotLoggable,
     clean,
     fact_line,
     flattened,
@@ -17,19 +17,19 @@ from labwright.sdk.lines import (
     metric_lines,
     number_text,
     plain,
+    say,
+    say_once,
     template,
 )
 from labwright.sdk.media import as_media
 from labwright.sdk.metrics_file import WAKE_SECONDS, MetricsFile
-from labwright.sdk.not_kept import OF_RUNS, not_kept
-from labwright.sdk.say import say, say_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from labwright.sdk.places import Place
+    from labwright.sdk.places import LogTarget
 
 _FIRST_STEP, _LAST_STEP = -(1 << 63), (1 << 63) - 1
 _TEMPLATES = 512
@@ -62,7 +62,7 @@ class Run:
 
     def __init__(
         self,
-        place: Place,
+        place: LogTarget,
         file: MetricsFile | None,
         on_finish: Callable[[Run, int | None], None],
         alerts: MetricsFile | None = None,
@@ -72,8 +72,8 @@ class Run:
         self._name = place.name
         self.dir = place.run_dir
         self.url = place.url
-        self.config = Config(self._log_config, place.params)
-        self.summary = Summary(self._log_summary)
+        self.config = RunConfig(self._log_config, place.params)
+        self.summary = RunSummary(self._log_summary)
         self._place = place
         self._file = file
         self._alerts = alerts or file
@@ -207,10 +207,10 @@ class Run:
             key_text(key)
             try:
                 path = thing.store(self.dir, key, step)
-            except Refused:
+            except NotLoggable:
                 raise
             except Exception as error:  # noqa: BLE001 - a full disk, or a library's own; training goes on
-                raise Refused(f"could not be stored: {error}") from None
+                raise NotLoggable(f"could not be stored: {error}") from None
             self._log_artifact(key, thing.kind, path, step, thing.caption)
         return bool(things)
 
@@ -224,7 +224,7 @@ class Run:
         try:
             line = fact_line({"t": round(time(), 3), "config": plain(values)})
             if len(line) > _CONFIG_LIMIT:
-                raise Refused(f"{len(line)} bytes; up to {_CONFIG_LIMIT} are kept")
+                raise NotLoggable(f"{len(line)} bytes; up to {_CONFIG_LIMIT} are kept")
             self._file.write(line)
         except Exception as error:  # noqa: BLE001 - a config may hold any object
             self._refuse("config", str(error))
@@ -264,7 +264,7 @@ class Run:
 
             found = sorted(glob.glob(os.path.abspath(os.fspath(path))))
             if not found:
-                raise Refused("no such file")
+                raise NotLoggable("no such file")
             for file in found[:1000]:
                 self._log_artifact(os.path.basename(file), "file", self._from_run_folder(file), self._next_step)
         except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on

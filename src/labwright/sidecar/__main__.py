@@ -15,23 +15,11 @@ if __package__ in (None, ""):
     __package__ = "labwright.sidecar"
 
 from labwright.paths import RunPaths
-from labwright.processes import read_identity
-from labwright.sidecar.external import watch_external
-from labwright.sidecar.monitor import Monitor
-from labwright.sidecar.orphan import started_at
 from labwright.sidecar.prefork import serve
-from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.record import load_spec
 from labwright.sidecar.slurm import attempt_of, is_to_run, run_folder_of
 from labwright.sidecar.supervisor import Supervisor
-
-
-def adopt(run_dir: str) -> None:
-    paths = RunPaths(run_dir)
-    spec = load_spec(paths)
-    record = RunRecord(paths, spec["run"]["id"], spec["sidecar"]["wake"])
-    watcher = read_identity(paths.heartbeat)
-    if watcher is None or not watcher.is_alive:  # its monitor may have begun just before the supervisor was killed
-        Monitor(paths, spec, record, started_at(record)).watch_orphan()
+from labwright.sidecar.unsupervised import adopt, watch_external
 
 
 def run_on_node(target: str) -> int:

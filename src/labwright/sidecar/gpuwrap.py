@@ -77,7 +77,7 @@ class GaveUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class GpuFailure:
     reason: str  # gpu_contention, cuda_oom or gpu_error
     message: str
 
@@ -284,23 +284,23 @@ def foreign_processes(detection: Detection, uuids: Sequence[str], own_pids: set[
 
 # What PyTorch, JAX/XLA, TensorFlow and CUDA itself print. TensorFlow names the device: an OOM on its CPU is none.
 # Compiled only after a failure: every run imports this module at its start.
-def judge_failure(output_tail: str, exit_code: int, foreign_seen: bool) -> Verdict | None:
+def judge_failure(output_tail: str, exit_code: int, foreign_seen: bool) -> GpuFailure | None:
     """Whether the end of the output blames the GPU; contention only if a foreign process was on the card."""
     if exit_code == 0:
         return None
     if _find(OUT_OF_MEMORY, output_tail):
         if foreign_seen:
-            return Verdict(
+            return GpuFailure(
                 reason="gpu_contention",
                 message="The GPU ran out of memory while someone else's process was on it.",
             )
-        return Verdict(reason="cuda_oom", message="The run ran out of GPU memory, and nobody else was on the card.")
+        return GpuFailure(reason="cuda_oom", message="The run ran out of GPU memory, and nobody else was on the card.")
     if busy := _find(DEVICE_BUSY, output_tail):
         if foreign_seen:
-            return Verdict(reason="gpu_contention", message="The GPU was busy with someone else's process.")
-        return Verdict(reason="gpu_error", message=f"The GPU refused the run: {busy[0]}.")
+            return GpuFailure(reason="gpu_contention", message="The GPU was busy with someone else's process.")
+        return GpuFailure(reason="gpu_error", message=f"The GPU refused the run: {busy[0]}.")
     if error := _find(GPU_ERROR, output_tail):
-        return Verdict(reason="gpu_error", message=f"The GPU or its driver failed: {error[0]}.")
+        return GpuFailure(reason="gpu_error", message=f"The GPU or its driver failed: {error[0]}.")
     return None
 
 

@@ -7,24 +7,34 @@ so that `stop` and the time limit still work.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import signal
 import time
+import traceback
+from collections.abc import Callable
 from typing import Any
 
-from labwright.files import passing_refusals
+from labwright.files import passing_refusals, read_json, write_json
 from labwright.gpu.probe import Detection
 from labwright.paths import RunPaths
-from labwright.processes import ProcessIdentity, children_of, descendants_of, end_tree, identity, processes_of_run
+from labwright.processes import (
+    ProcessIdentity,
+    children_of,
+    descendants_of,
+    end_tree,
+    identity,
+    processes_of_run,
+    work_of,
+)
+from labwright.sidecar.cards import CardWatch
 from labwright.sidecar.gpuwrap import foreign_processes
-from labwright.sidecar.orphan import OrphanedOutput
-from labwright.sidecar.output_cap import OutputCap
-from labwright.sidecar.record import RunRecord
-from labwright.sidecar.relay import is_relay
-from labwright.sidecar.rules.run_rules import RunRules
-from labwright.sidecar.sources.cards import CardWatch
-from labwright.sidecar.sources.run_metrics import RunMetrics
+from labwright.sidecar.record import RunJournal
+from labwright.sidecar.relay import OrphanedOutput, is_relay
+from labwright.sidecar.rules.book import RunRules
+from labwright.sidecar.sources.run_metrics import RunMetrics, has_something_to_take
 from labwright.sidecar.sources.start import Start
 
 _TICK_SECONDS = 0.25
@@ -38,7 +48,7 @@ class Monitor:
         self,
         paths: RunPaths,
         spec: dict[str, Any],
-        record: RunRecord,
+        record: RunJournal,
         started: float,
         start: Start | None = None,
         supervisor: int | None = None,
@@ -177,3 +187,158 @@ class Monitor:
     def _own_cards(self) -> tuple[str, ...]:
         started = [event for event in self.record.events() if event["event"] == "started"]
         return tuple(started[-1]["gpu_uuids"]) if started else ()
+
+
+_SILENCE_SECONDS = 5.0  # after the job's end; a monitor that still reads its last words shows a heartbeat or works
+_LAST_LOOK_SECONDS = 300.0
+_CUT_SHORT = "Its last numbers were not all read: whoever read them came to a halt. They are in its output and files."
+_LAST_LOOKS = 3
+_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
+
+
+class MonitorProcess:
+    """`let_go` closes, in the monitor's own process, what belongs to the job alone."""
+
+    def __init__(self, paths: RunPaths, spec: dict[str, Any], record: RunJournal, let_go: Callable[[], None]) -> None:
+        self._paths = paths
+        self._spec = spec
+        self._record = record
+        self._let_go = let_go
+        self._started = 0.0
+        self._at_start = Start(0.0)
+        self._due_at = 0.0
+        self._failed = False
+        self.pid: int | None = None
+        self.was_needed = False
+
+    def job_began(self, started: float, at_start: Start) -> None:
+        """Most commands are over before one is due."""
+        self._started, self._at_start = started, at_start
+        self._due_at = time.monotonic() + self._spec["sidecar"]["monitor_after_seconds"]
+
+    @property
+    def due_in(self) -> float | None:
+        """Seconds; nothing while there is one."""
+        return None if self.pid is not None else self._due_at - time.monotonic()
+
+    def start(self) -> None:
+        """With TERM held back, so that none is lost between the fork and the monitor's readiness for it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        supervisor = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_monitor(supervisor)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        self.pid = pid
+        self.was_needed = True
+
+    def _become_monitor(self, supervisor: int) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
+            self._let_go()
+            Monitor(self._paths, self._spec, self._record, self._started, self._at_start, supervisor).watch()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def saw_end(self, pid: int, status: int) -> bool:
+        """Whether a process that was reaped is the monitor; then another one is due soon."""
+        if pid != self.pid:
+            return False
+        self.pid = None
+        self._failed = status != 0
+        self._due_at = time.monotonic() + _PAUSE_SECONDS
+        return True
+
+    def close(self, rest: Callable[[float], None]) -> None:
+        """Ask for its last look at the output; if it is killed on the way, another one looks.
+
+        `rest` sleeps so long and reaps whatever ended.
+        """
+        for _ in range(_LAST_LOOKS):
+            if self.pid is None and has_something_to_take(self._paths, self._spec):
+                self.start()  # the command was done before anybody watched
+            if self.pid is None or not self._wait(self.pid, rest):
+                return
+
+    def _wait(self, pid: int, rest: Callable[[float], None]) -> bool:
+        """Answers whether it was killed before it was done; a hung one we kill ourselves."""
+        self._failed = False
+        os.kill(pid, signal.SIGTERM)
+        asked_at = worked_at = time.monotonic()
+        work = work_of(pid)
+        while self.pid is not None:
+            if work != (work := work_of(pid)):
+                worked_at = time.monotonic()
+            if self._is_hung(asked_at, worked_at):
+                self._record.event("warning", text=_CUT_SHORT)
+                os.kill(pid, signal.SIGKILL)
+                asked_at = worked_at = float("inf")
+            rest(0.1)
+        return self._failed and asked_at != float("inf")
+
+    def _is_hung(self, asked_at: float, worked_at: float) -> bool:
+        """On a busy machine one portion takes long; who gets on with it is not hung."""
+        now = time.monotonic()
+        if now - max(asked_at, worked_at) <= _SILENCE_SECONDS:
+            return now - asked_at > _LAST_LOOK_SECONDS
+        try:
+            return time.time() - os.path.getmtime(self._paths.heartbeat) > _SILENCE_SECONDS
+        except FileNotFoundError:
+            return True
+
+
+_FALLOC_PUNCH_KEEP_SIZE = 0x03
+_BLOCK = 4096
+_SPARED_BYTES = 64 << 20
+
+
+class OutputCap:
+    def __init__(self, paths: RunPaths, cap_bytes: int) -> None:
+        self._paths = paths
+        self._cap = cap_bytes
+        self._supported = cap_bytes > 0
+        self._end = self._known_end()
+
+    def apply(self, size: int, read_to: int, pass_over: Callable[[int], None]) -> None:
+        """Once the kept part exceeds the cap, drop all but a quarter at the head and a quarter at the tail.
+
+        What nobody has read for metrics yet is spared for a while; then the reader is told to pass it over.
+        """
+        head = self._cap // 4 // _BLOCK * _BLOCK
+        kept = size - max(0, self._end - head)
+        if not self._supported or kept <= self._cap:
+            return
+        end = (size - self._cap // 4) // _BLOCK * _BLOCK
+        if end > read_to and kept > self._cap + max(self._cap, _SPARED_BYTES):
+            pass_over(end)
+        else:
+            end = min(end, read_to // _BLOCK * _BLOCK)
+        if end > max(head, self._end) and self._punch(head, end):
+            self._end = end
+            write_json(self._paths.output_gap, {"start": head, "end": end})
+
+    def _known_end(self) -> int:
+        try:
+            return int(read_json(self._paths.output_gap)["end"])
+        except FileNotFoundError:
+            return 0
+
+    def _punch(self, start: int, end: int) -> bool:
+        libc = ctypes.CDLL(None, use_errno=True)
+        fallocate = libc.fallocate64 if hasattr(libc, "fallocate64") else libc.fallocate
+        fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+        fd = os.open(self._paths.output, os.O_RDWR)
+        try:
+            if fallocate(fd, _FALLOC_PUNCH_KEEP_SIZE, start, end - start) == 0:
+                return True
+        finally:
+            os.close(fd)
+        if ctypes.get_errno() not in (errno.EOPNOTSUPP, errno.ENOSYS):
+            raise OSError(ctypes.get_errno(), "the output could not be capped", self._paths.output)
+        self._supported = False  # this file system has no holes; the log stays whole
+        return False

@@ -21,7 +21,9 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from labwright.files import is_refusal, passing_refusals
+from labwright.paths import RunPaths
 from labwright.processes import processes_of_run
+from labwright.sidecar.record import RunJournal
 from labwright.sidecar.terminal import open_endless_pipe
 
 NAME = "labwright-relay"  # as the kernel shows it; it has no room for more
@@ -101,6 +103,32 @@ class Relay:
     @property
     def _path(self) -> str:
         return f"/proc/self/fd/{self.theirs}"
+
+
+class OrphanedOutput:
+    """Carried by a relay of ours too: the first one may have been killed with its supervisor."""
+
+    def __init__(self, paths: RunPaths, record: RunJournal) -> None:
+        self._paths = paths
+        self._record = record
+        self._relay: int | None = None
+
+    def tend(self) -> None:
+        if self._relay is not None and os.waitpid(self._relay, os.WNOHANG)[0]:
+            self._relay = None
+        pipe = self._pipe() if self._relay is None else None
+        if pipe is not None and (path := find_pipe(self._record.run_id, pipe)):
+            self._relay = start_relay(path, self._paths.output)
+
+    def settle(self) -> None:
+        """The job is gone. The relay ends with the last writer; one that waits for room on the disk goes on alone."""
+        patience = time.monotonic() + PATIENCE_SECONDS
+        while self._relay is not None and time.monotonic() < patience and not os.waitpid(self._relay, os.WNOHANG)[0]:
+            time.sleep(_MOMENT_SECONDS)
+
+    def _pipe(self) -> int | None:
+        started = [event for event in self._record.events() if event["event"] == "started"]
+        return started[-1].get("output_pipe") if started else None
 
 
 def start_relay(pipe: str, output: str) -> int:

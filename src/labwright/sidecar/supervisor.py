@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
+import select
+import signal
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from labwright.domain.failure import may_be_ended_by_slurm
 from labwright.files import modified_at, passing_refusals
 from labwright.processes import children_of, end_tree, identity
-from labwright.sidecar.cards import Cards
-from labwright.sidecar.exit_words import TERMINATED, end_facts, facts_of_status, is_by_term
-from labwright.sidecar.gpuwrap_retry import ContentionJudge
-from labwright.sidecar.held_folder import HeldFolder
-from labwright.sidecar.job import Job, job_environment, start_job
-from labwright.sidecar.job_tree import JobTree
-from labwright.sidecar.monitor_keeper import MonitorKeeper
-from labwright.sidecar.record import RunRecord, load_spec
+from labwright.sidecar.cards import Cards, ContentionJudge
+from labwright.sidecar.job import (
+    TERMINATED,
+    JobProcess,
+    JobTree,
+    end_facts,
+    facts_of_status,
+    is_by_term,
+    job_environment,
+    start_job,
+)
+from labwright.sidecar.monitor import MonitorProcess
+from labwright.sidecar.record import HeldFolder, RunJournal, load_spec
 from labwright.sidecar.relay import Relay
 from labwright.sidecar.slurm import StepLog, facts_of, forward
 from labwright.sidecar.sources.start import Start, note_start
 from labwright.sidecar.terminal import Terminal
-from labwright.sidecar.wakeups import Wakeups
 
 _LIBC = ctypes.CDLL(None)  # once, before the forks
 _PR_SET_CHILD_SUBREAPER = 36
@@ -46,15 +54,15 @@ class Supervisor:
         self.run["attempt"] = attempt or self.run["attempt"]
         self.options: dict[str, Any] = self.spec["sidecar"]
         self._slurm: dict[str, Any] | None = self.options.get("slurm")
-        self.record = RunRecord(self.paths, self.run["id"], self.options["wake"])
+        self.record = RunJournal(self.paths, self.run["id"], self.options["wake"])
         self._inherited = dict(os.environ)
         self._place = facts_of(self._inherited) if self._slurm else {}
         self._step_log = StepLog() if self._slurm else None
         self._variables = variables
         self._cards = Cards(self.options, self.record)
-        self._job: Job | None = None
+        self._job: JobProcess | None = None
         self._relay: Relay | None = None  # none where a terminal takes its place
-        self._monitor = MonitorKeeper(self.paths, self.spec, self.record, self._let_go_of_the_job)
+        self._monitor = MonitorProcess(self.paths, self.spec, self.record, self._let_go_of_the_job)
         self._tree = JobTree(self.run["id"], self._monitor)
         self._started = 0.0
         self._began = 0.0  # the same by a clock that nobody sets
@@ -343,3 +351,54 @@ class Supervisor:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.paths.secrets)
         self._folder.close()
+
+
+_SAME_WARNING_SECONDS = 90.0  # so long after ours may come Slurm's, which was asked for a minute later
+_SIGNALS = (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Wakeups:
+    def __init__(self, warning_signal: int | None, warning_after_seconds: float | None = None) -> None:
+        self.terminated = False  # by TERM: whoever runs this machine wants us gone
+        self._warned = False  # by the signal that Slurm may send before that
+        self._warning_signal = warning_signal
+        self._warning_due = None if warning_after_seconds is None else time.monotonic() + warning_after_seconds
+        self._warned_at = -math.inf  # by ourselves
+        self._pipe = self._reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (*_SIGNALS, *([warning_signal] if warning_signal else [])):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if number == signal.SIGTERM:
+            self.terminated = True
+        elif number == self._warning_signal:
+            self._warned = True
+
+    @property
+    def warning_in(self) -> float | None:
+        """Seconds until the job is to be warned; None where nobody has to."""
+        return None if self._warning_due is None else max(0.0, self._warning_due - time.monotonic())
+
+    def take_warning(self) -> int | None:
+        """The signal that the job is to get now: its time has come, or somebody has sent it."""
+        now = time.monotonic()
+        was_sent, self._warned = self._warned, False
+        if self._warning_due is not None and now >= self._warning_due:
+            self._warning_due, self._warned_at = None, now
+            return self._warning_signal
+        return self._warning_signal if was_sent and now - self._warned_at > _SAME_WARNING_SECONDS else None
+
+    def sleep(self, seconds: float, sources: Iterable[int] = ()) -> list[int]:
+        """Until a signal, the time, or something to read in one of the sources: which of them have."""
+        ready, _, _ = select.select([self._reader, *sources], [], [], max(0.0, seconds))
+        if self._reader in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._reader, 4096)
+        return ready
+
+    def close(self) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in self._pipe:
+            os.close(fd)

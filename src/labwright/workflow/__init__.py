@@ -19,34 +19,31 @@ from labwright.workflow.tasks import Retry, Task, task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from labwright.workflow.attempts import Failed, Suspended, TimedOut
-    from labwright.workflow.contract import validate_contract
-    from labwright.workflow.description import describe
-    from labwright.workflow.engine import InvalidWorkflow, run, run_async
+    from labwright.workflow.contract import Finding, Report, validate_contract
+    from labwright.workflow.engine import InvalidWorkflow, Outcome, RunResult, run, run_async
     from labwright.workflow.fingerprints import fingerprint
-    from labwright.workflow.loading import load_command, load_in_child, read_answer
-    from labwright.workflow.outcomes import Outcome, RunResult
-    from labwright.workflow.reports import Finding, Report
+    from labwright.workflow.jobs import Failed, Suspended, TimedOut
+    from labwright.workflow.load import describe, load_command, load_in_child, read_answer
     from labwright.workflow.store import Store, StoreInUse
     from labwright.workflow.values import Sealed
 
 _LATER = {
-    "Failed": "attempts",
-    "Finding": "reports",
+    "Failed": "jobs",
+    "Finding": "contract",
     "InvalidWorkflow": "engine",
-    "Outcome": "outcomes",
-    "Report": "reports",
-    "RunResult": "outcomes",
+    "Outcome": "engine",
+    "Report": "contract",
+    "RunResult": "engine",
     "Sealed": "values",
     "Store": "store",
     "StoreInUse": "store",
-    "Suspended": "attempts",
-    "TimedOut": "attempts",
-    "describe": "description",
+    "Suspended": "jobs",
+    "TimedOut": "jobs",
+    "describe": "load",
     "fingerprint": "fingerprints",
-    "load_command": "loading",
-    "load_in_child": "loading",
-    "read_answer": "loading",
+    "load_command": "load",
+    "load_in_child": "load",
+    "read_answer": "load",
     "run": "engine",
     "run_async": "engine",
     "validate_contract": "contract",

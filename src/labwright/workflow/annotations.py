@@ -23,7 +23,7 @@ class Unresolved(Exception):
     """A name in an annotation that leads nowhere."""
 
 
-class Scope:
+class NameScope:
     """Where the names of an annotation are looked up."""
 
     def __init__(self, names: dict[str, Any], depth: int = 0) -> None:
@@ -36,11 +36,11 @@ class Scope:
                 return place[name]
         raise Unresolved(name)
 
-    def of_module(self, name: str) -> Scope:
-        return Scope(vars(sys.modules[name]) if name in sys.modules else {}, self.depth + 1)
+    def of_module(self, name: str) -> NameScope:
+        return NameScope(vars(sys.modules[name]) if name in sys.modules else {}, self.depth + 1)
 
 
-def scope_of(function: Any) -> Scope:
+def scope_of(function: Any) -> NameScope:
     """The globals of a function, and what it closes over."""
     names = dict(getattr(function, "__globals__", {}))
     cells = getattr(function, "__closure__", None) or ()
@@ -49,10 +49,10 @@ def scope_of(function: Any) -> Scope:
             names[name] = cells[index].cell_contents
         except ValueError:  # not assigned yet
             continue
-    return Scope(names)
+    return NameScope(names)
 
 
-def read_annotation(annotation: Any, scope: Scope) -> Type:
+def read_annotation(annotation: Any, scope: NameScope) -> Type:
     """What was annotated; `unknown`, with the text as its name, where that leads nowhere."""
     try:
         return _read(annotation, scope)
@@ -61,7 +61,7 @@ def read_annotation(annotation: Any, scope: Scope) -> Type:
         return Type("unknown", f"{text} ({error})" if str(error) not in text else text)
 
 
-def _read(annotation: Any, scope: Scope) -> Type:
+def _read(annotation: Any, scope: NameScope) -> Type:
     if isinstance(annotation, str):
         return _read_node(ast.parse(annotation.strip(), mode="eval").body, scope)
     if isinstance(annotation, typing.ForwardRef):
@@ -77,7 +77,7 @@ def _read(annotation: Any, scope: Scope) -> Type:
     return _read_alias_or_class(annotation, scope)
 
 
-def _read_alias_or_class(annotation: Any, scope: Scope) -> Type:
+def _read_alias_or_class(annotation: Any, scope: NameScope) -> Type:
     if hasattr(annotation, "__metadata__"):
         return _read(annotation.__origin__, scope)
     origin = typing.get_origin(annotation)
@@ -89,12 +89,12 @@ def _read_alias_or_class(annotation: Any, scope: Scope) -> Type:
     return _built(origin, [_read_argument(arg, scope) for arg in args])
 
 
-def _read_argument(arg: Any, scope: Scope) -> Type | None:
+def _read_argument(arg: Any, scope: NameScope) -> Type | None:
     """None stands for the dots of `tuple[float, ...]`, and for the arguments of a Callable, which no value carries."""
     return None if arg is ... or isinstance(arg, list) else _read(arg, scope)
 
 
-def _read_class(cls: Any, scope: Scope) -> Type:
+def _read_class(cls: Any, scope: NameScope) -> Type:
     word = _word(cls)
     if word in ("Union", "Optional", "Literal"):
         raise Unresolved(f"{word} without arguments")
@@ -131,7 +131,7 @@ def _built(head: Any, args: list[Type | None]) -> Type:
     return of_class(origin, *known)
 
 
-def _read_node(node: ast.AST, scope: Scope) -> Type:
+def _read_node(node: ast.AST, scope: NameScope) -> Type:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return union(_read_node(node.left, scope), _read_node(node.right, scope))
     if isinstance(node, ast.Constant):
@@ -141,7 +141,7 @@ def _read_node(node: ast.AST, scope: Scope) -> Type:
     return _read(_object(node, scope), scope)
 
 
-def _read_subscript(node: ast.Subscript, scope: Scope) -> Type:
+def _read_subscript(node: ast.Subscript, scope: NameScope) -> Type:
     head = _object(node.value, scope)
     inner: Any = node.slice
     inner = inner.value if type(inner).__name__ == "Index" else inner  # as Python 3.8 wraps it
@@ -153,18 +153,18 @@ def _read_subscript(node: ast.Subscript, scope: Scope) -> Type:
     return _built(head, [_node_argument(argument, scope) for argument in nodes])
 
 
-def _literal(node: ast.AST, scope: Scope) -> Any:
+def _literal(node: ast.AST, scope: NameScope) -> Any:
     """A constant, or a member of an enum."""
     return _object(node, scope) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
-def _node_argument(node: ast.AST, scope: Scope) -> Type | None:
+def _node_argument(node: ast.AST, scope: NameScope) -> Type | None:
     if isinstance(node, ast.List) or (isinstance(node, ast.Constant) and node.value is ...):
         return None
     return _read_node(node, scope)
 
 
-def _object(node: ast.AST, scope: Scope) -> Any:
+def _object(node: ast.AST, scope: NameScope) -> Any:
     if isinstance(node, ast.Name):
         return scope.find(node.id)
     if isinstance(node, ast.Attribute):
@@ -172,12 +172,12 @@ def _object(node: ast.AST, scope: Scope) -> Any:
     raise Unresolved(ast.dump(node))
 
 
-def _typed_dict_fields(cls: Any, scope: Scope) -> tuple[Field, ...]:
+def _typed_dict_fields(cls: Any, scope: NameScope) -> tuple[Field, ...]:
     inner = scope.of_module(cls.__module__)
     required = getattr(cls, "__required_keys__", None)
     found = []
     for name, annotation in cls.__annotations__.items():
-        kind = _read(annotation, Scope({**scope.names, **inner.names}, inner.depth))
+        kind = _read(annotation, NameScope({**scope.names, **inner.names}, inner.depth))
         needed = cls.__total__ if required is None else name in required
         if kind.form == "not_required":
             kind, needed = kind.args[0], False
@@ -197,5 +197,5 @@ def fields_of(kind: Type) -> tuple[Field, ...]:
         parts = {name: kind.cls.__annotations__.get(name, Any) for name in kind.cls._fields}
     else:
         return ()
-    scope = Scope({}).of_module(kind.cls.__module__)
+    scope = NameScope({}).of_module(kind.cls.__module__)
     return tuple(Field(name, read_annotation(part, scope)) for name, part in parts.items())

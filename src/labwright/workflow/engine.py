@@ -1,33 +1,127 @@
-"""`run`: do the work of a workflow, durably. A fact is in the log before it is relied upon; what is done stays done.
-
-A task that was under way when the process was killed runs again: at least once, and once it has finished, never again.
-"""
+"""How steps and runs of a workflow ended."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.workflow.attempts import Bodies
+from labwright.workflow.contract import Report, check_structure
 from labwright.workflow.experiments import result_type
 from labwright.workflow.fingerprints import Fingerprints
-from labwright.workflow.graph import Step, Workflow
-from labwright.workflow.inputs import Given, Sources, key_of
-from labwright.workflow.jobs import Job, News, Workers, checked
-from labwright.workflow.outcomes import Outcome, RunResult
-from labwright.workflow.reports import Report
+from labwright.workflow.graph import Output, Step, Workflow, outputs_in
+from labwright.workflow.jobs import AttemptResult, Bodies, Job, Workers, checked
 from labwright.workflow.store import Store, Stored
-from labwright.workflow.structure import check_structure
-from labwright.workflow.tasks import Retry, Task
-from labwright.workflow.values import Refused, digest_of, encode, text_of
+from labwright.workflow.tasks import WHOLE, Retry, Task
+from labwright.workflow.values import NotEncodable, Sealed, decode, digest_of, encode, picked, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     OnEvent = Callable[[dict[str, Any]], None]
     RunExperiment = Callable[[Step, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`finished`, `failed`, `suspended`, or not begun: `skipped` or `waiting`, with the reason."""
+
+    status: str
+    reason: str = ""
+    stored: tuple[Stored, ...] = ()  # one; of a fan-out, one for each combination
+    fanned_out: bool = False
+    reused: int = 0  # how many of them came from an earlier run
+
+    def encoded(self, name: str) -> Any:
+        parts = [part.encoded if name == WHOLE else picked(part.encoded, name) for part in self.stored]
+        return parts if self.fanned_out else parts[0]
+
+    def digest(self, name: str) -> str:
+        if name == WHOLE and not self.fanned_out:
+            return self.stored[0].digest
+        return digest_of(text_of(self.encoded(name)))
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """`failed` if any step failed, else `suspended` if one waits for something outside, else `finished`."""
+
+    workflow: Workflow
+    steps: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        found = {outcome.status for outcome in self.steps.values()}
+        return next((status for status in ("failed", "suspended") if status in found), "finished")
+
+    def value(self, step: str, output: str = WHOLE) -> Any:
+        """What a finished step gave."""
+        outcome = self.steps[step]
+        if outcome.status != "finished":
+            raise LookupError(f"{step} {outcome.status}: {outcome.reason}")
+        return decode(outcome.encoded(output))
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The declared results whose steps finished."""
+        declared: dict[str, Output] = self.workflow.results
+        done = {name: out for name, out in declared.items() if self.steps[out.step].status == "finished"}
+        return {name: self.value(out.step, out.name) for name, out in done.items()}
+
+
+@dataclass(frozen=True)
+class InputValue:
+    digest: str
+    load: Callable[[], Any]  # a fresh copy each time
+
+
+class Sources:
+    """Looks up outputs of steps that have finished; opened, or sealed for who only hands them on."""
+
+    def __init__(self, outcomes: Mapping[str, Outcome], sealed: bool = False) -> None:
+        self._outcomes = outcomes
+        self._opened: Callable[[Any], Any] = Sealed if sealed else decode
+        self._digests: dict[Output, str] = {}
+
+    def value(self, output: Output) -> Any:
+        return self._opened(self._outcomes[output.step].encoded(output.name))
+
+    def given(self, value: Any) -> InputValue:
+        if isinstance(value, Output):
+            return InputValue(self._digest(value), lambda: self.value(value))
+        if outputs_in(value):
+            parts = [self.given(item) for item in value]
+            return InputValue(
+                digest_of("+".join(part.digest for part in parts)), lambda: [part.load() for part in parts]
+            )
+        encoded = encode(value)
+        return InputValue(digest_of(text_of(encoded)), lambda: self._opened(encoded))
+
+    def combinations(self, step: Step) -> Iterator[dict[str, InputValue]]:
+        """The inputs of each job of a step: one, or of a fan-out one for each combination."""
+        same = {name: self.given(value) for name, value in step.inputs.items()}
+        if step.over is None:
+            yield same
+            return
+        axes = [[self.given(item) for item in self._items(value)] for value in step.over.values()]
+        for point in itertools.product(*axes):
+            yield {**same, **dict(zip(step.over, point))}  # noqa: B905 - Python 3.8 has no strict
+
+    def _items(self, value: Any) -> list[Any]:
+        return list(self.value(value)) if isinstance(value, Output) else list(value)
+
+    def _digest(self, output: Output) -> str:
+        if output not in self._digests:
+            self._digests[output] = self._outcomes[output.step].digest(output.name)
+        return self._digests[output]
+
+
+def key_of(step: str, code: str, given: Mapping[str, InputValue]) -> str:
+    """Two jobs with one key do the same work: same step, same code and environment, same inputs."""
+    return digest_of(text_of([step, code, {name: part.digest for name, part in given.items()}]))
 
 
 class InvalidWorkflow(ValueError):
@@ -81,7 +175,7 @@ class _Fan:
         self.failures: list[str] = []
         self.pauses: list[str] = []
 
-    def note(self, news: News) -> None:
+    def note(self, news: AttemptResult) -> None:
         words = f"{news.job.name}: {news.error}" if self.step.over is not None else news.error
         if news.status == "failed":
             self.failures.append(words)
@@ -166,7 +260,7 @@ class _Engine:
             return
         try:
             combinations = list(self._sources.combinations(step))
-        except Refused as error:
+        except NotEncodable as error:
             self._tell("failed", task=step.id, step=step.id, error=str(error))
             self._end(step, Outcome("failed", str(error)))
             return
@@ -188,7 +282,7 @@ class _Engine:
             return Outcome("skipped", f"{step.when} is false")
         return None
 
-    def _reuse_or_queue(self, step: Step, index: int, given: dict[str, Given]) -> None:
+    def _reuse_or_queue(self, step: Step, index: int, given: dict[str, InputValue]) -> None:
         key = key_of(step.id, self._code[step.id], given)
         name = step.id if step.over is None else f"{step.id}[{index}]"
         stored = self._store.finished(key)
@@ -201,7 +295,7 @@ class _Engine:
         fan.left -= 1
         fan.reused += 1
 
-    def _call(self, step: Step, given: dict[str, Given]) -> Callable[[], Any]:
+    def _call(self, step: Step, given: dict[str, InputValue]) -> Callable[[], Any]:
         """The work, as a worker does it: inputs decoded there, the result checked and encoded there."""
 
         def call() -> Any:
@@ -214,7 +308,7 @@ class _Engine:
 
         return call
 
-    def _hear(self, news: News) -> None:
+    def _hear(self, news: AttemptResult) -> None:
         job, fan = news.job, self._fans[news.job.step]
         about: dict[str, Any] = {"task": job.name, "step": job.step, "key": job.key, "attempt": news.attempt}
         about["seconds"] = round(news.seconds, 6)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypedDict
 
-from labwright.workflow.annotations import Scope, fields_of, read_annotation
+from labwright.workflow.annotations import NameScope, fields_of, read_annotation
 from labwright.workflow.tasks import WHOLE, Input
 from labwright.workflow.type_rules import Type, of_class, union
 
@@ -36,7 +36,7 @@ class ExperimentResult(TypedDict):
 
 @lru_cache(maxsize=1)
 def result_type() -> Type:
-    return read_annotation(ExperimentResult, Scope({}))
+    return read_annotation(ExperimentResult, NameScope({}))
 
 
 @lru_cache(maxsize=1)

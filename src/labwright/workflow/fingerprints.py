@@ -49,14 +49,14 @@ class Fingerprints:
         return self._known[id(body)][1]
 
     def _read(self, body: Any) -> str:
-        reader = _Reader(getattr(body, "__module__", "") or "")
+        reader = _CodeReader(getattr(body, "__module__", "") or "")
         reader.read(body)
         python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
         reader.read({"python": python, **self.environment})
         return reader.digest.hexdigest()
 
 
-class _Reader:
+class _CodeReader:
     """Feeds a digest with everything that is reachable, each thing once."""
 
     def __init__(self, module: str) -> None:

@@ -1,4 +1,10 @@
-"""A job: one task with its inputs, tried as often as its retry allows. Workers do jobs and tell what happened."""
+"""One attempt at a body: sync or async, within its time.
+
+How a time-out ends a body, honestly: an async body is cancelled. A sync body runs in a thread of its own, in which
+`TimedOut` is raised; Python does that between two bytecodes, so a body that is inside one long call of C (a query, a
+matrix product, `time.sleep`) goes on until that returns. It is then left behind, its result counts for nothing, and
+it is not tried again: two attempts at once would write to the same files.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +16,133 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from labwright.workflow.attempts import Failed, Suspended, TimedOut
-from labwright.workflow.tasks import Retry
+from labwright.workflow.tasks import Retry, Task
 from labwright.workflow.type_rules import Type, misfit
-from labwright.workflow.values import LARGEST, Refused, Sealed, decode, encode, text_of
+from labwright.workflow.values import LARGEST, NotEncodable, Sealed, decode, encode, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+_GRACE_SECONDS = 1.0  # for a body to notice that its time is over
+
+
+class TimedOut(Exception):
+    """The body took longer than its time-out."""
+
+    still_running = False
+
+
+class Suspended(Exception):
+    """Raised by a body that waits for something outside, as a person's answer: the next run tries it again."""
+
+
+class Failed(Exception):
+    """Raised where its words say all: they are told without the name of a class before them."""
+
+
+class Bodies:
+    """Calls bodies. All async ones of a run share one event loop, so that they may share clients and locks."""
+
+    def __init__(self) -> None:
+        self._loop: _LoopThread | None = None
+        self._lock = threading.Lock()
+
+    def call(self, task: Task, inputs: dict[str, Any]) -> Any:
+        if task.is_async:
+            return self._call_async(task, inputs)
+        if task.options.timeout is None:
+            return task.body(**inputs)
+        return _call_within(task.options.timeout, lambda: task.body(**inputs))
+
+    def _call_async(self, task: Task, inputs: dict[str, Any]) -> Any:
+        import asyncio
+
+        async def within_time() -> Any:
+            return await asyncio.wait_for(task.body(**inputs), task.options.timeout)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(within_time(), self._event_loop()).result()
+        except asyncio.TimeoutError:  # noqa: UP041 - its name before Python 3.11
+            if task.options.timeout is None:
+                raise  # the body's own
+            raise TimedOut(f"not done within {task.options.timeout:g} s") from None
+
+    def _event_loop(self) -> AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = _LoopThread()
+            return self._loop.loop
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+
+class _LoopThread:
+    """An event loop that runs beside; what is left in it when it is closed is cancelled."""
+
+    loop: AbstractEventLoop
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="workflow-async", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    async def _serve(self) -> None:
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
+        self._closed = asyncio.Event()
+        self._ready.set()
+        await self._closed.wait()
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self._closed.set)
+        self._thread.join(_GRACE_SECONDS)  # no longer: a body may block it
+
+
+class _Call:
+    """What a thread brings back."""
+
+    def __init__(self, body: Callable[[], Any]) -> None:
+        self._body = body
+        self.done = threading.Event()
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def __call__(self) -> None:
+        try:
+            self.value = self._body()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            self.error = error
+        finally:
+            self.done.set()
+
+
+def _call_within(seconds: float, body: Callable[[], Any]) -> Any:
+    call = _Call(body)
+    thread = threading.Thread(target=call, name="workflow-body", daemon=True)
+    thread.start()
+    if not call.done.wait(seconds):
+        raise _end_late(thread, call, seconds)
+    if call.error is not None:
+        raise call.error
+    return call.value
+
+
+def _end_late(thread: threading.Thread, call: _Call, seconds: float) -> TimedOut:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimedOut))
+    ended = call.done.wait(_GRACE_SECONDS)
+    late = TimedOut(f"not done within {seconds:g} s" + ("" if ended else "; it could not be ended and goes on unheard"))
+    late.still_running = not ended
+    return late
+
 
 _TRACEBACK_LIMIT = 8000
 _WORDS_LIMIT = 1000
@@ -30,7 +159,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class News:
+class AttemptResult:
     """What became of an attempt. The last news of a job is `finished`, `failed` or `suspended`."""
 
     job: Job
@@ -54,11 +183,11 @@ def checked(declared: Type, value: Any) -> Any:
         raise WrongResult(f"the result is not the declared {declared}: {fault}")
     size = len(text_of(encoded))
     if size > LARGEST:
-        raise Refused(f"a result of {size >> 20} MB is too large for an edge; write a file and return its Path")
+        raise NotEncodable(f"a result of {size >> 20} MB is too large for an edge; write a file and return its Path")
     return encoded
 
 
-def do(job: Job, tell: Callable[[News], None]) -> None:
+def do(job: Job, tell: Callable[[AttemptResult], None]) -> None:
     """Until it succeeds, or may not be tried again."""
     attempt = 1
     while True:
@@ -70,18 +199,18 @@ def do(job: Job, tell: Callable[[News], None]) -> None:
         time.sleep(job.retry.wait_before(attempt))
 
 
-def _attempt(job: Job, attempt: int) -> News:
+def _attempt(job: Job, attempt: int) -> AttemptResult:
     began = time.monotonic()
     try:
         value = job.call()
     except Suspended as pause:
-        return News(job, "suspended", attempt, time.monotonic() - began, error=str(pause) or "suspended")
+        return AttemptResult(job, "suspended", attempt, time.monotonic() - began, error=str(pause) or "suspended")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises is its failure
         again = attempt <= job.retry.count and not getattr(error, "still_running", False)
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_TRACEBACK_LIMIT:]
         status = "retrying" if again else "failed"
-        return News(job, status, attempt, time.monotonic() - began, error=_words(error), traceback=text)
-    return News(job, "finished", attempt, time.monotonic() - began, value=value)
+        return AttemptResult(job, status, attempt, time.monotonic() - began, error=_words(error), traceback=text)
+    return AttemptResult(job, "finished", attempt, time.monotonic() - began, value=value)
 
 
 def _words(error: BaseException) -> str:
@@ -97,7 +226,7 @@ class Workers:
     def __init__(self, limit: int) -> None:
         self._limit = max(1, limit)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._news: SimpleQueue[News] = SimpleQueue()
+        self._news: SimpleQueue[AttemptResult] = SimpleQueue()
         self._threads = 0
         self.busy = 0
 
@@ -113,7 +242,7 @@ class Workers:
             # a daemon: a body that never returns must not keep the process from ending
             threading.Thread(target=self._work, name=f"workflow-{self._threads}", daemon=True).start()
 
-    def wait(self) -> News:
+    def wait(self) -> AttemptResult:
         """The next news of any job."""
         if self._limit == 1 and self._news.empty():
             do(self._jobs.get(), self._news.put)

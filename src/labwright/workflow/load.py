@@ -1,10 +1,4 @@
-"""`python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL`: load a workflow in its own process and describe it.
-
-Prints one line of JSON: the description with what `validate_contract` found and what importing did to the machine, or
-the fault. Not a sandbox: the code may do whatever the process may, also lie. Whoever does not trust it puts the process
-into one, and gives `-` as a fourth argument: a word is then read from the input before anything is loaded, and the line
-begins with it. So nothing that is merely printed passes for the answer. What a line says is still the code's own claim.
-"""
+"""A workflow as plain data, for people, checks and RunMode in another process."""
 
 from __future__ import annotations
 
@@ -12,13 +6,158 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from labwright.workflow.contract import validate_contract
-from labwright.workflow.description import describe
-from labwright.workflow.graph import Workflow
+from labwright.workflow.experiments import Experiment
+from labwright.workflow.fingerprints import Fingerprints
+from labwright.workflow.graph import Output, Step, Workflow, outputs_in
+from labwright.workflow.tasks import Task
+from labwright.workflow.values import NotEncodable, encode
+
+
+def describe(workflow: Workflow, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    fingerprints = Fingerprints(environment)
+    return {
+        "name": workflow.name,
+        "steps": [_step(step, fingerprints) for step in workflow.steps],
+        "results": {name: _source(output) for name, output in workflow.results.items()},
+    }
+
+
+def _step(step: Step, fingerprints: Fingerprints) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "kind": _kind(step.work),
+        "inputs": {str(name): _source(value) for name, value in step.inputs.items()},
+        "over": None if step.over is None else {str(name): _source(value) for name, value in step.over.items()},
+        "collect": step.collect,
+        "after": list(step.after),
+        "when": None if step.when is None else _source(step.when),
+        **_work(step.work, fingerprints),
+    }
+
+
+def _kind(work: Any) -> str:
+    return "task" if isinstance(work, Task) else "experiment" if isinstance(work, Experiment) else "unknown"
+
+
+def _source(value: Any) -> dict[str, Any]:
+    if isinstance(value, Output):
+        return {"step": value.step, "output": value.name}
+    if outputs_in(value):
+        return {"list": [_source(item) for item in value]}
+    try:
+        return {"value": encode(value)}
+    except NotEncodable as error:
+        return {"refused": str(error)}
+
+
+def _work(work: Any, fingerprints: Fingerprints) -> dict[str, Any]:
+    if isinstance(work, Task):
+        return {"task": _task(work), "code": fingerprints.of(work)}
+    if isinstance(work, Experiment):
+        return {"experiment": _experiment(work)}
+    return {}
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        **_interface(task),
+        "name": task.name,
+        "module": getattr(task, "__module__", ""),
+        "doc": (task.__doc__ or "").strip(),
+        "is_async": task.is_async,
+        "retry": asdict(task.options.retry),
+        "timeout": task.options.timeout,
+    }
+
+
+def _interface(work: Any) -> dict[str, Any]:
+    return {
+        "takes": {name: {"type": str(given.type), "required": given.required} for name, given in work.inputs.items()},
+        "gives": {name: str(kind) for name, kind in work.outputs.items()},
+        "writes": [str(path) for path in work.writes],
+    }
+
+
+def _experiment(experiment: Experiment) -> dict[str, Any]:
+    try:
+        declared = encode(experiment)["fields"]
+    except NotEncodable as error:
+        declared = {"refused": str(error)}
+    return {**_interface(experiment), **declared, "size": experiment.size}
+
+
+_PR_SET_DUMPABLE = 4  # of Linux: without it, /proc/<pid>/mem, environ and fd belong to root, and nobody may trace
+
+
+def hide_memory() -> None:
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+
+
+_OUTPUT_LIMIT = 4000
+
+
+def load_command(
+    python: str, source_root: str | os.PathLike[str], module: str, symbol: str, *, word_on_input: bool = False
+) -> list[str]:
+    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`.
+
+    With `word_on_input` the child reads one line, and its answer begins with that word.
+    """
+    word = ["-"] if word_on_input else []
+    return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol, *word]
+
+
+def load_in_child(
+    python: str,
+    source_root: str | os.PathLike[str],
+    module: str,
+    symbol: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+) -> dict[str, Any]:
+    """The line that the child printed: `ok` with `workflow`, `contract`, `effects`; or not, with a `fault`."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            load_command(python, source_root, module, symbol),
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=None if environment is None else dict(environment),
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return _fault("timed_out", f"loading took longer than {timeout:g} s", "Importing must not do any work.")
+    return read_answer(done.stdout, done.stderr, done.returncode)
+
+
+def read_answer(stdout: bytes, stderr: bytes, exit_code: int) -> dict[str, Any]:
+    """A child that ended without its line, by `os._exit` or a crash, has failed; its last words are kept."""
+    try:
+        found = json.loads(stdout)
+        if isinstance(found, dict) and isinstance(found.get("ok"), bool):
+            return found
+    except (ValueError, RecursionError):
+        pass
+    words = stderr.decode("utf-8", "replace")[-_OUTPUT_LIMIT:]
+    message = f"the loading process ended with exit code {exit_code} and without an answer"
+    return _fault("no_answer", message, "Does the code end the process when it is imported?", words)
+
+
+def _fault(code: str, message: str, hint: str = "", trace: str = "") -> dict[str, Any]:
+    return {"ok": False, "fault": {"code": code, "message": message, "hint": hint, "traceback": trace}, "effects": []}
+
 
 _EFFECTS = {  # what importing a module of tasks has no business doing, by the interpreter's own audit events
     "open": "writes a file",
@@ -89,7 +228,7 @@ def _guarded(code: str, what: str, act: Any) -> Any:
         raise LoadFault(code, words, trace=traceback.format_exc()) from None
 
 
-class _Watch:
+class _EffectWatch:
     """Notes what the interpreter's audit events show while it is open. An audit hook cannot be taken off again."""
 
     def __init__(self) -> None:
@@ -134,7 +273,7 @@ def _opens_to_write(args: tuple[Any, ...]) -> bool:
 
 def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
     """What the child prints."""
-    watch = _Watch()
+    watch = _EffectWatch()
     sys.dont_write_bytecode = True  # the source may be read-only, and its digest is being compared
     try:
         with watch.watching():
@@ -148,7 +287,7 @@ def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
 
 def _word_on_input() -> str:
     """Taken off the pipe at once, so that it is not there any more when other code comes to look."""
-    from labwright.workflow.hidden_memory import hide_memory
+    from labwright.workflow.load import hide_memory
 
     hide_memory()
     return sys.stdin.readline().strip()

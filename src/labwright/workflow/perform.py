@@ -11,9 +11,8 @@ import json
 import sys
 from typing import Any
 
-from labwright.workflow.attempts import Bodies
 from labwright.workflow.graph import Workflow
-from labwright.workflow.jobs import Job, News, checked, do
+from labwright.workflow.jobs import AttemptResult, Bodies, Job, checked, do
 from labwright.workflow.load import LoadFault, load_entrypoint
 from labwright.workflow.store import write_whole
 from labwright.workflow.tasks import Task
@@ -32,13 +31,13 @@ def perform(workflow: Workflow, step_id: str, encoded_inputs: dict[str, Any]) ->
     def call() -> Any:
         return checked(task.returns, bodies.call(task, {name: decode(value) for name, value in encoded_inputs.items()}))
 
-    heard: list[News] = []
+    heard: list[AttemptResult] = []
     do(Job(step.id, step.id, 0, "", call, task.options.retry), heard.append)
     bodies.close()
     return _answer(heard[-1])
 
 
-def _answer(news: News) -> dict[str, Any]:
+def _answer(news: AttemptResult) -> dict[str, Any]:
     about = {"status": news.status, "attempts": news.attempt, "seconds": round(news.seconds, 6)}
     if news.status == "finished":
         return {**about, "value": news.value}

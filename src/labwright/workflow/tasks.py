@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from labwright.workflow.annotations import Scope, fields_of, read_annotation, scope_of
+from labwright.workflow.annotations import NameScope, fields_of, read_annotation, scope_of
 from labwright.workflow.type_rules import ANY, Type, optional
 
 WHOLE = "result"  # the output that is everything a task returned
@@ -73,14 +73,14 @@ class Task:
     def _fault(self, code: str, message: str) -> None:
         self.faults.append((code, message))
 
-    def _input(self, parameter: inspect.Parameter, scope: Scope) -> Input:
+    def _input(self, parameter: inspect.Parameter, scope: NameScope) -> Input:
         by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if not by_name:
             self._fault("unnamed_input", f"{parameter} cannot be given by name")
         kind = self._type(f"input {parameter.name!r}", parameter.annotation, scope)
         return Input(kind, parameter.default is parameter.empty and by_name)
 
-    def _type(self, what: str, annotation: Any, scope: Scope) -> Type:
+    def _type(self, what: str, annotation: Any, scope: NameScope) -> Type:
         if annotation is inspect.Parameter.empty:
             self._fault("missing_annotation", f"{what} has no annotation")
             return ANY

@@ -23,7 +23,7 @@ _DEPTH_LIMIT = 200
 LARGEST = 64 << 20
 
 
-class Refused(TypeError):
+class NotEncodable(TypeError):
     """This value cannot travel on an edge."""
 
 
@@ -50,7 +50,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if type(value) is Sealed:
         return value.encoded
     if depth > _DEPTH_LIMIT:
-        raise Refused(f"nested more than {_DEPTH_LIMIT} deep, or holding itself")
+        raise NotEncodable(f"nested more than {_DEPTH_LIMIT} deep, or holding itself")
     if type(value) is list:
         return [encode(item, depth + 1) for item in value]
     if type(value) is dict:
@@ -96,12 +96,12 @@ def _encode_subclass(value: Any, depth: int) -> Any:
     if callable(getattr(value, "item", None)) and getattr(value, "ndim", 1) == 0:
         return encode(value.item(), depth + 1)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise Refused(f"{kind} cannot travel between tasks; return plain values, or write a file and return its Path")
+    raise NotEncodable(f"{kind} cannot travel between tasks; return plain values, or write a file and return its Path")
 
 
 def _class_name(cls: type) -> str:
     if "<locals>" in cls.__qualname__:
-        raise Refused(f"{cls.__qualname__} is defined inside a function; a value of it could not be read back")
+        raise NotEncodable(f"{cls.__qualname__} is defined inside a function; a value of it could not be read back")
     return f"{cls.__module__}:{cls.__qualname__}"
 
 

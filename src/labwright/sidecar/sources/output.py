@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from labwright.domain.metrics.direction import PRINTED_NAME, as_printed, direction_of
-from labwright.sidecar.sources.lines import LONGEST, GrowingLines
+from labwright.sidecar.sources.lines import EPOCH, LONGEST, GrowingLines, Numbers, numbers_in
 from labwright.sidecar.sources.metric_file import Mark, MetricFile
-from labwright.sidecar.sources.numbers import EPOCH, Numbers, numbers_in
-from labwright.sidecar.sources.patterns import Patterns
-from labwright.sidecar.sources.printed_steps import PrintedSteps, without_steps
 
 _BLOCK = 4 << 20
 _GLANCE = 64 << 10
@@ -186,3 +184,104 @@ def _parse(text: str) -> int | float | str:
             continue
         return value
     return text
+
+
+_LONGEST_LINE = 4096
+_PATIENCE_SECONDS = 1.0  # of processor time, so that a busy machine is not held against a pattern
+
+
+class _TooSlow(Exception):
+    """The pattern has taken too long for a line."""
+
+
+class Patterns:
+    """In the main thread alone: a search is broken off by a signal, which `re` looks out for."""
+
+    def __init__(self, texts: Iterable[str], refuse: Callable[[str, str], None]) -> None:
+        self._patterns = [re.compile(text) for text in texts]
+        self._refuse = refuse
+        if self._patterns:
+            signal.signal(signal.SIGVTALRM, _break_off)
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def numbers_in(self, line: str) -> dict[str, str]:
+        """By the names of their groups, as texts. A pattern that takes too long is not looked for again."""
+        found: dict[str, str] = {}
+        for pattern in list(self._patterns):
+            try:
+                match = _search(pattern, line[:_LONGEST_LINE])
+            except _TooSlow:
+                self._patterns.remove(pattern)
+                self._refuse("(a pattern)", f"{pattern.pattern[:100]!r} took too long for a line; it is not used again")
+            else:
+                found |= {
+                    key: value for key, value in (match.groupdict() if match else {}).items() if value is not None
+                }
+        return found
+
+
+def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_SECONDS)
+    try:
+        return pattern.search(text)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+
+
+def _break_off(*_signal: object) -> None:
+    raise _TooSlow
+
+
+_BEFORE_NUMBER = r"['\"]?[\s:=#\[(]+"
+_TOTAL = r"(?P<total>\s*/\s*\d+)?"
+_STEP = re.compile(
+    rf"(?<![\w./?&@-])(?<!best )(?P<name>global_step|step|iteration|iter|epoch)"
+    rf"{_BEFORE_NUMBER}(?P<number>\d+)(?![\w%]|[.,:-]\d){_TOTAL}[\])]?(?:\s*[:-](?=\s))?",
+    re.IGNORECASE,
+)
+_OF_MANY = r"(?:^|[^\w\s:=.(%-])\s*\d+\s*/\s*\d+(?![\d/])"  # `[640/60000`, `| 200/ 2983 batches`; not `acc: 95/100`
+_PLACE = re.compile(rf"{_OF_MANY}|\bbatch{_BEFORE_NUMBER}\d", re.IGNORECASE)
+
+
+class PrintedProgress(NamedTuple):
+    said: dict[str, str]  # by the names of steps
+    is_inside_epoch: bool  # one of many lines of its epoch, so that the epoch tells it from no other
+
+
+def without_steps(text: str) -> str:
+    return _STEP.sub(" | ", text)  # no space alone: what stood before and after it is not one name
+
+
+class PrintedSteps:
+    """Of one output. Only its lines together tell whether `Epoch 2, Step 100` counts on or begins anew."""
+
+    def __init__(self, reached: int) -> None:
+        self._epoch: str | None = None
+        self._highest = reached
+        self._begin_anew = False
+
+    def progress_in(self, text: str) -> PrintedProgress:
+        """For lines with metrics alone: `Loaded the weights of epoch 3, step 500` says nothing of this run."""
+        found: dict[str, re.Match[str]] = {}
+        for match in _STEP.finditer(text):
+            found.setdefault(match["name"].lower(), match)
+        inside = False
+        if "epoch" in found:
+            inner = self._inner_steps(found)
+            inside = bool(inner) or _PLACE.search(without_steps(text)) is not None
+            found = {name: match for name, match in found.items() if name not in inner}
+        return PrintedProgress({name: match["number"] for name, match in found.items()}, inside)
+
+    def _inner_steps(self, found: dict[str, re.Match[str]]) -> list[str]:
+        """Those of an epoch: `Step [100/600]`, and all that were as high in an epoch before."""
+        names = [name for name in found if name not in ("epoch", "global_step")]
+        for name in names:
+            self._watch(found["epoch"]["number"], int(found[name]["number"]))
+        return [name for name in names if found[name]["total"] or self._begin_anew]
+
+    def _watch(self, epoch: str, step: int) -> None:
+        if epoch != self._epoch and step <= self._highest:
+            self._begin_anew = True
+        self._epoch, self._highest = epoch, max(self._highest, step)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labwright.paths import RunPaths
-from labwright.sidecar.sources.open_files import split_names
 from labwright.sidecar.sources.trainer_states import TRAINER_STATE, OldState, folder_of_states, states_before
 
 METRICS_FILE = "metrics.jsonl"
@@ -62,3 +61,7 @@ def declared_files(spec: dict[str, Any]) -> list[str]:
 def expand(folder: str, name: str) -> list[str]:
     path = os.path.normpath(os.path.join(folder, os.path.expanduser(name)))
     return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
+
+
+def split_names(text: str) -> list[str]:
+    return [name for name in text.split(":") if name]

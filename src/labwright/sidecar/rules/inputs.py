@@ -1,4 +1,4 @@
-"""Follow every metric file of a run, whoever writes it, so that rules see all sources alike."""
+"""What rules are fed, and what they answer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,65 @@ import json
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from labwright.domain.metrics.points import as_number, as_step, as_time
 from labwright.files import complete_lines
-from labwright.sidecar.rules.seen import Point
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPoint:
+    key: str
+    step: int
+    time: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line of the output."""
+
+    text: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    folder: str  # one that lies on it
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """How things stand every now and then."""
+
+    time: float
+    quiet_seconds: float  # since the last output or metric
+    disks: tuple[Disk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    rule: str
+    message: str
+    key: str = ""
+    severity: str = "warning"
+    choices: tuple[str, ...] = ("ignore", "stop", "rerun")
+
+
+class PointRule(Protocol):
+    def feed(self, point: MetricPoint, /) -> Alarm | None: ...
+
+
+class TickRule(Protocol):
+    def feed(self, tick: Tick, /) -> Alarm | None: ...
+
+
+class LineRule(Protocol):
+    def feed(self, line: OutputLine, /) -> Alarm | None: ...
+
 
 _BLOCK = 256 << 10  # what is read line by line at a time: about 10 ms
 _SEARCHED = 16 << 20  # under a flood the rest is only searched for what is no number, and for what people watch
@@ -37,7 +91,7 @@ class MetricTail:
     def bytes_seen(self) -> int:
         return sum(self._positions.values())
 
-    def new_points(self) -> Iterator[Point]:
+    def new_points(self) -> Iterator[MetricPoint]:
         """Some of each file at a time, so that nobody is kept waiting; after a flood its end is left for the next."""
         for name in self.names():
             path = f"{self._folder}/{name}"
@@ -58,7 +112,7 @@ class MetricTail:
         except (ValueError, AttributeError):
             return False
 
-    def _catch_up(self, path: str, position: int) -> Generator[Point, None, int]:
+    def _catch_up(self, path: str, position: int) -> Generator[MetricPoint, None, int]:
         """Leave out what came too fast to be judged point by point, but for NaN, infinity and what is watched."""
         goal = os.path.getsize(path) - _BLOCK
         while goal > position + _BLOCK:
@@ -86,7 +140,7 @@ def _any_of(names: Iterable[str]) -> re.Pattern[bytes] | None:
     return re.compile(b"|".join(map(re.escape, sorted(begins)))) if begins else None
 
 
-def points_in(line: bytes) -> Iterator[Point]:
+def points_in(line: bytes) -> Iterator[MetricPoint]:
     try:
         entry = json.loads(line)
         entries = entry["lines"] if "once" in entry else [entry]
@@ -96,7 +150,7 @@ def points_in(line: bytes) -> Iterator[Point]:
         return  # not about numbers; the server says what it cannot read
 
 
-def _points_of(entry: dict[str, Any]) -> Iterator[Point]:
+def _points_of(entry: dict[str, Any]) -> Iterator[MetricPoint]:
     numbers = entry["m"].items()
     step, time = as_step(entry.get("s")), as_time(entry.get("t"))
     if step is None or time is None:
@@ -104,4 +158,4 @@ def _points_of(entry: dict[str, Any]) -> Iterator[Point]:
     for key, value in numbers:
         number = as_number(value)
         if number is not None:
-            yield Point(key, step, time, number)
+            yield MetricPoint(key, step, time, number)

@@ -1,17 +1,72 @@
-"""A loss, an error or a gradient norm that runs away, creeps up past where it began, or falls back and stays there.
-
-All are judged against the curve's own history; of fixed numbers there is only a floor for what is small. A spike of
-one or two points, a noisy or cyclical curve, networks that play against each other and losses of reinforcement learning
-that grow with the rewards are healthy.
-"""
+"""A curve in at most 400 levels, each the median of some points: the whole history, robust and small."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Sequence
 
-from labwright.sidecar.rules.levels import Levels, median
-from labwright.sidecar.rules.names import grows_with_rewards, is_gradient_norm, is_held_out, is_loss, is_of_adversaries
-from labwright.sidecar.rules.seen import Alarm, Point
+from labwright.sidecar.rules.inputs import Alarm, MetricPoint
+from labwright.sidecar.rules.names import (
+    grows_with_rewards,
+    is_better_higher,
+    is_gradient_norm,
+    is_held_out,
+    is_loss,
+    is_of_adversaries,
+    is_system,
+)
+
+_MOST_LEVELS = 400
+_POINTS = 5
+_RECENT = 9
+_FIRST = 3
+
+
+def median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+class CurveLevels:
+    def __init__(self) -> None:
+        self.all: list[float] = []
+        self.start = 0.0  # the highest of the first three
+        self.first: list[float] = []  # the first three points
+        self._block: list[float] = []
+        self._size = _POINTS  # points a level; doubles when there are too many levels
+        self._last: deque[float] = deque(maxlen=_RECENT)
+
+    @property
+    def count(self) -> int:
+        """Points so far, as far as it matters to whoever asks: no more than nine."""
+        return len(self._last)
+
+    def now(self, points: int = _POINTS) -> float:
+        """The lowest of the last points, or what two of three of the last nine exceed: outliers upwards do not move it,
+        unless they stay."""
+        last = list(self._last)
+        lowest = min(last[-points:])
+        return max(lowest, sorted(last)[_RECENT // 3]) if len(last) == _RECENT else lowest
+
+    def add(self, value: float) -> bool:
+        """Answers whether a level was completed."""
+        self._last.append(value)
+        if len(self.first) < _FIRST:
+            self.first.append(value)
+        self._block.append(value)
+        if len(self._block) < self._size:
+            return False
+        self.all.append(median(self._block))
+        self._block = []
+        if len(self.all) == 3:
+            self.start = max(self.all)
+        if len(self.all) == _MOST_LEVELS:
+            self.all = [(a + b) / 2 for a, b in zip(self.all[::2], self.all[1::2], strict=True)]
+            self._size *= 2
+        return True
+
 
 _WARM_UP = 8  # levels before anything is judged
 _MOST_CURVES = 2000
@@ -26,7 +81,7 @@ class Divergence:
     def __init__(self) -> None:
         self._curves: dict[str, _Curve | None] = {}
 
-    def feed(self, point: Point) -> Alarm | None:
+    def feed(self, point: MetricPoint) -> Alarm | None:
         curve = self._curve(point.key)
         if curve is None or not math.isfinite(point.value):
             return None
@@ -51,7 +106,7 @@ class _Curve:
         self._smallest_scale = _REWARD_SCALE if rewards else _SMALLEST_SCALE
         self._above_start = 2.0 if is_held_out(key) else 1.25  # after all progress is lost; overfitting may do that
         self._falls_back = not norm and not game
-        self._levels = Levels()
+        self._levels = CurveLevels()
         self._limit = math.inf
         self._alarmed_above: float | None = None
         self._calm = 0
@@ -158,3 +213,61 @@ class _Curve:
 
     def _scale(self, value: float) -> float:
         return max(abs(value), self._smallest_scale)
+
+
+_PLATEAU_LEVELS = 60  # 300 points at least
+_GAIN = 0.01
+
+
+class Plateau:
+    def __init__(self) -> None:
+        self._curves: dict[str, CurveLevels | None] = {}
+
+    def feed(self, point: MetricPoint) -> Alarm | None:
+        key = point.key
+        sign = -1.0 if is_better_higher(key) else 1.0
+        if key not in self._curves:
+            self._curves[key] = CurveLevels() if sign < 0 or is_loss(key) else None
+        levels = self._curves[key]
+        if levels is None or not math.isfinite(point.value) or not levels.add(sign * point.value):
+            return None
+        half = len(levels.all) // 2
+        if len(levels.all) < _PLATEAU_LEVELS:
+            return None
+        best, newest = min(levels.all[:half]), min(levels.all[half:])
+        if newest < best - _GAIN * abs(best):
+            return None
+        self._curves[key] = None  # said once
+        return Alarm("plateau", f"{key} has not improved since {sign * best:.4g}, for half of the run.", key, "info")
+
+
+_FINITE_AGAIN = 20  # finite points, so that a metric which flickers alarms once
+_PATIENCE_OF_NORMS = 5  # loss scaling skips a few steps with an infinite gradient, and that is how it works
+
+
+class NanOrInf:
+    def __init__(self) -> None:
+        self._bad: dict[str, int] = {}  # points in a row that are no numbers
+        self._calm: dict[str, int] = {}  # finite points since an alarm
+
+    def feed(self, point: MetricPoint) -> Alarm | None:
+        key = point.key
+        if math.isfinite(point.value):
+            if self._bad:
+                self._recover(key)
+            return None
+        if is_system(key):
+            return None
+        self._bad[key] = self._bad.get(key, 0) + 1
+        self._calm.pop(key, None)
+        if self._bad[key] != (_PATIENCE_OF_NORMS if is_gradient_norm(key) else 1):
+            return None
+        what = "NaN" if point.value != point.value else "infinite"
+        severity = "critical" if is_loss(key) else "warning"
+        return Alarm("nan_or_inf", f"{key} is {what} at step {point.step}.", key, severity)
+
+    def _recover(self, key: str) -> None:
+        if key in self._bad:
+            self._calm[key] = self._calm.get(key, 0) + 1
+            if self._calm[key] >= _FINITE_AGAIN or (is_gradient_norm(key) and self._bad[key] < _PATIENCE_OF_NORMS):
+                del self._bad[key], self._calm[key]

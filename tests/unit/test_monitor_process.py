@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from labwright.paths import RunPaths
-from labwright.sidecar import monitor_keeper
-from labwright.sidecar.monitor_keeper import MonitorKeeper
-from labwright.sidecar.record import RunRecord
+from labwright.sidecar import monitor as monitor_module
+from labwright.sidecar.monitor import MonitorProcess
+from labwright.sidecar.record import RunJournal
 
 
 def closed(folder: Path, monitor: Callable[[], None]) -> tuple[int, list[str]]:
     """How the monitor ended, and what the run was warned of."""
     paths = RunPaths(str(folder))
-    record = RunRecord(paths, "run-1", wake="")
-    keeper = MonitorKeeper(paths, {"sidecar": {}}, record, lambda: None)
+    record = RunJournal(paths, "run-1", wake="")
+    keeper = MonitorProcess(paths, {"sidecar": {}}, record, lambda: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in the monitor it stays so
     pid = os.fork()
     if pid == 0:
@@ -50,14 +50,14 @@ def work() -> None:
 def test_a_monitor_that_works_on_one_portion_for_long_is_let_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor_keeper, "_SILENCE_SECONDS", 3.0)  # in which it gets some work done on any machine
+    monkeypatch.setattr(monitor_module, "_SILENCE_SECONDS", 3.0)  # in which it gets some work done on any machine
     assert closed(tmp_path, work) == (0, [])
 
 
 def test_a_monitor_that_does_nothing_is_killed_and_the_run_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor_keeper, "_SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(monitor_module, "_SILENCE_SECONDS", 0.5)
     status, warnings = closed(tmp_path, signal.pause)
     assert os.WTERMSIG(status) == signal.SIGKILL
     assert len(warnings) == 1 and "not all read" in warnings[0]
