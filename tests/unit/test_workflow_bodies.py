@@ -66,7 +66,7 @@ def test_a_sync_body_that_is_late_is_ended_between_two_bytecodes(tmp_path: Path)
 def test_a_sync_body_that_cannot_be_ended_is_left_behind_and_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labwright.workflow.attempts._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("labwright.workflow.jobs._GRACE_SECONDS", 0.05)
     release = threading.Lock()
     release.acquire()
 
