@@ -15,7 +15,7 @@ import pytest
 
 from labwright.domain.errors import Conflict
 from labwright.domain.run import RunStatus
-from labwright.planning.ir import read_ir
+from labwright.planning.ir.model import read_ir
 from labwright.workspace import PlanWorkspaceHandle
 from tests.support.planned_project import approved_plan, execute, runs_of_plan, working_lab
 from tests.support.waiting import wait_until

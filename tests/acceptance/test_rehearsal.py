@@ -22,7 +22,7 @@ from labwright.domain.event import EventType
 from labwright.domain.run import Run, RunStatus
 from labwright.planning.news import tell_of_wait
 from labwright.planning.nodes import Planning
-from labwright.planning.pipeline import again_from, approve, run_pipeline
+from labwright.planning.nodes.pipeline import again_from, approve, run_pipeline
 from labwright.planning.rehearsal import Rehearsal, Rehearse, on_lab, rehearse_on, trials
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project

@@ -22,13 +22,13 @@ import pytest
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Conflict
 from labwright.domain.run import RunStatus
-from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes import Planning
-from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.nodes.pipeline import approve, run_pipeline
+from labwright.planning.project.digest import current_digest
+from labwright.planning.record.state import read_state
 from labwright.planning.rules import offline_model
 from labwright.planning.run_mode import run_plan
 from labwright.planning.scan import scan_project
-from labwright.planning.state import read_state
 from labwright.sandbox import Containment
 from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.services.sweeps.extension import Extension

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from labwright.domain.run import RunStatus
+from labwright.planning.record.state import read_state
 from labwright.planning.run_mode import experiments_with_failed_runs, note_failed
-from labwright.planning.state import read_state
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.sweeps import verbs as sweep_verbs
 from tests.support.planned_project import PERSON, execute, plan_of, runs_of_plan, working_lab

@@ -21,8 +21,8 @@ import pytest
 
 from labwright.planning.checks.registry import LOADING, TESTING
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
-from labwright.planning.contained import child_for
-from labwright.planning.ir import read_ir
+from labwright.planning.ir.model import read_ir
+from labwright.planning.project.contained import child_for
 from labwright.planning.scan import scan_project
 from labwright.processes import all_pids
 from labwright.workspace import PlanWorkspaceHandle, digest_of
@@ -161,7 +161,7 @@ def write_plan(folder: Path, tests: dict[str, str], source: str = "") -> Path:
 TOLD = """
 import json, sys
 from pathlib import Path
-from labwright.planning.contained import child_for
+from labwright.planning.project.contained import child_for
 from labwright.workspace import digest_of
 folder = Path(sys.argv[1])
 with child_for(folder, digest_of(folder), sys.argv[2]) as child:

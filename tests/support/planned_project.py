@@ -25,9 +25,9 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import LabwrightError
 from labwright.domain.run import Run
+from labwright.planning.record.state import read_state
 from labwright.planning.run_mode import PlanOutcome, run_plan
 from labwright.planning.scan import scan_project
-from labwright.planning.state import read_state
 from labwright.server.opening import open_lab, prepare_state
 from labwright.server.server_lock import take_lock
 from labwright.services.sweeps.worker import SweepKeeper

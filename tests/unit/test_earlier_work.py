@@ -8,8 +8,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.plan import Plan, PlanVersion
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep
-from labwright.planning.drafts import ExperimentDraft, PlannedParameter
 from labwright.planning.earlier_work import earlier_work
+from labwright.planning.ir.drafts import ExperimentDraft, PlannedParameter
 from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.server.opening import open_lab, prepare_state
 from labwright.settings import Settings

@@ -151,3 +151,33 @@ def test_only_the_model_layer_knows_an_sdk_of_models() -> None:
         if {name.split(".")[0] for name in imports_in(path.read_text(), [])} & foreign
     }
     assert users and all(user.startswith("llm/") for user in users)
+
+
+# Packages whose folders import each other in one direction only. Files directly in the package count as one folder.
+LAYERED_INSIDE = ("planning",)
+
+
+def folder_imports(package: str) -> dict[str, set[str]]:
+    """Return for each folder inside a package the other folders of that package it imports; "." is the top."""
+    root = ROOT / package
+    folders = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
+    edges: dict[str, set[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).parts
+        folder = parts[0] if len(parts) > 1 else "."
+        for name in imports_in(path.read_text(), ["labwright", package, *parts[:-1]]):
+            imported = name.split(".")
+            if imported[:2] == ["labwright", package] and len(imported) > 2:
+                edges.setdefault(folder, set()).add(imported[2] if imported[2] in folders else ".")
+    return {folder: others - {folder} for folder, others in edges.items()}
+
+
+def test_folders_inside_a_package_do_not_import_each_other_in_circles() -> None:
+    circles = {}
+    for package in LAYERED_INSIDE:
+        left = folder_imports(package)
+        while bottom := {folder for folder, below in left.items() if not below & set(left)}:
+            left = {folder: below for folder, below in left.items() if folder not in bottom}
+        if left:
+            circles[package] = left
+    assert not circles

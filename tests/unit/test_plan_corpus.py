@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from labwright.planning import contained, run_tests
 from labwright.planning.checks import check_workspace, registry
 from labwright.planning.checks.subject import Found
-from labwright.planning.digest_facts import current_digest
-from labwright.planning.ir import read_ir
+from labwright.planning.ir.model import read_ir
+from labwright.planning.project import contained, run_tests
+from labwright.planning.project.digest import current_digest
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.planning.scan.facts import ProtectedFile
 from labwright.sandbox import Containment

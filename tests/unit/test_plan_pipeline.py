@@ -13,10 +13,10 @@ import yaml
 from labwright.domain.errors import Conflict, Invalid
 from labwright.llm import Answer, Request, ScriptedModel, Tier, Usage
 from labwright.llm.model import Value
-from labwright.planning.drafts import Repair
-from labwright.planning.history import EarlierPlan, EarlierRun, EarlierSweep, History
+from labwright.planning.ir.drafts import Repair
+from labwright.planning.nodes.pipeline import MOST_REJECTIONS
 from labwright.planning.nodes.repair import MOST_ROUNDS
-from labwright.planning.pipeline import MOST_REJECTIONS
+from labwright.planning.record.earlier import EarlierPlan, EarlierRun, EarlierSweep, History
 from labwright.planning.rules import offline_model
 from labwright.workspace import PlanWorkspaceHandle
 from tests.support.plan_workspaces import Planned, planned

@@ -19,11 +19,11 @@ from labwright.domain.plan_document.document import compose
 from labwright.llm import Request
 from labwright.planning import plans
 from labwright.planning.checks import check_workspace
-from labwright.planning.digest_facts import current_digest
-from labwright.planning.document import sections_of
-from labwright.planning.drafts import ExperimentDraft
-from labwright.planning.pipeline import withdraw
+from labwright.planning.ir.document import sections_of
+from labwright.planning.ir.drafts import ExperimentDraft
+from labwright.planning.nodes.pipeline import withdraw
 from labwright.planning.plans import CompileOptions, compilation, create
+from labwright.planning.project.digest import current_digest
 from labwright.planning.rules import RULES
 from labwright.planning.run_mode import check_approved
 from labwright.planning.scan import Interpreter, scan_project

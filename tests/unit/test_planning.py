@@ -14,7 +14,7 @@ import pytest
 from labwright.agent import AgentSession
 from labwright.domain.errors import Conflict, Invalid
 from labwright.planning.nodes import NODES
-from labwright.planning.pipeline import withdraw
+from labwright.planning.nodes.pipeline import withdraw
 from labwright.planning.scan import scan_project
 from tests.support.plan_workspaces import NAMES, planned
 

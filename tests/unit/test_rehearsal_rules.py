@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labwright.planning.ir import GridIR, MetricIR, ParameterIR
+from labwright.planning.ir.model import GridIR, MetricIR, ParameterIR
 from labwright.planning.rehearsal.code_paths import paths_to_try
 from labwright.planning.rehearsal.prediction import Measured, predict, run_seconds
 from labwright.planning.rehearsal.shortening import scaling, shortenings

@@ -9,7 +9,7 @@ import pytest
 from labwright.agent.modes import PlanMode
 from labwright.agent.modes.plan import PlanWorkspaceHandle
 from labwright.planning.goals import read_goal
-from labwright.planning.ir import read_ir
+from labwright.planning.ir.model import read_ir
 from labwright.planning.rehearsal.shortening import shortenings
 from labwright.planning.scan import ProjectScan, scan_project
 from labwright.workspace import Workspace

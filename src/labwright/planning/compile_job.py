@@ -18,14 +18,14 @@ from labwright.llm import Model
 from labwright.planning.earlier_work import earlier_work
 from labwright.planning.news import node_news, tell_of_wait
 from labwright.planning.nodes import Planning
-from labwright.planning.pipeline import approve, run_pipeline
+from labwright.planning.nodes.pipeline import approve, run_pipeline
 from labwright.planning.plans import change, folder_of, update_document
 from labwright.planning.plans.history import record_compilation
+from labwright.planning.record.request import CompileRequest, hash_of, read_request, write_request
+from labwright.planning.record.state import PlanState, change_state
 from labwright.planning.rehearsal import forget_rehearsal, rehearse_on
-from labwright.planning.request import CompileRequest, hash_of, read_request, write_request
+from labwright.planning.run_mode.stopping import stop_what_it_started
 from labwright.planning.scan import scan_project
-from labwright.planning.state import PlanState, change_state
-from labwright.planning.stopping import stop_what_it_started
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 

@@ -8,7 +8,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.domain.plan_document.reader import read
 from labwright.domain.run import Run, RunStatus
-from labwright.planning.history import EarlierPlan, EarlierRun, EarlierSweep, History
+from labwright.planning.record.earlier import EarlierPlan, EarlierRun, EarlierSweep, History
 from labwright.planning.scan import ProjectScan
 from labwright.store import plans, runs, sweeps
 

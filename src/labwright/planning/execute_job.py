@@ -12,10 +12,10 @@ from labwright.domain.errors import LabwrightError
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.news import step_news
 from labwright.planning.plans import change, folder_of
+from labwright.planning.record.state import read_state
 from labwright.planning.run_mode import run_plan
+from labwright.planning.run_mode.stopping import stop_what_is_paused, stop_what_it_started
 from labwright.planning.scan import scan_project
-from labwright.planning.state import read_state
-from labwright.planning.stopping import stop_what_is_paused, stop_what_it_started
 from labwright.store import plans as stored
 
 

@@ -135,7 +135,7 @@ class PlanKeeper:
 
     def _give_up(self, plan: Plan, work: Work, words: str) -> None:
         from labwright.planning import compile_job, execute_job
-        from labwright.planning.state import change_state
+        from labwright.planning.record.state import change_state
 
         if work == self._execute:
             execute_job.finish(self._lab, plan, words)

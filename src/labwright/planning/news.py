@@ -11,7 +11,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType
 from labwright.planning.interrupted import Stopping
-from labwright.planning.progress import STATUSES, STEP_STATUSES
+from labwright.planning.nodes.progress import STATUSES, STEP_STATUSES
 
 _REHEARSES = "ValidateWorkspace"
 Tell = Callable[[dict[str, Any]], None]

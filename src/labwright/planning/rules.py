@@ -11,13 +11,13 @@ from labwright.domain.plan_document.document import PlanSections
 from labwright.domain.plan_document.reader import read
 from labwright.llm import OfflineModel, Request
 from labwright.llm.offline import Rule
-from labwright.planning import templates
-from labwright.planning.document import BEFORE_THE_RUNS
-from labwright.planning.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest, Scalar
 from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
-from labwright.planning.handed_in import MOST_GOAL_CHARACTERS
-from labwright.planning.plan_values import read_value
-from labwright.planning.request import BETWEEN_ANSWERS
+from labwright.planning.ir import templates
+from labwright.planning.ir.document import BEFORE_THE_RUNS
+from labwright.planning.ir.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest, Scalar
+from labwright.planning.ir.values import read_value
+from labwright.planning.record.input import MOST_GOAL_CHARACTERS
+from labwright.planning.record.request import BETWEEN_ANSWERS
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
 _MOST_QUESTIONS = 3

@@ -12,12 +12,12 @@ from typing import Any
 from labwright.agent import AgentSession
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.llm import Model
-from labwright.planning.history import History
 from labwright.planning.nodes import ModelPolicy, Planning
-from labwright.planning.pipeline import OnEvent, approve, reject, run_pipeline
+from labwright.planning.nodes.pipeline import OnEvent, approve, reject, run_pipeline
+from labwright.planning.record.earlier import History
+from labwright.planning.record.state import PlanState, read_state
 from labwright.planning.rules import offline_model
 from labwright.planning.scan import scan_project
-from labwright.planning.state import PlanState, read_state
 from labwright.workspace import PlanWorkspaceHandle
 
 __all__ = ["GatePolicy", "ModeResult", "PlanMode", "PlanWorkspaceHandle"]

@@ -11,7 +11,7 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.metrics.direction import words_of
 from labwright.domain.search.configurations import config_hash
 from labwright.domain.wild import Wild
-from labwright.planning.compile_ir import fits
+from labwright.planning.ir.compile import fits
 from labwright.planning.scan import EntryPoint, Environment, Flag, ProjectScan, Role, run_command, scan_project
 
 _LENGTHS = (Role.STEPS, Role.EPOCHS)

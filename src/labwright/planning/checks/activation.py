@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.ir import WORKFLOW_FILE, task_file
-from labwright.planning.made_environment import made_by
+from labwright.planning.ir.model import WORKFLOW_FILE, task_file
+from labwright.planning.project.made_environment import made_by
 from labwright.planning.scan.facts import Environment
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from labwright.planning.checks.subject import MODULE, SYMBOL, Found, Subject
-from labwright.planning.ir import PlanIR
-from labwright.planning.ir_workflow import IRTypes, workflow_from
+from labwright.planning.ir.model import PlanIR
+from labwright.planning.ir.workflow import IRTypes, workflow_from
 from labwright.workflow import describe
 
 _HINT = "Generate the code again, or change the IR."

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from labwright.planning.checks.script import start_of
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.compile_ir import fits
-from labwright.planning.ir import WORKFLOW_FILE, task_file
+from labwright.planning.ir.compile import fits
+from labwright.planning.ir.model import WORKFLOW_FILE, task_file
 from labwright.planning.scan import EntryPoint
 from labwright.planning.scan.facts import SetBy
 

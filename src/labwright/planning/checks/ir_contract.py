@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.ir import WORKFLOW_FILE
-from labwright.planning.ir_workflow import workflow_from
+from labwright.planning.ir.model import WORKFLOW_FILE
+from labwright.planning.ir.workflow import workflow_from
 from labwright.workflow import Experiment, validate_contract
 
 

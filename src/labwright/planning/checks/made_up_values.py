@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from labwright.planning.ir import StepIR, WorkflowIR
+from labwright.planning.ir.model import StepIR, WorkflowIR
 from labwright.workflow.tasks import WHOLE
 
 _PLAIN: dict[str, Any] = {"str": "made up", "int": -12345, "float": -12345.678, "bool": False}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.ir import WORKFLOW_FILE
+from labwright.planning.ir.model import WORKFLOW_FILE
 
 
 def check_metric(subject: Subject) -> Iterator[Found]:

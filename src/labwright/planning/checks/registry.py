@@ -30,8 +30,8 @@ from labwright.planning.checks.subject import Check, Found, Subject
 from labwright.planning.checks.tests import check_tests
 from labwright.planning.checks.training import check_training
 from labwright.planning.checks.undefined_names import check_undefined_names
-from labwright.planning.contained import child_for, project_python
-from labwright.planning.ir import BadIR, read_ir
+from labwright.planning.ir.model import BadIR, read_ir
+from labwright.planning.project.contained import child_for, project_python
 from labwright.planning.scan import ProjectScan
 from labwright.workspace import Digest, PlanWorkspaceHandle
 

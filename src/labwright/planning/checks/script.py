@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from labwright.planning.checks.subject import Found, Subject
-from labwright.planning.ir import task_file
+from labwright.planning.ir.model import task_file
 from labwright.planning.scan import EntryPoint, Environment, run_command
 
 _QUOTED = re.compile(r"'[^']*'")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from labwright.planning.checks.names import full_name, imported_names
 from labwright.planning.checks.subject import TASKS, Found, Module, Subject
-from labwright.planning.ir import StepIR
-from labwright.planning.ir_workflow import gives_of
+from labwright.planning.ir.model import StepIR
+from labwright.planning.ir.workflow import gives_of
 from labwright.workflow.annotations import fields_of
 from labwright.workflow.tasks import WHOLE
 

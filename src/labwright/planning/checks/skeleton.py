@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from posixpath import commonprefix
 
-from labwright.planning import templates
 from labwright.planning.checks.subject import TASKS, Found, Module, Subject
+from labwright.planning.ir import templates
 
 _HINT = "Change the IR and generate the code again, or put the code back."
 _AROUND, _SHOWN = 30, 120

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from labwright.planning.checks.subject import TASKS, Found, Module, Subject
-from labwright.planning.ir import GridIR
+from labwright.planning.ir.model import GridIR
 from labwright.workflow.stubs import why_stub_text
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from labwright.planning.contained import Child
-from labwright.planning.ir import PlanIR
-from labwright.planning.ir_workflow import IRTypes
+from labwright.planning.ir.model import PlanIR
+from labwright.planning.ir.workflow import IRTypes
+from labwright.planning.project.contained import Child
 from labwright.planning.scan import ProjectScan
 
 SOURCE_ROOT, MODULE, SYMBOL = "src", "experiment.workflow", "create_workflow"

@@ -8,7 +8,7 @@ from typing import Any
 from labwright.planning.checks.assertions import tests_in
 from labwright.planning.checks.made_up_values import made_up_values
 from labwright.planning.checks.subject import Found, Module, Subject
-from labwright.planning.run_tests import FILE_SECONDS
+from labwright.planning.project.run_tests import FILE_SECONDS
 
 _SHOWN = 400
 _NOT_RUN: dict[str, Any] = {"whole": False, "late": "", "tests": {}, "replaced": {}}

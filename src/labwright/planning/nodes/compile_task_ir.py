@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from labwright.domain.errors import Conflict
-from labwright.planning.compile_ir import tasks_of
-from labwright.planning.ir import write_task
+from labwright.planning.ir.compile import tasks_of
+from labwright.planning.ir.model import write_task
 from labwright.planning.nodes.planning import Planning, hash_of
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labwright.planning.compile_ir import workflow_of
-from labwright.planning.ir import write_workflow
+from labwright.planning.ir.compile import workflow_of
+from labwright.planning.ir.model import write_workflow
 from labwright.planning.nodes.planning import Planning, hash_of
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from labwright.domain.plan_document.document import PlanSections, compose
 from labwright.domain.plan_document.reader import read
-from labwright.planning.document import sections_of
-from labwright.planning.drafts import ExperimentDraft
-from labwright.planning.history import History
+from labwright.planning.ir.document import sections_of
+from labwright.planning.ir.drafts import ExperimentDraft
+from labwright.planning.ir.values import write_value
 from labwright.planning.nodes.planning import Planning
-from labwright.planning.plan_values import write_value
-from labwright.planning.request import BETWEEN_ANSWERS, DRAFTS
+from labwright.planning.record.earlier import History
+from labwright.planning.record.request import BETWEEN_ANSWERS, DRAFTS
+from labwright.planning.record.state import read_state
 from labwright.planning.scan import EntryPoint
 from labwright.planning.scan.facts import Role
-from labwright.planning.state import read_state
 
 
 def draft_implementation_plan(planning: Planning) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labwright.planning.drafts import ReportDigest
+from labwright.planning.ir.drafts import ReportDigest
 from labwright.planning.nodes.planning import Planning, as_yaml, hash_of
-from labwright.planning.state import change_state
+from labwright.planning.record.state import change_state
 from labwright.workflow import Suspended
 
 _MOST_QUESTIONS = 3

@@ -6,9 +6,9 @@ from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
 from labwright.planning.checks import check_workspace
 from labwright.planning.checks.subject import MODULE, SOURCE_ROOT, SYMBOL
-from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes.planning import Planning
-from labwright.planning.state import PlanRunHandoff, change_state, read_state
+from labwright.planning.project.digest import current_digest
+from labwright.planning.record.state import PlanRunHandoff, change_state, read_state
 
 _WITHOUT = "labwright plan validate {} --no-rehearsal"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labwright.planning import templates
+from labwright.planning.ir import templates
 from labwright.planning.nodes.per_task import BODY, generate
 from labwright.planning.nodes.planning import Planning
 

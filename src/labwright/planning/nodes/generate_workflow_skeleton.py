@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labwright.planning import templates
-from labwright.planning.ir import read_ir
+from labwright.planning.ir import templates
+from labwright.planning.ir.model import read_ir
 from labwright.planning.nodes.planning import Planning, hash_of
 
 

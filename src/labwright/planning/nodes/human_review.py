@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labwright.planning.nodes.planning import Planning
-from labwright.planning.state import read_state
+from labwright.planning.record.state import read_state
 from labwright.workflow import Suspended
 
 

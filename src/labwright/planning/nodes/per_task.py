@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from labwright.planning.ir import PlanIR, read_ir
+from labwright.planning.ir.model import PlanIR, read_ir
 from labwright.planning.nodes.planning import Planning, hash_of
-from labwright.planning.state import change_state
+from labwright.planning.record.state import change_state
 
 _AT_ONCE = 4
 BODY, TEST = "src/experiment/tasks/{}.py", "tests/test_{}.py"

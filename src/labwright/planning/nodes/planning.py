@@ -13,11 +13,11 @@ import yaml
 from labwright.domain.cluster import Cluster
 from labwright.llm import Answer, Model, Request, Tier
 from labwright.llm.model import NotWanted, Value
-from labwright.planning.drafts import ExperimentDraft
-from labwright.planning.history import History
+from labwright.planning.ir.drafts import ExperimentDraft
+from labwright.planning.record.earlier import History
+from labwright.planning.record.state import NodeUsage, change_state, read_state
 from labwright.planning.rehearsal import Rehearse
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import NodeUsage, change_state, read_state
 from labwright.workflow import Suspended
 from labwright.workspace import PlanWorkspaceHandle
 

@@ -9,11 +9,11 @@ import re
 
 from labwright.llm import NoRule
 from labwright.planning.checks.subject import Found
-from labwright.planning.drafts import Repair
-from labwright.planning.ir import BadIR, PlanIR, read_ir
+from labwright.planning.ir.drafts import Repair
+from labwright.planning.ir.model import BadIR, PlanIR, read_ir
 from labwright.planning.nodes.per_task import BODY, TEST
 from labwright.planning.nodes.planning import Planning, hash_of
-from labwright.planning.state import RepairDone, change_state, read_state
+from labwright.planning.record.state import RepairDone, change_state, read_state
 
 MOST_ROUNDS = 3
 NODE = "ValidateWorkspace"  # who asks

@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 from labwright.planning.checks import check_workspace
 from labwright.planning.checks.subject import Found
-from labwright.planning.digest_facts import current_digest
 from labwright.planning.nodes.planning import Planning, as_yaml
 from labwright.planning.nodes.repair import repair
+from labwright.planning.project.digest import current_digest
+from labwright.planning.record.state import RepairDone, change_state, read_state
 from labwright.planning.rehearsal import rehearsed
-from labwright.planning.state import RepairDone, change_state, read_state
 from labwright.sandbox import Containment, containment
 from labwright.workspace import Digest
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
-from labwright.planning.drafts import AskedQuestion
-from labwright.planning.handed_in import report_text
+from labwright.planning.ir.drafts import AskedQuestion
 from labwright.planning.plans.documents import create_document, folder_of
 from labwright.planning.plans.edits import saved_text
 from labwright.planning.plans.preconditions import (
@@ -19,8 +18,9 @@ from labwright.planning.plans.preconditions import (
     start_compiling,
 )
 from labwright.planning.plans.views import View, view
-from labwright.planning.request import ask, write_request
-from labwright.planning.state import read_state
+from labwright.planning.record.input import report_text
+from labwright.planning.record.request import ask, write_request
+from labwright.planning.record.state import read_state
 from labwright.store import plans as stored
 from labwright.store.idempotency import IdempotencyKey
 
@@ -46,7 +46,7 @@ def create(
     if options is not None:
         options = _checked(options, actor)
         if not texts["raw_markdown"].strip():
-            from labwright.planning.goal_check import check_goal
+            from labwright.planning.goals.check import check_goal
             from labwright.planning.scan import scan_project
 
             check_goal(texts["goal"], options.report or "", scan_project(lab.paths.project))
@@ -64,8 +64,8 @@ def _was_started(lab: Lab, plan_id: str) -> bool:
 
 def compile_plan(lab: Lab, plan_id: str, options: CompileOptions, actor: Actor) -> View:
     """Compile the saved text, or the goal if there is no text. Finished nodes are not repeated."""
-    from labwright.planning import pipeline
-    from labwright.planning.goal_check import check_goal
+    from labwright.planning.goals.check import check_goal
+    from labwright.planning.nodes import pipeline
     from labwright.planning.scan import scan_project
 
     options = _checked(options, actor)
@@ -105,7 +105,7 @@ def _checked(options: CompileOptions, actor: Actor) -> CompileOptions:
 
 def validate(lab: Lab, plan_id: str, actor: Actor, rehearsal: bool | None) -> View:
     """Run every check again on the current files."""
-    from labwright.planning import pipeline
+    from labwright.planning.nodes import pipeline
 
     with lab.plan_lock:
         plan, handle = editable_plan(lab, plan_id)

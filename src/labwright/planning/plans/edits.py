@@ -11,8 +11,8 @@ from labwright.domain.errors import Conflict
 from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.plans.documents import change, folder_of, update_document
 from labwright.planning.plans.views import View, view
-from labwright.planning.request import read_request
-from labwright.planning.state import change_state, read_state
+from labwright.planning.record.request import read_request
+from labwright.planning.record.state import change_state, read_state
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 

@@ -12,7 +12,7 @@ from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.plans.documents import change, folder_of
 from labwright.planning.plans.preconditions import next_step
 from labwright.planning.plans.views import View, get, view
-from labwright.planning.state import PlanState, read_state
+from labwright.planning.record.state import PlanState, read_state
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -65,7 +65,7 @@ def _check_handoff(plan: Plan, handle: PlanWorkspaceHandle, scan: ProjectScan, h
 
 def _required_step(plan: Plan, state: PlanState, handle: PlanWorkspaceHandle, scan: ProjectScan) -> str:
     """Return a hint: what has to happen before the plan can run."""
-    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.project.digest import current_digest
 
     if plan.status in (PlanStatus.COMPLETED, PlanStatus.ARCHIVED):
         return f"Make a new plan from its text: labwright plan new --from-plan {plan.id}"
@@ -82,7 +82,7 @@ def _required_step(plan: Plan, state: PlanState, handle: PlanWorkspaceHandle, sc
 
 def stop(lab: Lab, plan_id: str, actor: Actor) -> View:
     """Stop an execution or a compilation with everything it started. Its results stay."""
-    from labwright.planning.stopping import stop_what_it_started
+    from labwright.planning.run_mode.stopping import stop_what_it_started
 
     def stopped(plan: Plan) -> Plan:
         if plan.compiling_by:

@@ -12,7 +12,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.errors import NotFound
 from labwright.planning.plans.documents import View, folder_of
-from labwright.planning.state import Compilation, change_state, read_state
+from labwright.planning.record.state import Compilation, change_state, read_state
 from labwright.store import plans as stored
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 
@@ -25,7 +25,7 @@ _LONGEST_DIFF = 200_000  # characters of one file
 
 def record_compilation(handle: PlanWorkspaceHandle, scan: ProjectScan, by: str) -> None:
     """Record a compilation that reached its checks, unless it changed nothing."""
-    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.project.digest import current_digest
 
     state, digest = read_state(handle), current_digest(handle, scan)
     if digest.value != state.validated_digest or (state.compilations and state.compilations[-1].digest == digest.value):
@@ -49,7 +49,7 @@ def compilations_view(lab: Lab, plan_id: str) -> list[View]:
 
 def changes_view(lab: Lab, plan_id: str, before: int, after: int | None) -> View:
     """Return what changed from one compilation to another, or to the current files."""
-    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.project.digest import current_digest
     from labwright.planning.scan import scan_project
 
     stored.get(lab.db.reader(), plan_id)

@@ -9,8 +9,8 @@ from labwright.domain.errors import Conflict, Forbidden, Invalid
 from labwright.domain.plan import Plan
 from labwright.planning.plans.documents import change, folder_of
 from labwright.planning.plans.views import View, view
-from labwright.planning.request import CompileRequest, read_request
-from labwright.planning.state import PlanState
+from labwright.planning.record.request import CompileRequest, read_request
+from labwright.planning.record.state import PlanState
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 

@@ -20,8 +20,8 @@ from labwright.planning.plans.preconditions import (
     start_compiling,
 )
 from labwright.planning.plans.views import View, get, view
-from labwright.planning.request import write_request
-from labwright.planning.state import change_state, read_state
+from labwright.planning.record.request import write_request
+from labwright.planning.record.state import change_state, read_state
 from labwright.store import plans as stored
 from labwright.workspace import PlanWorkspaceHandle
 
@@ -33,7 +33,7 @@ _CHECK_SECONDS = 30.0  # how long an approval waits for the final check
 
 def approve(lab: Lab, plan_id: str, digest: str, actor: Actor, reason: str = "") -> View:
     """Approve the bytes of this digest. Return after the final check has decided whether they may run."""
-    from labwright.planning import pipeline
+    from labwright.planning.nodes import pipeline
     from labwright.planning.scan import scan_project
 
     check_is_person(actor)
@@ -58,7 +58,7 @@ def _is_approved(lab: Lab, plan_id: str, digest: str) -> bool:
 
 
 def _check_reviewable(plan: Plan, handle: PlanWorkspaceHandle, scan: ProjectScan) -> None:
-    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.project.digest import current_digest
 
     compiled_request(plan, handle)
     state = read_state(handle)
@@ -76,7 +76,7 @@ def _check_reviewable(plan: Plan, handle: PlanWorkspaceHandle, scan: ProjectScan
 
 def reject(lab: Lab, plan_id: str, reason: str, node: str | None, actor: Actor) -> View:
     """Reject the plan. With a node, repeat the plan from that node with the reason as feedback."""
-    from labwright.planning import pipeline
+    from labwright.planning.nodes import pipeline
 
     check_is_person(actor)
     check_node(node, "node")

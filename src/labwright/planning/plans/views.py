@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from labwright.compute.lab import Lab
 from labwright.domain.errors import Invalid
 from labwright.planning.plans.documents import folder_of, get_document
-from labwright.planning.request import read_request
-from labwright.planning.state import PlanState, read_state
+from labwright.planning.record.request import read_request
+from labwright.planning.record.state import PlanState, read_state
 from labwright.workspace import PlanWorkspaceHandle
 
 View = dict[str, Any]
@@ -33,7 +33,7 @@ def planning_view(handle: PlanWorkspaceHandle, compiling_by: str) -> View | None
         state = read_state(handle)
     except (Invalid, ValidationError) as error:  # a damaged manifest must not hide the document
         state = PlanState(status="unreadable", error=f"manifest.yaml cannot be read: {error}"[:1000])
-    from labwright.planning.progress import progress_of, steps_of
+    from labwright.planning.nodes.progress import progress_of, steps_of
 
     progress = progress_of(handle)
     current = next((node.node for node in progress if node.status != "finished"), "")

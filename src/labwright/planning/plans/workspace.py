@@ -14,8 +14,8 @@ from labwright.domain.plan import Plan, PlanStatus
 from labwright.planning.plans.documents import folder_of
 from labwright.planning.plans.edits import edit, withdraw_approval
 from labwright.planning.plans.views import View, planning_view
-from labwright.planning.request import hash_of
-from labwright.planning.state import PlanState, read_state
+from labwright.planning.record.request import hash_of
+from labwright.planning.record.state import PlanState, read_state
 from labwright.store import plans as stored
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 from labwright.workspace.names import inside
@@ -30,7 +30,7 @@ _CACHES = {"__pycache__", ".pytest_cache"}
 
 def workspace_view(lab: Lab, plan_id: str) -> View:
     """Return everything there is to review, with the digest of the current files."""
-    from labwright.planning.digest_facts import current_digest
+    from labwright.planning.project.digest import current_digest
     from labwright.planning.scan import scan_project
 
     plan = stored.get(lab.db.reader(), plan_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labwright.planning.ir import GridIR, ParameterIR
+from labwright.planning.ir.model import GridIR, ParameterIR
 
 MOST = 8
 Config = dict[str, Any]

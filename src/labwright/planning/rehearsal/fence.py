@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labwright.compute.lab import Lab
-from labwright.planning.contained import interpreter_folders
+from labwright.planning.project.contained import interpreter_folders
 from labwright.planning.rehearsal.project_copy import DATA
 from labwright.sandbox.machine import secret_places
 

@@ -10,7 +10,7 @@ from labwright.domain.actor import Actor
 from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import Conflict, Invalid
 from labwright.domain.run import RunStatus
-from labwright.planning.ir import PlanIR, read_ir
+from labwright.planning.ir.model import PlanIR, read_ir
 from labwright.planning.rehearsal.code_paths import Config, paths_to_try
 from labwright.planning.rehearsal.fence import missed
 from labwright.planning.rehearsal.prediction import Measured, around, is_telling, predict, run_seconds

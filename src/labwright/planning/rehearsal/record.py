@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import yaml
 
-from labwright.planning.drafts import Strict
+from labwright.planning.ir.drafts import Strict
 from labwright.planning.scan import ProjectScan
 from labwright.workspace import PlanWorkspaceHandle
 

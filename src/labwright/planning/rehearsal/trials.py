@@ -20,16 +20,16 @@ from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import Conflict
 from labwright.domain.ids import RUN, id_of
 from labwright.domain.run import REHEARSAL, Run, RunStatus
-from labwright.planning.contained import project_python
-from labwright.planning.ir import PlanIR
-from labwright.planning.last_words import last_words
+from labwright.planning.ir.model import PlanIR
+from labwright.planning.project.contained import project_python
 from labwright.planning.rehearsal.code_paths import Config
 from labwright.planning.rehearsal.fence import fenced
 from labwright.planning.rehearsal.project_copy import make_copy
 from labwright.planning.rehearsal.record import RehearsedRun
 from labwright.planning.rehearsal.shortening import Shortening
+from labwright.planning.runs.last_words import last_words
+from labwright.planning.runs.waiting import wait_for
 from labwright.planning.scan import ProjectScan
-from labwright.planning.waiting import wait_for
 from labwright.sandbox.elsewhere import only_where_it_works
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun

@@ -11,8 +11,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.search.configurations import config_hash
 from labwright.domain.search.results import ConfigurationResult, ranked
-from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
-from labwright.planning.last_words import last_words
+from labwright.planning.runs.counted import as_planned, counted_runs, decisive_values
+from labwright.planning.runs.last_words import last_words
 from labwright.workflow import Experiment, Metric, RunResult
 
 _WORDS = 3  # lines of a failed run that are shown

@@ -8,13 +8,13 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.clock import now
 from labwright.domain.plan_document.reader import read
-from labwright.planning.carriers import counted_carriers
+from labwright.planning.record.state import PlanRunHandoff
 from labwright.planning.results.comparison import compared
 from labwright.planning.results.criteria import judge
 from labwright.planning.results.findings import Findings, findings_of
 from labwright.planning.results.pictures import pictures_of
 from labwright.planning.results.report import Part, Report
-from labwright.planning.state import PlanRunHandoff
+from labwright.planning.runs.carriers import counted_carriers
 from labwright.workflow import RunResult
 from labwright.workspace import PlanWorkspaceHandle
 

@@ -9,9 +9,9 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import Conflict, NotFound
 from labwright.domain.ids import SWEEP, is_id
 from labwright.domain.run import RunStatus
-from labwright.planning.carriers import counted_carriers
+from labwright.planning.record.state import PlanRunHandoff
 from labwright.planning.run_mode.execution import plain
-from labwright.planning.state import PlanRunHandoff
+from labwright.planning.runs.carriers import counted_carriers
 from labwright.store import sweeps
 from labwright.workflow import Store, StoreInUse
 from labwright.workspace import PlanWorkspaceHandle

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from labwright.domain.approved_code import is_project_file, may_be_written
 from labwright.domain.errors import Conflict
-from labwright.planning.digest_facts import current_digest
+from labwright.planning.project.digest import current_digest
+from labwright.planning.record.state import PlanRunHandoff, read_state
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import PlanRunHandoff, read_state
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 
 _NAMED = 5

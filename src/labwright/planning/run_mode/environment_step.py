@@ -10,13 +10,13 @@ from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.ids import RUN, id_of
 from labwright.domain.run import Run, RunStatus
-from labwright.planning.carriers import note_carrier
-from labwright.planning.ir import MAKE_ENVIRONMENT, read_ir
-from labwright.planning.last_words import last_words
-from labwright.planning.made_environment import is_just_made, note_made
+from labwright.planning.ir.model import MAKE_ENVIRONMENT, read_ir
+from labwright.planning.project.made_environment import is_just_made, note_made
+from labwright.planning.record.state import PlanRunHandoff, read_state
 from labwright.planning.run_mode.execution import Execution, StepFailed
+from labwright.planning.runs.carriers import note_carrier
+from labwright.planning.runs.last_words import last_words
 from labwright.planning.scan import ProjectScan, scan_project
-from labwright.planning.state import PlanRunHandoff, read_state
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun
 from labwright.store import runs

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.ids import id_of
+from labwright.planning.record.state import PlanRunHandoff
 from labwright.planning.run_mode.approved import check_approved
+from labwright.planning.runs.waiting import wait_for
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import PlanRunHandoff
-from labwright.planning.waiting import wait_for
 from labwright.workflow import Failed, Sealed
 from labwright.workspace import PlanWorkspaceHandle
 

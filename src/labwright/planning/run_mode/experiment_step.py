@@ -13,10 +13,10 @@ from labwright.domain.ids import SWEEP
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.search.configurations import SEED, config_hash
 from labwright.domain.sweep import ENDED, Sweep, SweepMethod, SweepStatus
-from labwright.planning.carriers import note_carrier
-from labwright.planning.counted_runs import as_planned, counted_runs, decisive_values
-from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed, plain
+from labwright.planning.runs.carriers import note_carrier
+from labwright.planning.runs.counted import as_planned, counted_runs, decisive_values
+from labwright.planning.runs.last_words import last_words
 from labwright.services.runs.new_run import NewRun
 from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.services.sweeps.new_sweep import ListedRun, NewSweep

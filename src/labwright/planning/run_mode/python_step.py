@@ -12,10 +12,10 @@ from labwright.domain.cluster import ClusterType
 from labwright.domain.ids import RUN
 from labwright.domain.run import Run, RunStatus
 from labwright.files import write_json
-from labwright.planning.carriers import note_carrier
-from labwright.planning.last_words import last_words
 from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.run_mode.task_command import TaskPlaces, task_command
+from labwright.planning.runs.carriers import note_carrier
+from labwright.planning.runs.last_words import last_words
 from labwright.sandbox.elsewhere import NO_SANDBOX
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun

@@ -15,8 +15,9 @@ from labwright.domain.actor import Actor
 from labwright.domain.errors import Conflict
 from labwright.domain.plan_document.reader import read
 from labwright.planning.checks.entrypoint import as_planned
-from labwright.planning.contained import child_for, project_python
-from labwright.planning.ir import read_ir
+from labwright.planning.ir.model import read_ir
+from labwright.planning.project.contained import child_for, project_python
+from labwright.planning.record.state import PlanRunHandoff
 from labwright.planning.results import write_results
 from labwright.planning.run_mode.approved import check_approved
 from labwright.planning.run_mode.codeless import without_code
@@ -25,7 +26,6 @@ from labwright.planning.run_mode.execution import Execution
 from labwright.planning.run_mode.experiment_step import run_experiment
 from labwright.planning.run_mode.python_step import run_task
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import PlanRunHandoff
 from labwright.workflow import RunResult, Store, StoreInUse, Workflow, run
 from labwright.workspace import Digest, PlanWorkspaceHandle
 

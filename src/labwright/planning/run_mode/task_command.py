@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from labwright.planning.contained import interpreter_folders, project_python
+from labwright.planning.project.contained import interpreter_folders, project_python
 from labwright.planning.scan import ProjectScan
 from labwright.sandbox import SCRATCH, Fence, Limits, containment
 from labwright.sandbox.elsewhere import only_where_it_works

@@ -12,7 +12,7 @@ from labwright.server.auth import READERS
 from labwright.server.context import lab_of
 
 if TYPE_CHECKING:
-    from labwright.planning.ir import PlanIR, StepIR
+    from labwright.planning.ir.model import PlanIR, StepIR
 
 router = APIRouter(prefix="/plans/{plan_id}", tags=["plans"])
 
@@ -36,7 +36,7 @@ class WorkflowOut(BaseModel):
 @router.get("/workflow", dependencies=[READERS()])
 def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
     """The workflow as the IR has it; 422 where that is not there or cannot be read."""
-    from labwright.planning.ir import read_ir  # here, as the planner is large and may never be needed
+    from labwright.planning.ir.model import read_ir  # here, as the planner is large and may never be needed
 
     lab = lab_of(request)
     plans.get_document(lab, plan_id)

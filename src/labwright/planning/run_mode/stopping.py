@@ -6,8 +6,8 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
 from labwright.domain.run import ACTIVE, RunStatus
 from labwright.domain.sweep import SweepStatus
-from labwright.planning.carriers import counted_carriers
 from labwright.planning.run_mode import note_failed
+from labwright.planning.runs.carriers import counted_carriers
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import runs, sweeps

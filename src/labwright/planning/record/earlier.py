@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from labwright.planning.compile_ir import name_of
-from labwright.planning.drafts import ExperimentDraft, Strict
+from labwright.planning.ir.compile import name_of
+from labwright.planning.ir.drafts import ExperimentDraft, Strict
 
 _CITED = 3  # of a kind: a plan is read by people
 _OVER = ("archived", "failed")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labwright.planning.nodes import NODES
-from labwright.planning.pipeline import progress_store
+from labwright.planning.nodes.pipeline import progress_store
 from labwright.workflow import Store
 from labwright.workspace import PlanWorkspaceHandle
 

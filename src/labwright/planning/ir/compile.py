@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from labwright.planning.drafts import ExperimentDraft, Scalar
-from labwright.planning.ir import (
+from labwright.planning.ir.drafts import ExperimentDraft, Scalar
+from labwright.planning.ir.model import (
     SEED,
     GridIR,
     InputIR,

@@ -13,7 +13,7 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError
 
 from labwright.domain.errors import Invalid
-from labwright.planning.drafts import Scalar, Strict
+from labwright.planning.ir.drafts import Scalar, Strict
 from labwright.workspace import PlanWorkspaceHandle
 
 WORKFLOW_FILE = "ir/workflow.yaml"

@@ -8,7 +8,7 @@ from pathlib import Path
 from labwright.domain.errors import Invalid
 from labwright.planning.goals.script import read_script
 from labwright.planning.goals.words import split
-from labwright.planning.handed_in import check_request
+from labwright.planning.record.input import check_request
 from labwright.planning.scan import ProjectScan
 
 

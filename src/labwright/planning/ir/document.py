@@ -17,9 +17,9 @@ from labwright.domain.plan_document.document import (
     Risk,
     SweptParameter,
 )
-from labwright.planning.compile_ir import grid_of
-from labwright.planning.drafts import ExperimentDraft
-from labwright.planning.plan_values import write_value
+from labwright.planning.ir.compile import grid_of
+from labwright.planning.ir.drafts import ExperimentDraft
+from labwright.planning.ir.values import write_value
 from labwright.planning.scan import ProjectScan
 
 _BUILD_ON, _MAKE_ENVIRONMENT = "Build on earlier work", "Make the environment"

@@ -9,12 +9,12 @@ from typing import Any
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict, Invalid
 from labwright.llm import Tier
-from labwright.planning.digest_facts import current_digest
-from labwright.planning.handed_in import check_request
 from labwright.planning.nodes import NODES, REDONE_BY, Node, Planning
-from labwright.planning.request import BETWEEN_ANSWERS
+from labwright.planning.project.digest import current_digest
+from labwright.planning.record.input import check_request
+from labwright.planning.record.request import BETWEEN_ANSWERS
+from labwright.planning.record.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.planning.scan import ProjectScan
-from labwright.planning.state import Approval, NodeUsage, PlanState, Rejection, change_state, read_state
 from labwright.workflow import Output, RunResult, Store, Task, Workflow, run
 from labwright.workflow.tasks import Options
 from labwright.workspace import PlanWorkspaceHandle, what_changed

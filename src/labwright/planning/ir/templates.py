@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labwright.planning.ir import PlanIR, ResourcesIR, StepIR, WorkflowIR
-from labwright.planning.task_templates import BODIES, TESTS
+from labwright.planning.ir.model import PlanIR, ResourcesIR, StepIR, WorkflowIR
+from labwright.planning.ir.task_templates import BODIES, TESTS
 
 _HEAD = "from __future__ import annotations\n"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from labwright.compute.snapshot.git import tracked_files
 from labwright.domain.approved_code import fact_of, is_code, packages_fact
 from labwright.hashes import content_of, packages_of
-from labwright.planning.ir import BadIR, read_ir
-from labwright.planning.made_environment import distributions_hash, installed_hash, made_by
+from labwright.planning.ir.model import BadIR, read_ir
+from labwright.planning.project.made_environment import distributions_hash, installed_hash, made_by
 from labwright.planning.scan import Limits, ProjectScan
 from labwright.planning.scan.interpreters import package_folders
 from labwright.planning.scan.walk import walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labwright.llm import Usage
-from labwright.planning.drafts import AskedQuestion, Strict
+from labwright.planning.ir.drafts import AskedQuestion, Strict
 from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "planning"  # our part of the manifest

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from labwright.planning.drafts import Strict
-from labwright.planning.state import change_state, read_state
+from labwright.planning.ir.drafts import Strict
+from labwright.planning.record.state import change_state, read_state
 from labwright.workspace import PlanWorkspaceHandle
 
 _KEY = "request"  # our part of the manifest

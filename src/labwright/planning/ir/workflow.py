@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from labwright.planning.ir import PlanIR, StepIR, WorkflowIR
+from labwright.planning.ir.model import PlanIR, StepIR, WorkflowIR
 from labwright.workflow import Experiment, ExperimentResult, ExperimentRun, Metric, Output, Resources, Workflow
 from labwright.workflow.annotations import NameScope, read_annotation
 from labwright.workflow.tasks import WHOLE, Options, Task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labwright.planning.drafts import Scalar
+from labwright.planning.ir.drafts import Scalar
 
 
 def write_value(value: Scalar) -> str:

@@ -1,0 +1,1 @@
+"""The runs and sweeps that belong to a plan."""
