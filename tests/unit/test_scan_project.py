@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labwright.domain.errors import Invalid
-from labwright.planning.scan import Kind, Limits, ProjectScan, SetBy, rehearsal_flags, run_command, scan_project
+from labwright.planning.scan import Kind, ProjectScan, ScanLimits, SetBy, rehearsal_flags, run_command, scan_project
 from labwright.planning.scan import project as project_scan
 from labwright.planning.scan.facts import Environment
 from tests.support.scanning import scanned, write
@@ -20,7 +20,7 @@ from tests.support.scanning import scanned, write
 SCRIPT = "import argparse\ndef main():\n    p = argparse.ArgumentParser()\n    p.add_argument('--lr', type=float, default=0.1)\n    p.parse_args()\nif __name__ == '__main__':\n    main()\n"
 
 
-def scan(folder: Path, files: dict[str, str], limits: Limits | None = None) -> ProjectScan:
+def scan(folder: Path, files: dict[str, str], limits: ScanLimits | None = None) -> ProjectScan:
     return scan_project(write(folder, files), environ={"PATH": ""}, limits=limits)
 
 
@@ -135,14 +135,14 @@ def test_limits_hold_and_are_said(tmp_path: Path) -> None:
         "a/b/c/deep.py": SCRIPT,
         "big_train.py": "#" * 5000,
     }
-    found = scan(tmp_path, files, Limits(entries_of_a_folder=50, depth=2, bytes_of_a_file=1000))
+    found = scan(tmp_path, files, ScanLimits(entries_of_a_folder=50, depth=2, bytes_of_a_file=1000))
     assert [entry.path for entry in found.entry_points] == ["train.py"]
     reasons = why(found)
     assert "data" in reasons["data"] and "deeper" in reasons["a/b/c"] and "5000 bytes" in reasons["big_train.py"]
     assert found.complete
-    few = scan(tmp_path, {}, Limits(files=10))
+    few = scan(tmp_path, {}, ScanLimits(files=10))
     assert (few.complete, few.files_seen) == (False, 10)
-    assert not scan(tmp_path, {}, Limits(seconds=0)).complete
+    assert not scan(tmp_path, {}, ScanLimits(seconds=0)).complete
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import AT_WORK, Iteration, IterationVerdict, Wild, WildStatus
 from labwright.llm.faults import ModelFault
 from labwright.llm.ledger import BudgetReached
-from labwright.planning.scan.evaluation import HELD_OUT
+from labwright.planning.scan.project import HELD_OUT
 from labwright.store import sweeps
 
 _PATIENCE = 15  # tries in a row that improve nothing beyond noise end the loop: the search draws its first ten

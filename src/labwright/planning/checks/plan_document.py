@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from labwright.domain.plan_document.reader import read
 from labwright.planning.checks.subject import Found, Subject
 from labwright.planning.ir.values import read_value, write_value
-from labwright.planning.scan.facts import Role
-from labwright.planning.scan.roles import role_of
+from labwright.planning.scan.facts import Role, role_of
 
 _HINT = "Change the plan and compile it again, so that both say the same."
 

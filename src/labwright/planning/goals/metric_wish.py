@@ -10,7 +10,7 @@ from labwright.domain.metrics.direction import MAXIMIZE, MINIMIZE, direction_of,
 from labwright.planning.goals.facts import Goal
 from labwright.planning.goals.words import Words
 from labwright.planning.goals.words import split as split_words
-from labwright.planning.scan import EntryPoint, Metric
+from labwright.planning.scan import EntryPoint, LoggedMetric
 
 _SAME = [
     {"acc", "accuracy"}, {"val", "valid", "validation", "dev", "eval"}, {"ppl", "perplexity"}, {"err", "error"},
@@ -86,7 +86,7 @@ class Wanted:
 class _Mention:
     start: int
     end: int
-    metrics: tuple[Metric, ...]  # which it may mean
+    metrics: tuple[LoggedMetric, ...]  # which it may mean
 
 
 def read_metric(words: Words, entry: EntryPoint) -> Wanted:
@@ -154,7 +154,7 @@ def _choose(mention: _Mention, near: list[str], wanted: Wanted) -> None:
         wanted.ambiguous = [metric.name for metric in held_out or mention.metrics]
 
 
-def _goal(metric: Metric, near: list[str], wanted: Wanted, *, guard: bool = False, assumed: str = "") -> Goal:
+def _goal(metric: LoggedMetric, near: list[str], wanted: Wanted, *, guard: bool = False, assumed: str = "") -> Goal:
     told = None if guard else next((way for word in reversed(near) if (way := _told(word))), None)
     usual = metric.direction or direction_of(metric.name)
     if told and usual and told != usual and not set(near) & {"improve", "lower", "raise"}:
@@ -181,7 +181,7 @@ def _mentions(words: Words, entry: EntryPoint) -> list[_Mention]:
     return sorted([*exact, *spoken], key=lambda mention: mention.start)
 
 
-def _whole_names(entry: EntryPoint) -> list[Metric]:
+def _whole_names(entry: EntryPoint) -> list[LoggedMetric]:
     return [metric for metric in entry.metrics if "*" not in metric.name]
 
 

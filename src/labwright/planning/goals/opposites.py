@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from labwright.planning.goals.varied import Varied, keep
 from labwright.planning.scan import EntryPoint, Flag
-from labwright.planning.scan.roles import plain_name
+from labwright.planning.scan.facts import plain_name
 
 _OFF = ("no_", "disable_", "without_")
 

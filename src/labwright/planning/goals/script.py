@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labwright.planning.goals.mentions import read_mentions
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import EntryPoint, Kind, ProjectScan
-from labwright.planning.scan.ranking import TRAINS
+from labwright.planning.scan.entry_points import TRAINS
 
 _NAMED = re.compile(r"[\w./-]*\w\.py\b")
 _NOTEBOOK = re.compile(r"[\w./-]*\w\.ipynb\b")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from labwright.planning.goals.opposites import as_opposite, opposites_of
 from labwright.planning.goals.words import split
 from labwright.planning.scan import EntryPoint, Flag
-from labwright.planning.scan.roles import plain_name
+from labwright.planning.scan.facts import plain_name
 
 _SAME: list[tuple[str, ...]] = [
     ("lr", "learning_rate", "learning rate", "learningrate", "initial_lr", "base_lr", "init_lr", "max_lr"),

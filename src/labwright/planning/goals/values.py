@@ -9,7 +9,7 @@ from labwright.planning.goals.spacing import MOST_VALUES, Wish, asked_for, space
 from labwright.planning.goals.synonyms import choices_of, is_log_by_nature
 from labwright.planning.goals.words import Words
 from labwright.planning.scan import Flag
-from labwright.planning.scan.roles import plain_name
+from labwright.planning.scan.facts import plain_name
 
 _JOINERS = {
     "-", "in", "of", "at", "=", ":", "(", "{", "[", "is", "are", "as", "values", "value", "range", "ranging", "over",

@@ -13,12 +13,12 @@ from labwright.domain.approved_code import fact_of, is_code, packages_fact
 from labwright.hashes import content_of, packages_of
 from labwright.planning.ir.model import BadIR, read_ir
 from labwright.planning.project.made_environment import distributions_hash, installed_hash, made_by
-from labwright.planning.scan import Limits, ProjectScan
+from labwright.planning.scan import ProjectScan, ScanLimits
 from labwright.planning.scan.interpreters import package_folders
 from labwright.planning.scan.walk import walk
 from labwright.workspace import Digest, PlanWorkspaceHandle
 
-_UNHURRIED = Limits(seconds=math.inf)  # the same files on a busy machine as on an idle one
+_UNHURRIED = ScanLimits(seconds=math.inf)  # the same files on a busy machine as on an idle one
 # Settings, prompts and small data that a script may read. Runs write such files, too: those that git tracks count.
 _TEXT = (
     ".json", ".jsonc", ".json5", ".jsonl", ".txt", ".csv", ".tsv", ".xml", ".gin", ".conf", ".properties", ".env",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labwright.planning.scan import EntryPoint, Flag, Role, SetBy, rehearsal_flags, words_for
-from labwright.planning.scan.command_line import words_for_shell
+from labwright.planning.scan.commands import words_for_shell
 
 _SHELL = set("();<>|&")
 

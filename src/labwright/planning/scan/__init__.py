@@ -1,23 +1,37 @@
-"""Reading a project without running it. `project.py` has the whole of it in one function."""
+"""Read a project without running it. `scan_project` returns everything the scan finds."""
 
-from labwright.planning.scan.command_line import Place, run_command, words_for
+from labwright.planning.scan.commands import Placeholder, run_command, words_for
 from labwright.planning.scan.facts import (
     EntryPoint,
     Environment,
     Flag,
     Interpreter,
     Kind,
-    Launch,
-    Metric,
+    LaunchCommand,
+    LoggedMetric,
     ProjectScan,
     Role,
     SetBy,
+    rehearsal_flags,
 )
 from labwright.planning.scan.project import scan_project
-from labwright.planning.scan.roles import rehearsal_flags
-from labwright.planning.scan.walk import Limits
+from labwright.planning.scan.walk import ScanLimits
 
 __all__ = [
-    "EntryPoint", "Environment", "Flag", "Interpreter", "Kind", "Launch", "Limits", "Metric", "Place", "ProjectScan",
-    "Role", "SetBy", "rehearsal_flags", "run_command", "scan_project", "words_for",
+    "EntryPoint",
+    "Environment",
+    "Flag",
+    "Interpreter",
+    "Kind",
+    "LaunchCommand",
+    "LoggedMetric",
+    "Placeholder",
+    "ProjectScan",
+    "Role",
+    "ScanLimits",
+    "SetBy",
+    "rehearsal_flags",
+    "run_command",
+    "scan_project",
+    "words_for",
 ]  # fmt: skip

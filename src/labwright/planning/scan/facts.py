@@ -1,7 +1,8 @@
-"""What a scan finds out about a project: plain values that survive a trip through JSON."""
+"""Facts about a project: plain values that the scan returns, and the roles of flags."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -59,7 +60,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class LoggedMetric:
     name: str  # a `*` stands for a part that is known only when it runs
     direction: str | None = None  # maximize, minimize
     how: str = ""  # print, json, wandb.log
@@ -77,7 +78,7 @@ class EntryPoint:
     commands: tuple[str, ...] = ()  # subcommands
     subcommand: str = ""  # the one of them that is meant, where one is
     flags: tuple[Flag, ...] = ()
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[LoggedMetric, ...] = ()
     imports: tuple[str, ...] = ()  # packages from outside the project and the standard library
     cuda_only: tuple[str, ...] = ()  # where it takes a GPU for granted
     score: int = 0
@@ -145,7 +146,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class LaunchCommand:
     """A command that somebody used before."""
 
     command: str
@@ -173,7 +174,7 @@ class ProjectScan:
     folder: str
     entry_points: tuple[EntryPoint, ...] = ()  # best first
     environment: Environment = field(default_factory=Environment)
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[LaunchCommand, ...] = ()
     evaluation_files: tuple[ProtectedFile, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     files_seen: int = 0
@@ -193,3 +194,52 @@ class ProjectScan:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+# In the order of preference: a rehearsal takes the first that is there.
+_NAMES: dict[Role, tuple[str, ...]] = {
+    Role.STEPS: (
+        "max_steps", "steps", "num_steps", "n_steps", "train_steps", "num_train_steps", "max_train_steps",
+        "total_steps", "max_iters", "max_iter", "iters", "n_iters", "num_iters", "iterations", "num_iterations",
+        "max_updates", "max_update", "total_timesteps", "max_batches", "limit_train_batches", "max_train_samples",
+    ),
+    Role.EPOCHS: (
+        "epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "train_epochs", "nepochs", "epoch",
+    ),
+    Role.QUICK: ("fast_dev_run", "smoke", "smoke_test", "dry_run", "debug", "quick", "test_run", "tiny"),
+    Role.SEED: ("seed", "random_seed", "rng_seed", "manual_seed", "seed_everything", "random_state"),
+    Role.OUTPUT: (
+        "output_dir", "out_dir", "outdir", "output", "out", "save_dir", "save_path", "log_dir", "logdir",
+        "checkpoint_dir", "ckpt_dir", "results_dir", "result_dir", "run_dir", "workdir", "work_dir", "exp_dir",
+        "default_root_dir",
+    ),
+    Role.DEVICE: (
+        "device", "accelerator", "gpu", "gpus", "cuda", "no_cuda", "use_cuda", "use_cpu", "cpu", "device_type",
+    ),
+}  # fmt: skip
+_ORDER = {name: (role, place) for role, names in _NAMES.items() for place, name in enumerate(names)}
+
+
+def plain_name(name: str) -> str:
+    """`trainer.max-Steps` as `max_steps`: the last part, in one spelling."""
+    last = name.lstrip("-").rstrip("=").split(".")[-1].split("/")[-1]
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").lower()
+
+
+def role_of(name: str) -> Role | None:
+    return _ORDER.get(plain_name(name), (None, 0))[0]
+
+
+def with_roles(flags: list[Flag]) -> list[Flag]:
+    return [replace(flag, role=role_of(flag.name)) for flag in flags]
+
+
+def rehearsal_flags(flags: tuple[Flag, ...]) -> list[tuple[Flag, object]]:
+    """Flags that make a try short, best first, each with the value to give it."""
+    values: dict[Role, object] = {Role.STEPS: 2, Role.EPOCHS: 1, Role.QUICK: True}
+    settable = [flag for flag in flags if flag.is_settable and flag.role in values]
+    ranks = list(values)
+    ordered = sorted(
+        settable, key=lambda flag: (ranks.index(flag.role or Role.QUICK), _ORDER[plain_name(flag.name)][1])
+    )
+    return [(flag, values[flag.role or Role.QUICK]) for flag in ordered]

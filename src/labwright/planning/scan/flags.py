@@ -1,23 +1,148 @@
-"""All flags of an entry point: one reader for each way to write a command line, asked in turn."""
+"""All flags of a script, whichever library defines them; also absl flags, globals and environment variables."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from labwright.planning.scan.absl_flags import read_absl
-from labwright.planning.scan.argparse_flags import read_argparse
-from labwright.planning.scan.click_flags import read_click
-from labwright.planning.scan.dataclass_flags import is_dataclass, read_hf_parser
-from labwright.planning.scan.facts import Flag
-from labwright.planning.scan.global_flags import read_configurator, read_environment, read_globals
-from labwright.planning.scan.hydra_flags import read_hydra, read_overridden_yaml
-from labwright.planning.scan.lightning_flags import COMMANDS, read_lightning
+from labwright.planning.scan.annotations import is_dataclass, read_hf_parser, type_of
+from labwright.planning.scan.argparse import read_argparse
+from labwright.planning.scan.facts import Flag, SetBy, with_roles
+from labwright.planning.scan.hydra import read_hydra, read_overridden_yaml
+from labwright.planning.scan.literals import UNKNOWN, dotted, known, last_name, value_of
+from labwright.planning.scan.modules import SourceModule
 from labwright.planning.scan.reach import Reach
-from labwright.planning.scan.roles import with_roles
-from labwright.planning.scan.signature_flags import read_called, read_typer
-from labwright.planning.scan.walk import Tree
+from labwright.planning.scan.signatures import COMMANDS, read_called, read_click, read_lightning, read_typer
+from labwright.planning.scan.walk import ProjectTree
+
+_TYPES = {
+    "integer": "int",
+    "float": "float",
+    "string": "str",
+    "boolean": "bool",
+    "bool": "bool",
+    "enum": "str",
+    "list": "list[str]",
+}
+
+
+def read_absl(reach: Reach) -> list[Flag]:
+    found = []
+    for block, call in reach.calls():
+        kind = _TYPES.get(last_name(call.func).removeprefix("DEFINE_")) if "DEFINE_" in last_name(call.func) else None
+        if kind is None:
+            continue
+        values = [value_of(item, reach.modules.constants_of(block.module)) for item in call.args]
+        if len(values) < 2 or not isinstance(values[0], str):
+            continue
+        choices = values[2] if last_name(call.func) == "DEFINE_enum" and len(values) > 2 else None
+        found.append(
+            Flag(
+                name=values[0],
+                option=f"--{values[0]}",
+                type=kind,
+                default=known(values[1]),
+                required=values[1] is UNKNOWN,
+                choices=tuple(choices) if isinstance(choices, list) else (),
+                help=values[-1] if isinstance(values[-1], str) and len(values) > 2 else "",
+                takes_value=kind != "bool",
+                negative=f"--no{values[0]}" if kind == "bool" else "",
+                where=block.module.at(call),
+            )
+        )
+    return found
+
+
+_READS_ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
+
+
+def read_environment(module: SourceModule) -> list[Flag]:
+    """`LR = float(os.environ.get("LR", "0.1"))`, wherever it stands."""
+    found: dict[str, Flag] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for flag in _from_environment(node, node.value, module):
+                found.setdefault(flag.name, flag)
+    return list(found.values())
+
+
+def _from_environment(node: ast.stmt, value: ast.expr, module: SourceModule) -> Iterator[Flag]:
+    for inner in ast.walk(value):
+        variable = _variable(inner)
+        if variable:
+            default = value_of(value, module.constants)
+            converted = last_name(value.func) if isinstance(value, ast.Call) else ""
+            yield Flag(
+                name=variable.lower(),
+                option=f"{variable}=",
+                set_by=SetBy.ENVIRONMENT,
+                type=converted if converted in ("int", "float", "bool") else type_of(default),
+                default=known(default),
+                required=isinstance(inner, ast.Subscript),
+                where=module.at(node),
+            )
+
+
+def _variable(node: ast.AST) -> str:
+    """The name of the variable that an expression reads."""
+    if isinstance(node, ast.Call) and dotted(node.func) in _READS_ENVIRONMENT and node.args:
+        name = value_of(node.args[0])
+    elif isinstance(node, ast.Subscript) and dotted(node.value) in ("os.environ", "environ"):
+        name = value_of(node.slice)
+    else:
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+def read_globals(module: SourceModule, *, every_case: bool = False) -> list[Flag]:
+    """Plain values at the top level; by convention those in capitals, for nanoGPT's way all of them."""
+    found = []
+    for name, node in module.constants.items():
+        value = value_of(node, module.constants)
+        spelled = name.isupper() or every_case
+        if spelled and not name.startswith("_") and isinstance(value, bool | int | float | str) and not _is_read(node):
+            found.append(
+                Flag(
+                    name=name,
+                    option="",
+                    set_by=SetBy.EDIT,
+                    type=type_of(value),
+                    default=known(value),
+                    where=module.at(node),
+                    note="a global: not settable from outside",
+                )
+            )
+    return found
+
+
+def _is_read(node: ast.expr) -> bool:
+    return any(_variable(inner) for inner in ast.walk(node))
+
+
+def _names_a_configurator(call: ast.Call) -> bool:
+    texts = (node.value for node in ast.walk(call) if isinstance(node, ast.Constant))
+    return any(isinstance(text, str) and "configurator" in text for text in texts)
+
+
+def read_configurator(reach: Reach) -> list[Flag]:
+    """nanoGPT: `exec(open("configurator.py").read())` lets `--name=value` overwrite every global above it."""
+    if not any(dotted(call.func) == "exec" and _names_a_configurator(call) for _block, call in reach.calls()):
+        return []
+    plain = read_globals(reach.entry, every_case=True)
+    return [
+        Flag(
+            name=flag.name,
+            option=f"--{flag.name}=",
+            set_by=SetBy.JOINED,
+            type=flag.type,
+            default=flag.default,
+            where=flag.where,
+        )
+        for flag in plain
+        if flag.default is not UNKNOWN
+    ]
+
 
 _MACHINERY = {
     "cuda_visible_devices", "local_rank", "rank", "world_size", "master_addr", "master_port", "home", "path", "user",
@@ -34,7 +159,7 @@ class CommandLine:
     notes: list[str] = field(default_factory=list)
 
 
-def read_flags(reach: Reach, tree: Tree) -> CommandLine:
+def read_flags(reach: Reach, tree: ProjectTree) -> CommandLine:
     """By the first reader that finds a command line; then what the environment and the globals add."""
     found = next((line for read in _READERS if (line := read(reach, tree)).style != "plain"), CommandLine())
     entry = reach.entry
@@ -50,54 +175,54 @@ def read_flags(reach: Reach, tree: Tree) -> CommandLine:
     return found
 
 
-def _hydra(reach: Reach, tree: Tree) -> CommandLine:
+def _hydra(reach: Reach, tree: ProjectTree) -> CommandLine:
     if not reach.imports("hydra"):
         return CommandLine()
     flags, notes = read_hydra(reach, tree)
     return CommandLine("hydra", flags, notes=notes) if flags or notes else CommandLine()
 
 
-def _hugging_face(reach: Reach, _tree: Tree) -> CommandLine:
+def _hugging_face(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_hf_parser(reach)
     return CommandLine("hf", flags) if flags else CommandLine()
 
 
-def _lightning(reach: Reach, _tree: Tree) -> CommandLine:
+def _lightning(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_lightning(reach)
     return CommandLine("lightning", flags, list(COMMANDS)) if flags else CommandLine()
 
 
-def _typer(reach: Reach, _tree: Tree) -> CommandLine:
+def _typer(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags, commands = read_typer(reach) if reach.imports("typer") else ([], [])
     return CommandLine("typer", flags, commands) if flags else CommandLine()
 
 
-def _click(reach: Reach, _tree: Tree) -> CommandLine:
+def _click(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags, commands = read_click(reach) if reach.imports("click") else ([], [])
     return CommandLine("click", flags, commands) if flags else CommandLine()
 
 
-def _tyro(reach: Reach, _tree: Tree) -> CommandLine:
+def _tyro(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_called(reach, ("tyro.cli",), dashes=True)
     return CommandLine("tyro", flags) if flags else CommandLine()
 
 
-def _fire(reach: Reach, _tree: Tree) -> CommandLine:
+def _fire(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_called(reach, ("fire.Fire", "Fire"), dashes=False)
     return CommandLine("fire", flags) if flags else CommandLine()
 
 
-def _absl(reach: Reach, _tree: Tree) -> CommandLine:
+def _absl(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_absl(reach)
     return CommandLine("absl", flags) if flags else CommandLine()
 
 
-def _configurator(reach: Reach, _tree: Tree) -> CommandLine:
+def _configurator(reach: Reach, _tree: ProjectTree) -> CommandLine:
     flags = read_configurator(reach)
     return CommandLine("configurator", flags) if flags else CommandLine()
 
 
-def _argparse(reach: Reach, _tree: Tree) -> CommandLine:
+def _argparse(reach: Reach, _tree: ProjectTree) -> CommandLine:
     found = read_argparse(reach)
     if not found.flags and not found.notes:
         return CommandLine()
@@ -112,11 +237,11 @@ def _is_of_a_dataclass(flag: Flag, reach: Reach) -> bool:
     return any(is_dataclass(node) and node.lineno <= int(line) <= (node.end_lineno or 0) for node in classes)
 
 
-def _yaml(reach: Reach, tree: Tree) -> CommandLine:
+def _yaml(reach: Reach, tree: ProjectTree) -> CommandLine:
     flags = read_overridden_yaml(reach, tree)
     return CommandLine("yaml", flags) if flags else CommandLine()
 
 
-_READERS: list[Callable[[Reach, Tree], CommandLine]] = [
+_READERS: list[Callable[[Reach, ProjectTree], CommandLine]] = [
     _hydra, _hugging_face, _lightning, _typer, _click, _tyro, _fire, _absl, _configurator, _argparse, _yaml,
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from labwright.planning.scan.facts import EnvironmentFile, Interpreter
-from labwright.planning.scan.walk import Tree
+from labwright.planning.scan.walk import ProjectTree
 
 _USUAL = (".venv", "venv", "env", ".env")
 _PREFIXES = (
@@ -37,13 +37,13 @@ _PACKAGES = (
 )
 
 
-def find_interpreters(tree: Tree, files: list[EnvironmentFile], environ: Mapping[str, str]) -> list[Interpreter]:
+def find_interpreters(tree: ProjectTree, files: list[EnvironmentFile], environ: Mapping[str, str]) -> list[Interpreter]:
     """Best first: the project's own, then the one it names, then the active one, then the system's."""
     found = [*_in_project(tree, environ), *_named(files, environ), *_active(environ), *_system(environ)]
     return list({interpreter.path: interpreter for interpreter in reversed(found)}.values())[::-1]
 
 
-def _in_project(tree: Tree, environ: Mapping[str, str]) -> Iterator[Interpreter]:
+def _in_project(tree: ProjectTree, environ: Mapping[str, str]) -> Iterator[Interpreter]:
     folders = sorted(tree.environments, key=lambda path: (path.count("/"), path not in _USUAL, path))
     for folder in folders:
         prefix = Path(tree.root, folder)

@@ -1,4 +1,4 @@
-"""The project's Python files as syntax trees, parsed when asked for, and who imports whom."""
+"""The project's Python modules as syntax trees: their imports, definitions and blocks of statements."""
 
 from __future__ import annotations
 
@@ -9,15 +9,68 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeGuard
 
-from labwright.planning.scan.blocks import Block
-from labwright.planning.scan.walk import Tree
+from labwright.planning.scan.literals import dotted
+from labwright.planning.scan.walk import ProjectTree
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    module: SourceModule
+    body: list[ast.stmt]
+    owner: Definition | None = None
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        return [node for statement in [*self.decorators(), *self.body] for node in _in_order(statement)]
+
+    @cached_property
+    def _calls(self) -> list[ast.Call]:
+        return [node for node in self._nodes if isinstance(node, ast.Call)]
+
+    @cached_property
+    def assigned(self) -> dict[str, ast.expr]:
+        """Names that it gives a value, each with the last one."""
+        found: dict[str, ast.expr] = {}
+        for node in self._nodes:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                found[node.targets[0].id] = node.value
+            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name) and node.value:
+                found[node.target.id] = node.value
+        return found
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Everything that it names, with its dots."""
+        return frozenset(dotted(node) for node in self._nodes if isinstance(node, ast.Name | ast.Attribute)) - {""}
+
+    def walk(self) -> list[ast.AST]:
+        """Every node; unlike with ast.walk the first flag of the source stays the first."""
+        return self._nodes
+
+    def calls(self) -> list[ast.Call]:
+        return self._calls
+
+    def decorators(self) -> list[ast.expr]:
+        return self.owner.decorator_list if self.owner else []
+
+    def loops(self) -> Iterator[ast.For]:
+        return (node for node in self._nodes if isinstance(node, ast.For))
+
+
+def _in_order(root: ast.AST) -> Iterator[ast.AST]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _SOURCE_ROOTS = ("", "src/", "lib/", "python/")
 
 
 @dataclass
-class Module:
+class SourceModule:
     path: str
     tree: ast.Module
     text: str
@@ -76,13 +129,13 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 class Modules:
     """Every Python file of the project by its path; parsing one is worth half a millisecond, so only on demand."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ProjectTree) -> None:
         self._tree = tree
         self._texts: dict[str, str | None] = {}
-        self._parsed: dict[str, Module | None] = {}
+        self._parsed: dict[str, SourceModule | None] = {}
         self.paths = [path for path in tree.files if path.endswith(".py")]
         self._known = set(self.paths)
-        self._blocks: dict[tuple[int, bool], Block] = {}
+        self._blocks: dict[tuple[int, bool], CodeBlock] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._constants: dict[str, dict[str, ast.expr]] = {}
 
@@ -91,12 +144,12 @@ class Modules:
             self._texts[path] = self._tree.read(path)
         return self._texts[path]
 
-    def get(self, path: str) -> Module | None:
+    def get(self, path: str) -> SourceModule | None:
         if path not in self._parsed:
             self._parsed[path] = self._parse(path)
         return self._parsed[path]
 
-    def _parse(self, path: str) -> Module | None:
+    def _parse(self, path: str) -> SourceModule | None:
         text = self.text(path)
         if text is None:
             return None
@@ -110,7 +163,7 @@ class Modules:
         except (RecursionError, MemoryError):
             self._tree.skip(path, "nested too deeply to parse")
             return None
-        module = Module(path, tree, text)
+        module = SourceModule(path, tree, text)
         module.imports = dict(_imports(tree, path))
         return module
 
@@ -135,7 +188,7 @@ class Modules:
                     return name
         return None
 
-    def find(self, module: Module, name: str, depth: int = 0) -> tuple[Module, Definition] | None:
+    def find(self, module: SourceModule, name: str, depth: int = 0) -> tuple[SourceModule, Definition] | None:
         """The function or class behind a name, followed through imports and re-exports."""
         head, _, rest = name.partition(".")
         if not rest and head in module.definitions:
@@ -146,7 +199,9 @@ class Modules:
         wanted = ".".join(part for part in (original, rest) if part)
         return self._find_in(module, source, wanted, depth)
 
-    def _find_in(self, module: Module, source: str, wanted: str, depth: int) -> tuple[Module, Definition] | None:
+    def _find_in(
+        self, module: SourceModule, source: str, wanted: str, depth: int
+    ) -> tuple[SourceModule, Definition] | None:
         parts = [part for part in wanted.split(".") if part]
         for cut in range(len(parts), -1, -1):
             path = self.resolve(module.path, ".".join([source, *parts[:cut]]).strip("."))
@@ -155,31 +210,33 @@ class Modules:
                 return self.find(other, ".".join(parts[cut:]), depth + 1)
         return None
 
-    def imported(self, module: Module) -> Iterator[Module]:
+    def imported(self, module: SourceModule) -> Iterator[SourceModule]:
         """The project's own modules that this one imports."""
         for source, name in set(module.imports.values()):
-            for dotted in (f"{source}.{name}".strip(".") if name else source, source):
-                path = self.resolve(module.path, dotted)
+            for imported in (f"{source}.{name}".strip(".") if name else source, source):
+                path = self.resolve(module.path, imported)
                 other = self.get(path) if path else None
                 if other:
                     yield other
                     break
 
-    def block(self, module: Module, definition: Definition | None = None, *, is_script: bool = False) -> Block:
+    def block(
+        self, module: SourceModule, definition: Definition | None = None, *, is_script: bool = False
+    ) -> CodeBlock:
         """A definition's body, or the top level; with `is_script` what stands under the main guard too."""
         key = (id(definition or module), is_script)
         if key not in self._blocks:
             top = [*module.statements, *(module.guarded if is_script else [])]
-            self._blocks[key] = Block(module, definition.body if definition else top, definition)
+            self._blocks[key] = CodeBlock(module, definition.body if definition else top, definition)
         return self._blocks[key]
 
-    def constants_of(self, module: Module) -> dict[str, ast.expr]:
+    def constants_of(self, module: SourceModule) -> dict[str, ast.expr]:
         """Constants by the names they have in this module, imported ones included."""
         if module.path not in self._constants:
             self._constants[module.path] = self._read_constants(module)
         return self._constants[module.path]
 
-    def _read_constants(self, module: Module) -> dict[str, ast.expr]:
+    def _read_constants(self, module: SourceModule) -> dict[str, ast.expr]:
         found = dict(module.constants)
         for local, (source, name) in module.imports.items():
             path = self.resolve(module.path, source) if name else None

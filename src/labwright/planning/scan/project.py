@@ -1,23 +1,88 @@
-"""The scan of a project: what can be started, with which flags, what it reports, in which environment.
-
-Nothing of the project is run or imported. What the scan cannot tell, it leaves out and says so.
-"""
+"""Scan a project: its scripts, environment, launch commands and protected files."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from labwright.domain.errors import Invalid
-from labwright.planning.scan import remembered
+from labwright.planning.scan.commands import read_launches
 from labwright.planning.scan.entry_points import read_entry_points
 from labwright.planning.scan.environment import read_environment
-from labwright.planning.scan.evaluation import read_evaluation_files
-from labwright.planning.scan.facts import ProjectScan
-from labwright.planning.scan.launches import read_launches
+from labwright.planning.scan.facts import EntryPoint, Kind, ProjectScan, ProtectedFile, Skipped
 from labwright.planning.scan.modules import Modules
-from labwright.planning.scan.walk import Limits, Tree, walk
+from labwright.planning.scan.walk import ProjectTree, ScanLimits, walk
+
+_CODE = re.compile(
+    r"(^|[_-])(eval|evaluate|evaluation|evaluator|metrics?|scor(e|ing|er)|benchmark|judge)([_-]|$)", re.IGNORECASE
+)
+_DATA = re.compile(
+    r"(^|[_.-])(test|val|valid|validation|dev|eval|heldout|holdout|gold|labels?)([_.-]|$)", re.IGNORECASE
+)
+_DATA_ENDS = (".csv", ".tsv", ".json", ".jsonl", ".npz", ".npy", ".parquet", ".txt", ".pt", ".bin", ".arrow", ".h5")
+_MOST = 200
+HELD_OUT = "held-out data, by its name"
+
+
+def read_evaluation_files(tree: ProjectTree, entries: list[EntryPoint]) -> list[ProtectedFile]:
+    started = {entry.path for entry in entries if entry.kind is Kind.EVALUATE}
+    found = [ProtectedFile(path=path, reason=reason) for path in tree.files if (reason := _reason(path, started))]
+    if len(found) > _MOST:
+        tree.skip(".", f"{len(found) - _MOST} more evaluation files")
+    return found[:_MOST]
+
+
+def _reason(path: str, started: set[str]) -> str:
+    folder, _, name = path.rpartition("/")
+    stem, _, _end = name.partition(".")
+    if path in started:
+        return "evaluates"
+    if (
+        name.endswith(".py")
+        and not name.startswith("test_")
+        and (_CODE.search(stem) or _CODE.search(folder.rpartition("/")[2]))
+    ):
+        return "evaluation code, by its name"
+    if (
+        name.endswith(_DATA_ENDS)
+        and "requirements" not in name
+        and (_DATA.search(stem) or _DATA.search(folder.rpartition("/")[2]))
+    ):
+        return HELD_OUT
+    return ""
+
+
+_MOST_PROJECTS = 4
+_Signature = frozenset[tuple[str, int, int, int, int]]
+_known: OrderedDict[str, tuple[_Signature, list[EntryPoint], list[Skipped]]] = OrderedDict()
+
+
+def _cached_entry_points(tree: ProjectTree, modules: Modules) -> list[EntryPoint]:
+    """Return the entry points from the cache if no file changed since, by size, times and inode; else read them."""
+    now = frozenset(_file_signature(tree.root, path) for path in tree.files)
+    known = _known.get(tree.root)
+    if known is not None and known[0] == now:
+        tree.skipped += known[2]
+        return known[1]
+    before = len(tree.skipped)
+    found = read_entry_points(tree, modules)
+    if tree.complete:
+        _known[tree.root] = (now, found, tree.skipped[before:])
+        _known.move_to_end(tree.root)
+        while len(_known) > _MOST_PROJECTS:
+            _known.popitem(last=False)
+    return found
+
+
+def _file_signature(root: str, path: str) -> tuple[str, int, int, int, int]:
+    try:
+        about = os.stat(os.path.join(root, path))
+    except OSError:  # the file was deleted since
+        return (path, 0, 0, 0, 0)
+    return (path, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
 
 
 def scan_project(
@@ -26,19 +91,24 @@ def scan_project(
     earlier_runs: Iterable[str] = (),
     history: str | None = None,
     environ: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
+    limits: ScanLimits | None = None,
 ) -> ProjectScan:
-    """`earlier_runs` are commands, newest first; `history` is a shell's history file, read only if it is given."""
+    """Scan a project folder.
+
+    `earlier_runs` are commands, newest first; `history` is a shell history file, read only if it is given.
+    """
     root = Path(folder).resolve()
     if not root.is_dir():
         raise Invalid(f"{folder} is not a folder", hint="Give the folder of the project.")
-    tree = walk(str(root), limits or Limits())
+    tree = walk(str(root), limits or ScanLimits())
     modules = Modules(tree)
-    entries = remembered.entry_points(tree, lambda: read_entry_points(tree, modules))
+    entries = _cached_entry_points(tree, modules)
     environment = read_environment(tree, modules, entries, os.environ if environ is None else environ)
     launches = read_launches(tree, earlier_runs, history)
     protected = read_evaluation_files(tree, entries)
-    _note_notebooks(tree)
+    for path in tree.files:
+        if path.endswith(".ipynb"):
+            tree.skip(path, "notebooks are not read")
     return ProjectScan(
         folder=str(root),
         entry_points=tuple(entries),
@@ -50,9 +120,3 @@ def scan_project(
         seconds=round(tree.seconds, 3),
         complete=tree.complete,
     )
-
-
-def _note_notebooks(tree: Tree) -> None:
-    for path in tree.files:
-        if path.endswith(".ipynb"):
-            tree.skip(path, "notebooks are not read")

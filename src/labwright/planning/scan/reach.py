@@ -1,8 +1,6 @@
-"""Which code a script gets to, told from names alone: what it calls, what it imports, what registers itself.
+"""Find the code that a script can reach, judged by names, and the values that names stand for.
 
-Too much is better than too little here, except for one thing: flags of another script's parser in a module that this
-one merely imports. So functions count only once somebody names them.
-"""
+It is better to include too much than too little, with one exception: the flags of another script's parser."""
 
 from __future__ import annotations
 
@@ -11,9 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from labwright.planning.scan.blocks import Block
-from labwright.planning.scan.literals import dotted
-from labwright.planning.scan.modules import Definition, Module, Modules
+from labwright.planning.scan.literals import dotted, last_name
+from labwright.planning.scan.modules import CodeBlock, Definition, Modules, SourceModule
 
 _MOST_BLOCKS = 600
 _MOST_MODULES = 60
@@ -23,16 +20,16 @@ _MOST_MODULES = 60
 class Reach:
     """The blocks that an entry point gets to, its own first."""
 
-    entry: Module
+    entry: SourceModule
     modules: Modules
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[CodeBlock] = field(default_factory=list)
 
-    def calls(self) -> Iterator[tuple[Block, ast.Call]]:
+    def calls(self) -> Iterator[tuple[CodeBlock, ast.Call]]:
         for block in self.blocks:
             for call in block.calls():
                 yield block, call
 
-    def files(self) -> list[Module]:
+    def files(self) -> list[SourceModule]:
         return list({block.module.path: block.module for block in self.blocks}.values())
 
     def imports(self, *packages: str) -> bool:
@@ -42,12 +39,12 @@ class Reach:
         )
 
 
-def reach(entry: Module, modules: Modules, start: str = "") -> Reach:
+def reach(entry: SourceModule, modules: Modules, start: str = "") -> Reach:
     """From the script's top level and main guard; with `start`, from that function (a console script)."""
     found = Reach(entry, modules)
     seen: set[int] = set()
     seen_modules = {entry.path}
-    waiting: deque[tuple[Module, Definition | None]] = deque([(entry, None)])
+    waiting: deque[tuple[SourceModule, Definition | None]] = deque([(entry, None)])
     first = entry.definitions.get(start)
     if first:
         waiting.append((entry, first))
@@ -66,7 +63,7 @@ def reach(entry: Module, modules: Modules, start: str = "") -> Reach:
     return found
 
 
-def _named_in(block: Block, modules: Modules) -> Iterator[tuple[Module, Definition]]:
+def _named_in(block: CodeBlock, modules: Modules) -> Iterator[tuple[SourceModule, Definition]]:
     """Definitions that the block names, and at a module's top level those that a decorator registers."""
     module = block.module
     bases = {dotted(base) for base in block.owner.bases} - {""} if isinstance(block.owner, ast.ClassDef) else set()
@@ -76,3 +73,50 @@ def _named_in(block: Block, modules: Modules) -> Iterator[tuple[Module, Definiti
             yield found
     if block.owner is None:
         yield from ((module, node) for node in module.definitions.values() if node.decorator_list)
+
+
+Names = dict[str, ast.expr]
+
+
+def names_in(block: CodeBlock, modules: Modules) -> Names:
+    """Constants of the module, and what the block itself assigns."""
+    return {**modules.constants_of(block.module), **block.assigned}
+
+
+def rounds_of_loops(block: CodeBlock, names: Names) -> dict[int, list[Names]]:
+    """For each call inside `for name in (literals)`: what the loop's names are in each round."""
+    found: dict[int, list[Names]] = {}
+    for loop in block.loops():
+        rounds = list(_rounds(loop, names))
+        if rounds:
+            inner = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+            found.update({id(call): rounds for call in inner})
+    return found
+
+
+def _rounds(loop: ast.For, names: Names) -> Iterator[Names]:
+    iterated, pairs = loop.iter, False
+    if (
+        isinstance(iterated, ast.Call)
+        and last_name(iterated.func) == "items"
+        and isinstance(iterated.func, ast.Attribute)
+    ):
+        iterated, pairs = iterated.func.value, True
+    if isinstance(iterated, ast.Name):
+        iterated = names.get(iterated.id, iterated)
+    if isinstance(iterated, ast.Dict):
+        keyed = ((key, value) for key, value in zip(iterated.keys, iterated.values, strict=True) if key)
+        for key, value in keyed:
+            yield _bound(loop.target, ast.Tuple([key, value], ast.Load()) if pairs else key)
+    elif isinstance(iterated, ast.Tuple | ast.List):
+        for item in iterated.elts:
+            yield _bound(loop.target, item)
+
+
+def _bound(target: ast.expr, value: ast.expr) -> Names:
+    if isinstance(target, ast.Name):
+        return {target.id: value}
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple | ast.List):
+        pairs = zip(target.elts, value.elts, strict=False)
+        return {name.id: item for name, item in pairs if isinstance(name, ast.Name)}
+    return {}

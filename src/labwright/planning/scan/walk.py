@@ -1,7 +1,4 @@
-"""The project's files, near the root first, within limits: what is left out is said.
-
-Links to folders are not followed, so there are no loops and nothing outside the project is read.
-"""
+"""Walk the project's folder within limits, and read its files."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from labwright.paths import STATE_DIR
 from labwright.planning.scan.facts import Skipped
@@ -27,7 +25,7 @@ _MORE_SKIPPED = 200  # further ones are only counted
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ScanLimits:
     files: int = 20_000
     entries_of_a_folder: int = 4_000  # beyond it, a folder holds data
     depth: int = 12
@@ -37,11 +35,11 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Tree:
+class ProjectTree:
     """What the walk found, and the reading of it under the same limits."""
 
     root: str
-    limits: Limits
+    limits: ScanLimits
     files: list[str] = field(default_factory=list)  # relative, with forward slashes
     environments: list[str] = field(default_factory=list)  # folders with a pyvenv.cfg or conda-meta
     linked: list[str] = field(default_factory=list)  # links to folders
@@ -110,8 +108,8 @@ class Tree:
         return content
 
 
-def walk(root: str, limits: Limits) -> Tree:
-    tree = Tree(root, limits)
+def walk(root: str, limits: ScanLimits) -> ProjectTree:
+    tree = ProjectTree(root, limits)
     waiting: deque[tuple[str, int]] = deque([("", 0)])
     while waiting:
         folder, depth = waiting.popleft()
@@ -129,7 +127,7 @@ def walk(root: str, limits: Limits) -> Tree:
     return tree
 
 
-def _take_folder(tree: Tree, folder: str) -> list[str]:
+def _take_folder(tree: ProjectTree, folder: str) -> list[str]:
     """Keeps the files of a folder and answers the folders to go on with."""
     try:
         entries = sorted(_entries(tree, folder), key=lambda entry: entry.name)
@@ -145,7 +143,7 @@ def _take_folder(tree: Tree, folder: str) -> list[str]:
     return [below for below in found if below.rsplit("/", 1)[-1] + UNFINISHED not in names]
 
 
-def _entries(tree: Tree, folder: str) -> Iterator[os.DirEntry[str]]:
+def _entries(tree: ProjectTree, folder: str) -> Iterator[os.DirEntry[str]]:
     with os.scandir(os.path.join(tree.root, folder)) as found:
         for count, entry in enumerate(found):
             if count >= tree.limits.entries_of_a_folder:
@@ -154,7 +152,7 @@ def _entries(tree: Tree, folder: str) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _take(tree: Tree, folder: str, entry: os.DirEntry[str]) -> str | None:
+def _take(tree: ProjectTree, folder: str, entry: os.DirEntry[str]) -> str | None:
     path = f"{folder}/{entry.name}" if folder else entry.name
     if not path.isprintable():
         tree.skip(ascii(path), "the name is not printable")
@@ -182,3 +180,37 @@ def _is_inside(root: str, entry: os.DirEntry[str]) -> bool:
     except OSError:
         return False  # a link to itself
     return not entry.is_symlink() or os.path.realpath(entry.path).startswith(os.path.realpath(root) + os.sep)
+
+
+_LONGEST = 200_000
+
+
+def read_yaml(tree: ProjectTree, path: str) -> Any:
+    """The file's content, or None with the reason among the skipped."""
+    import yaml
+
+    text = tree.read(path)
+    if text is None:
+        return None
+    if len(text) > _LONGEST:
+        tree.skip(path, "too long for a configuration")
+        return None
+    try:
+        # Aliases can multiply (ten levels of ten are 10 GB), and configurations do not need them.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            tree.skip(path, "YAML with aliases is not read")
+            return None
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        tree.skip(path, f"not plain YAML: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+        return None
+
+
+def leaves(value: Any, prefix: str = "", depth: int = 0) -> list[tuple[str, Any]]:
+    """`{"a": {"b": 1}}` as `[("a.b", 1)]`."""
+    if not isinstance(value, dict) or not value or depth > 12:
+        return [(prefix, value)] if prefix else []
+    found: list[tuple[str, Any]] = []
+    for key, item in value.items():
+        found += leaves(item, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    return found

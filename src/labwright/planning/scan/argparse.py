@@ -1,20 +1,68 @@
-"""Flags from argparse: groups, parents, subparsers, helper functions, loops over names, fields of a dataclass."""
+"""Flags from argparse, with subcommands."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labwright.planning.scan.annotations import type_of
-from labwright.planning.scan.blocks import Block
-from labwright.planning.scan.dataclass_flags import fields_of
+from labwright.planning.scan.annotations import fields_of, type_of
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
-from labwright.planning.scan.names import Names, names_in, rounds_of_loops
-from labwright.planning.scan.reach import Reach
-from labwright.planning.scan.subparsers import Subparsers
+from labwright.planning.scan.modules import CodeBlock
+from labwright.planning.scan.reach import Names, Reach, names_in, rounds_of_loops
+
+_GROUPS = {"add_argument_group", "add_mutually_exclusive_group"}
+
+
+class Subparsers:
+    """Commands of each parser's name, block by block; a helper that is given a subparser inherits its command."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._bound: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # block: name: commands
+        self.commands: list[str] = []
+        used = any("add_parser" in module.text for module in reach.files())
+        for block in [*reach.blocks, *reach.blocks] if used else ():  # twice: a helper may stand before its caller
+            self._read(block)
+
+    def commands_of(self, call: ast.Call, block: CodeBlock) -> list[str]:
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        return sorted(self._of(receiver, block)) or [""]
+
+    def _of(self, node: ast.expr | None, block: CodeBlock) -> set[str]:
+        if isinstance(node, ast.Call):
+            if last_name(node.func) == "add_parser" and node.args:
+                name = value_of(node.args[0])
+                return {name} if isinstance(name, str) else set()
+            if last_name(node.func) in _GROUPS and isinstance(node.func, ast.Attribute):
+                return self._of(node.func.value, block)
+            return set()
+        return self._bound[id(block.body)][dotted(node)]
+
+    def _read(self, block: CodeBlock) -> None:
+        bound = self._bound[id(block.body)]
+        for node in block.walk():
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                bound[dotted(node.targets[0])] |= self._of(node.value, block)
+            elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple | ast.List):
+                for item in node.iter.elts:
+                    bound[dotted(node.target)] |= self._of(item, block)
+            elif isinstance(node, ast.Call):
+                self._read_call(node, block)
+
+    def _read_call(self, call: ast.Call, block: CodeBlock) -> None:
+        for name in self._of(call, block) if last_name(call.func) == "add_parser" else ():
+            if name not in self.commands:
+                self.commands.append(name)
+        found = self._reach.modules.find(block.module, dotted(call.func))
+        if not found or isinstance(found[1], ast.ClassDef):
+            return
+        for argument, parameter in zip(call.args, found[1].args.args, strict=False):
+            self._bound[id(found[1].body)][parameter.arg] |= self._of(argument, block)
+
 
 _SWITCHES = {"store_true", "store_false", "store_const", "append_const", "count"}
 _WORTH_READING = ("add_argument", "set_defaults")
@@ -52,7 +100,7 @@ def read_argparse(reach: Reach) -> ArgparseFlags:
     return found
 
 
-def registered_blocks(reach: Reach) -> list[Block]:
+def registered_blocks(reach: Reach) -> list[CodeBlock]:
     """Bodies behind `REGISTRY[name].add_args(parser)`: which class it is shows only at run time, so all of them."""
     seen = {id(block.body) for block in reach.blocks}
     called = {
@@ -80,7 +128,7 @@ def _with_default(flag: Flag, defaults: dict[str, Any]) -> Flag:
     return replace(flag, default=known(defaults[flag.name])) if flag.name in defaults else flag
 
 
-def _flags_of(call: ast.Call, block: Block, names: Names, rounds: list[Names], reach: Reach) -> Iterator[Flag]:
+def _flags_of(call: ast.Call, block: CodeBlock, names: Names, rounds: list[Names], reach: Reach) -> Iterator[Flag]:
     for bound in rounds:
         scope = {**names, **bound}
         words = [word for item in call.args if isinstance(word := value_of(item, scope), str)]
@@ -90,7 +138,7 @@ def _flags_of(call: ast.Call, block: Block, names: Names, rounds: list[Names], r
         yield from _flags_of_fields(call, block, reach)
 
 
-def _flags_of_fields(call: ast.Call, block: Block, reach: Reach) -> Iterator[Flag]:
+def _flags_of_fields(call: ast.Call, block: CodeBlock, reach: Reach) -> Iterator[Flag]:
     """`for f in fields(Config): parser.add_argument(f"--{f.name}", ...)`, as everybody writes it."""
     for loop in block.loops():
         over = loop.iter
@@ -103,7 +151,7 @@ def _flags_of_fields(call: ast.Call, block: Block, reach: Reach) -> Iterator[Fla
             yield from fields_of(config[1], config[0], reach.modules, dashes=dashes)
 
 
-def _flag(call: ast.Call, words: list[str], names: Names, block: Block) -> Flag:
+def _flag(call: ast.Call, words: list[str], names: Names, block: CodeBlock) -> Flag:
     long = [word for word in words if word.startswith("--")]
     option = (long or words)[0]
     positional = not option.startswith("-")

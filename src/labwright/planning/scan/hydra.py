@@ -7,19 +7,17 @@ import posixpath
 from dataclasses import replace
 from typing import Any
 
-from labwright.planning.scan.annotations import type_of
-from labwright.planning.scan.blocks import Block
-from labwright.planning.scan.dataclass_flags import fields_of
+from labwright.planning.scan.annotations import fields_of, type_of
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
+from labwright.planning.scan.modules import CodeBlock
 from labwright.planning.scan.reach import Reach
-from labwright.planning.scan.walk import Tree
-from labwright.planning.scan.yaml_files import leaves, read_yaml
+from labwright.planning.scan.walk import ProjectTree, leaves, read_yaml
 
 _OWN = {"defaults", "hydra"}
 
 
-def read_hydra(reach: Reach, tree: Tree) -> tuple[list[Flag], list[str]]:
+def read_hydra(reach: Reach, tree: ProjectTree) -> tuple[list[Flag], list[str]]:
     """The flags, and notes on what was not found."""
     for block in reach.blocks:
         for call in (item for item in block.decorators() if isinstance(item, ast.Call)):
@@ -30,14 +28,14 @@ def read_hydra(reach: Reach, tree: Tree) -> tuple[list[Flag], list[str]]:
     return [], []
 
 
-def _flags_of(call: ast.Call, block: Block, reach: Reach, tree: Tree) -> tuple[list[Flag], list[str]]:
+def _flags_of(call: ast.Call, block: CodeBlock, reach: Reach, tree: ProjectTree) -> tuple[list[Flag], list[str]]:
     names = reach.modules.constants_of(block.module)
     folder = value_of(keyword(call, "config_path"), names)
     name = value_of(keyword(call, "config_name"), names)
     name = name.removesuffix(".yaml") if isinstance(name, str) else "config"
     beside = posixpath.dirname(block.module.path)
     root = posixpath.normpath(posixpath.join(beside, folder)) if isinstance(folder, str) else beside or "."
-    config = Config(tree, root.removeprefix("./"))
+    config = HydraConfig(tree, root.removeprefix("./"))
     flags = config.read(name)
     stored = _stored(name, reach)
     if not flags and not stored:
@@ -45,10 +43,10 @@ def _flags_of(call: ast.Call, block: Block, reach: Reach, tree: Tree) -> tuple[l
     return list({flag.name: flag for flag in [*stored, *flags]}.values()), []
 
 
-class Config:
+class HydraConfig:
     """A folder of configurations: files and, one level down, groups of alternatives."""
 
-    def __init__(self, tree: Tree, root: str) -> None:
+    def __init__(self, tree: ProjectTree, root: str) -> None:
         self._tree = tree
         self._root = "" if root == "." else f"{root}/"
         self._files = {path for path in tree.files if path.startswith(self._root) and path.endswith((".yaml", ".yml"))}
@@ -143,7 +141,7 @@ def _stored(name: str, reach: Reach) -> list[Flag]:
     return []
 
 
-def read_overridden_yaml(reach: Reach, tree: Tree) -> list[Flag]:
+def read_overridden_yaml(reach: Reach, tree: ProjectTree) -> list[Flag]:
     """A YAML file that the script loads itself; its keys are overrides if the script splits its arguments at `=`."""
     found: list[Flag] = []
     for path in _loaded_files(reach, tree):
@@ -155,7 +153,7 @@ def read_overridden_yaml(reach: Reach, tree: Tree) -> list[Flag]:
     return found
 
 
-def _loaded_files(reach: Reach, tree: Tree) -> list[str]:
+def _loaded_files(reach: Reach, tree: ProjectTree) -> list[str]:
     if not any(
         dotted(call.func).endswith(("OmegaConf.load", "safe_load", "yaml.load")) for _block, call in reach.calls()
     ):
