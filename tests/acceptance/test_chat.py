@@ -286,7 +286,7 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
     def answer(asked: Asked) -> Turn:
         told = [message for message in asked.body["messages"] if message["role"] == "tool"]
         if not told:
-            return Turn(text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),))
+            return Turn(text=("Let me ", "look."), calls=(("get_metrics", json.dumps({"run": "base"})),))
         return Turn(text=("The loss is 0.25 [E1], ", "not 0.75."), thinking="Easy.")
 
     with model_server("openai", answer) as provider:
@@ -381,7 +381,7 @@ def waits_for_slow(asked: Asked) -> Turn:
     last = asked.body["messages"][-1]
     if last["role"] == "user" and "has happened" in str(last["content"]):
         return Turn(text=("It is done.",))
-    return Turn(calls=(("wait_for", json.dumps({"run_ids": ["slow"]})),))
+    return Turn(calls=(("wait_for_run", json.dumps({"run_ids": ["slow"]})),))
 
 
 def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer) -> None:

@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from labwright.domain.actor import Scope
 from labwright.mcp.bounds import LONGEST_RESULT
-from labwright.mcp.server import TOOLS
+from labwright.mcp.server import packaged_tools
 from labwright.tokens import mint
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
@@ -112,8 +112,8 @@ async def said(client: Client, tool: str, *, wrong: bool = False, **arguments: A
 
 
 async def a_day_in_the_lab(client: Client) -> None:
-    assert (await call(client, "show_cluster"))["cluster"]["type"] == "cpu_only"
-    assert (await call(client, "detect_cluster"))["cluster"]["type"] == "cpu_only"
+    assert (await call(client, "get_cluster"))["type"] == "cpu_only"
+    assert (await call(client, "detect_cluster"))["type"] == "cpu_only"
     sweep = await call(client, "create_wild_sweep", name="why", goal="which loss?")
     runs = [
         await call(client, "create_run", command=TRAIN, name=f"seed {seed}", seed=seed, sweep_id=sweep["id"])
@@ -123,16 +123,17 @@ async def a_day_in_the_lab(client: Client) -> None:
     waited = await call(client, "wait_for_run", run_ids=ids, max_seconds=30)
     assert not waited["timed_out"]
     assert {run["status"] for run in waited["ended"]} == {"failed"}
-    listed = await call(client, "list_runs", sweep_id=sweep["id"], status="failed")
-    assert {run["id"] for run in listed} == set(ids)
-    shown = await call(client, "show_run", run_id=ids[0])
+    listed = await call(client, "list_runs", sweep_id=sweep["id"], status=["failed"])
+    assert {run["id"] for run in listed["runs"]} == set(ids)
+    shown = await call(client, "get_run", run_id=ids[0])
     assert (shown["created_by"], shown["exit_code"]) == ("agent:mcp", 3)
-    assert "boom" in (await call(client, "log_digest", run_id=ids[0]))["first_error"]
-    assert (await call(client, "log_tail", run_id=ids[0], length=7))["content"].endswith("boom\n")
-    assert (await call(client, "log_grep", run=ids[0], text="boom"))["content"] == "RuntimeError: boom"
-    assert (await call(client, "metrics", run_id=ids[0]))["keys"] == ["loss"]
-    compared = await call(client, "compare", run_ids=ids, key="loss")
-    assert compared["groups"][0]["n"] == 2
+    assert "boom" in (await call(client, "digest_logs", run_id=ids[0]))["first_error"]
+    assert (await call(client, "read_logs", run_id=ids[0], limit=7))["content"].endswith("boom\n")
+    assert (await call(client, "read_logs", run=ids[0], grep="boom"))["content"] == "RuntimeError: boom"
+    assert (await call(client, "get_metrics", run_id=ids[0]))["keys"] == ["loss"]
+    compared = await call(client, "compare_metrics", run_ids=ids, key="loss", max_points=20)
+    assert compared["mean_over_all"]["n"] == compared["curves"]["groups"][0]["n"] == 2
+    assert "evidence" not in json.dumps(compared)
     again = await call(client, "rerun_run", run_id=ids[0], command="sleep 60")
     assert (await call(client, "stop_run", run_id=again["id"]))["id"] == again["id"]
     assert (await call(client, "wait_for_run", run_ids=[again["id"]], max_seconds=30))["ended"][0][
@@ -152,23 +153,23 @@ async def sweeps_alerts_and_plans(client: Client) -> None:
         metric={"key": "acc", "goal": "max"},
     )
     assert (await call(client, "wait_for_sweep", sweep_id=grid["id"], max_seconds=60))["sweep"]["status"] == "completed"
-    assert (await call(client, "show_sweep", sweep_id=grid["id"]))["progress"]["finished"] == 2
-    results = await call(client, "sweep_results", sweep_id=grid["id"])
-    assert results["best"]["params"] == {"lr": 2}
+    assert (await call(client, "get_sweep", sweep_id=grid["id"]))["progress"]["finished"] == 2
+    results = await call(client, "get_sweep_results", sweep_id=grid["id"])
+    assert results["best"]["params"] == results["configurations"][0]["params"] == {"lr": 2}
     wild = await call(client, "create_wild_sweep", name="w", goal="g")
-    assert (await call(client, "change_sweep", sweep_id=wild["id"], verb="stop"))["status"] == "stopped"
-    assert wild["id"] in [sweep["id"] for sweep in await call(client, "list_sweeps")]
+    assert (await call(client, "stop_sweep", sweep_id=wild["id"]))["status"] == "stopped"
+    assert wild["id"] in [sweep["id"] for sweep in (await call(client, "list_sweeps"))["sweeps"]]
     run = await call(client, "create_run", command="false")
     await call(client, "wait_for_run", run_ids=[run["id"]], max_seconds=30)
-    [alert] = [alert for alert in await call(client, "list_alerts") if alert["run_id"] == run["id"]]
-    answered = await call(client, "answer_alert", alert_id=alert["id"], choice="ignore")
+    [alert] = [alert for alert in (await call(client, "list_alerts"))["alerts"] if alert["run_id"] == run["id"]]
+    answered = await call(client, "respond_to_alert", alert_id=alert["id"], choice="ignore")
     assert (answered["status"], answered["answered_by"]) == ("resolved", "agent:mcp")
-    plan = await call(client, "save_plan", title="short", goal="Find out.", raw_markdown=PLAN)
+    plan = await call(client, "create_plan", title="short", goal="Find out.", raw_markdown=PLAN)
     assert plan["format"]["valid"] is False
     assert plan["format"]["errors"][0]["hint"]
     assert (await call(client, "change_plan", plan_id=f"@{plan['id']}", title="longer"))["version"] == 2
-    assert (await call(client, "show_plan", plan_id=plan["id"]))["raw_markdown"] == PLAN
-    assert plan["id"] in [found["id"] for found in await call(client, "list_plans")]
+    assert (await call(client, "get_plan", plan_id=plan["id"]))["raw_markdown"] == PLAN
+    assert plan["id"] in [found["id"] for found in (await call(client, "list_plans"))["plans"]]
     refused = await said(client, "execute_plan", wrong=True, plan_id=plan["id"])
     assert "not ready to run" in refused
     assert "not compiled yet" in await said(client, "validate_plan", wrong=True, plan_id=plan["id"])
@@ -183,14 +184,14 @@ async def loops_and_memories(client: Client) -> None:
     goal, budget = "tune lr: reach val_acc 0.99", {"runs": 3}
     loop = await call(client, "start_wild", goal=goal, budget=budget)
     assert (loop["budget"]["runs"], loop["criterion"]["threshold"]) == (3, 0.99)
-    assert (await call(client, "change_wild", wild_id=loop["id"], verb="pause"))["status"] == "paused"
-    assert (await call(client, "change_wild", wild_id=loop["id"], verb="steer", text="lr 0.25"))["id"] == loop["id"]
-    assert (await call(client, "change_wild", wild_id=loop["id"], verb="stop"))["status"] == "stopped"
-    shown = await call(client, "show_wild", wild_id=loop["id"])
+    assert (await call(client, "pause_wild", wild_id=loop["id"]))["status"] == "paused"
+    assert (await call(client, "steer_wild", wild_id="last", text="lr 0.25"))["id"] == loop["id"]
+    assert (await call(client, "stop_wild", wild_id=loop["id"]))["status"] == "stopped"
+    shown = await call(client, "get_wild", wild_id=loop["id"])
     assert (shown["created_by"], shown["steering"][0]["text"]) == ("agent:mcp", "lr 0.25")
-    assert [found["id"] for found in await call(client, "list_wild")] == [loop["id"]]
-    assert (await call(client, "remember", text="It never rains."))["accepted"] is False
-    assert await call(client, "recall") == []
+    assert [found["id"] for found in (await call(client, "list_wild"))["wild"]] == [loop["id"]]
+    assert (await call(client, "add_memory", text="It never rains."))["accepted"] is False
+    assert await call(client, "list_memories") == {"memories": []}
 
 
 def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
@@ -204,7 +205,7 @@ def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
 
 def test_an_assistant_of_an_earlier_protocol_works_too(lab: LiveServer) -> None:
     async def talk(client: Client) -> None:
-        assert (await call(client, "show_cluster"))["cluster"]["type"] == "cpu_only"
+        assert (await call(client, "get_cluster"))["type"] == "cpu_only"
 
     over_stdio(lab, talk, mode="legacy")
 
@@ -234,7 +235,7 @@ def test_resources_are_runs_logs_and_plans(lab: LiveServer, address: str) -> Non
 
 
 def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
-    names = {verb.__name__ for verb in TOOLS}
+    names = {tool["name"] for tool in packaged_tools()}
     assert not [name for name in names for word in ("approve", "review", "delete", "setting", "token") if word in name]
 
     async def talk(client: Client) -> None:
@@ -242,16 +243,16 @@ def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
         assert {tool.name for tool in tools} == names
         assert not [tool.name for tool in tools if {"run", "runs"} & tool.input_schema["properties"].keys()]
         for made_up in ("../gc", "last/archive", "a?b", "", "..", "x\ny"):
-            await said(client, "change_sweep", wrong=True, sweep_id=made_up, verb="stop")
-            await said(client, "answer_alert", wrong=True, alert_id=made_up, choice="stop")
-            await said(client, "show_plan", wrong=True, plan_id=made_up)
+            await said(client, "stop_sweep", wrong=True, sweep_id=made_up)
+            await said(client, "respond_to_alert", wrong=True, alert_id=made_up, choice="stop")
+            await said(client, "get_plan", wrong=True, plan_id=made_up)
 
     over_stdio(lab, talk)
 
 
 def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
-        assert (await call(client, "show_run", run_id=(await call(client, "create_run", command="true"))["id"]))[
+        assert (await call(client, "get_run", run_id=(await call(client, "create_run", command="true"))["id"]))[
             "created_by"
         ] == "agent:mcp"
 
@@ -271,16 +272,16 @@ def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address:
     async def talk(client: Client) -> None:
         for tool, arguments in (
             ("list_runs", {"limit": 100}),
-            ("show_run", {"run_id": loud["id"]}),
-            ("log_digest", {"run_id": loud["id"]}),
-            ("log_tail", {"run_id": loud["id"], "length": 10_000}),
-            ("log_grep", {"run_id": loud["id"], "text": "x"}),
-            ("metrics", {"run_id": loud["id"], "max_points": 500}),
+            ("get_run", {"run_id": loud["id"]}),
+            ("digest_logs", {"run_id": loud["id"]}),
+            ("read_logs", {"run_id": loud["id"], "limit": 10_000}),
+            ("read_logs", {"run_id": loud["id"], "grep": "x"}),
+            ("get_metrics", {"run_id": loud["id"], "max_points": 500}),
         ):
             text = await said(client, tool, **arguments)
             assert len(text) <= LONGEST_RESULT + 100, tool
             json.loads(text)
-        assert "more]" in await said(client, "metrics", run_id=loud["id"], max_points=500)
+        assert "more]" in await said(client, "get_metrics", run_id=loud["id"], max_points=500)
         for uri in ("labwright://runs", f"labwright://runs/{loud['id']}", f"labwright://runs/{loud['id']}/logs"):
             [content] = (await client.read_resource(uri)).contents
             assert len(content.text) <= LONGEST_RESULT + 100  # type: ignore[union-attr]
@@ -321,7 +322,7 @@ def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(l
     waits = {"name": "wait_for_run", "arguments": {"run_ids": [run["id"]], "max_seconds": 600}}
     for number in range(1, 51):
         send("tools/call", id=number, params=waits)
-    send("tools/call", id=99, params={"name": "show_run", "arguments": {"run_id": run["id"]}})
+    send("tools/call", id=99, params={"name": "get_run", "arguments": {"run_id": run["id"]}})
     assert [json.loads(process.stdout.readline())["id"] for _ in range(2)] == [0, 99]
     process.stdin.close()
     assert process.wait(timeout=60) == 0
@@ -331,7 +332,7 @@ def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(l
 
 def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
-        assert "Hint: List runs" in await said(client, "show_run", wrong=True, run_id="nowhere")
+        assert "Hint: List runs" in await said(client, "get_run", wrong=True, run_id="nowhere")
         assert "Hint:" in await said(client, "create_run", wrong=True, command="true", sweep_id="sweep-0000000000")
         assert "command" in await said(client, "create_run", wrong=True)
         ended = await call(client, "create_run", command="true")
@@ -349,10 +350,10 @@ def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_right_name(la
         assert wrong.startswith("There is no argument gpu; perhaps gpus. There is no argument timeout. Hint: It takes ")
         assert "time_limit_seconds" in wrong
         assert "perhaps status" in await said(client, "list_runs", wrong=True, state="failed")
-        assert "run_id is missing" in await said(client, "show_run", wrong=True, id="last")
+        assert "run_id is missing" in await said(client, "get_run", wrong=True, id="last")
         assert await said(client, "list_runs", wrong=True, limit=1000) == "limit must be 100 or less."
         assert await said(client, "wait_for_run", wrong=True, run_ids="last") == "run_ids must be a list."
-        assert "takes none" in await said(client, "show_cluster", wrong=True, verbose=True)
+        assert "takes none" in await said(client, "get_cluster", wrong=True, verbose=True)
         assert all(tool.input_schema["additionalProperties"] is False for tool in (await client.list_tools()).tools)
 
     over_http(address, lab.token, talk)
@@ -366,9 +367,9 @@ def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> Non
     async def talk(client: Client) -> None:
         assert "labwright up -d" in await said(client, "list_runs", wrong=True)
         await anyio.to_thread.run_sync(server.start)
-        assert await call(client, "list_runs") == []
+        assert (await call(client, "list_runs"))["runs"] == []
         await anyio.to_thread.run_sync(server.restart)
-        assert await call(client, "list_runs") == []
+        assert (await call(client, "list_runs"))["runs"] == []
 
     over_stdio(server, talk)
     server.stop()

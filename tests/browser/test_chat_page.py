@@ -43,7 +43,7 @@ def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, s
     call = page.locator(".fold").first
     expect(call).not_to_have_attribute("open", "")
     call.locator("summary").click()
-    expect(call.get_by_role("region", name="What show_metrics answered")).to_contain_text("train/loss")
+    expect(call.get_by_role("region", name="What get_metrics answered")).to_contain_text("train/loss")
     answer.get_by_role("link", name=re.compile("^E[0-9]+$")).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("resnet18 breaks")
     expect(page.locator(".chart-big")).to_be_in_viewport()
@@ -221,7 +221,7 @@ def script(asked: Asked) -> Turn:
         return Turn(text=(CODE,))
     if last["role"] == "user":
         return Turn(
-            thinking="Look first.", text=("Let me ", "look."), calls=(("show_metrics", json.dumps({"run": "base"})),)
+            thinking="Look first.", text=("Let me ", "look."), calls=(("get_metrics", json.dumps({"run": "base"})),)
         )
     return Turn(text=("The **loss** is 0.25 [E1], ", "not 0.75. 🎲 Nor 0.9."), thinking="Easy.")
 

@@ -84,7 +84,7 @@ def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_kn
     assert other["max_tokens"] == 77 and own["max_completion_tokens" if wire == "openai" else "max_tokens"] == 77
 
 
-@pytest.mark.parametrize(("tool", "argument"), [("start_run", "params"), ("start_sweep", "parameters")])
+@pytest.mark.parametrize(("tool", "argument"), [("create_run", "params"), ("create_sweep", "parameters")])
 def test_what_a_model_may_name_freely_is_open_on_every_wire(wire: str, tool: str, argument: str) -> None:
     request = ChatRequest(system="", messages=QUESTION.messages, tools=(TOOLS[tool].spec,))
     with model_server(wire) as server:

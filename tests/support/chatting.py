@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from labwright.agent import sessions
+from labwright.agent.conversation import sessions
 from labwright.agent.keeper import SessionKeeper
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent import approvals, sessions
+from labwright.agent.conversation import approvals, sessions
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden, NotFound
@@ -79,7 +79,7 @@ def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: st
         talk.say("Delete it")
         newer = ended_run(lab, "mine")
         (asked,), _ = approvals.page(lab, "pending", None, 10, None)
-        assert shown.id in asked.question and asked.action["arguments"] == {"run": shown.id}
+        assert shown.id in asked.question and asked.action["arguments"] == {"run_id": shown.id}
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
         talk.wait_for_rest()
     assert runs.get(lab, newer.id)

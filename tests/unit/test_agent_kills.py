@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent import sessions
+from labwright.agent.conversation import sessions
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import PieceKind, SessionStatus
@@ -30,7 +30,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 _VICTIM = """
 import sys
 from pathlib import Path
-from labwright.agent import sessions
+from labwright.agent.conversation import sessions
 from labwright.domain.actor import PERSON
 from labwright.domain.session import PieceKind
 from tests.support.chatting import Silent, Talk, call, script, talking
@@ -42,7 +42,7 @@ class Model:
     def __init__(self):
         self.first = True
     async def stream(self, request):
-        source = script([call("start_run", command="echo hello", name="once")]) if self.first else Silent()
+        source = script([call("create_run", command="echo hello", name="once")]) if self.first else Silent()
         self.first = False
         async for piece in source.stream(request):
             yield piece
@@ -85,7 +85,7 @@ def test_a_call_that_was_cut_off_is_carried_out_once(lab: Lab) -> None:
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Start one", None, PERSON)
         wait_until(lambda: talk.pieces(PieceKind.TEXT), "the words")
-    made = call("start_run", command="echo hello", name="once")
+    made = call("create_run", command="echo hello", name="once")
     with talking(lab, script([made], ["Started."])):
         talk.wait_for_rest()
     with lab.db.transaction() as tx:  # as if the last three pieces had never been written

@@ -45,7 +45,7 @@ LIES = (
 def test_a_model_that_lies_in_many_ways_is_marked_each_time_and_an_honest_one_never(lab: Lab) -> None:
     a = ended_run(lab, "first", series={"accuracy": [0.5, 0.9], "loss": [0.3]})
     b = ended_run(lab, "second", series={"accuracy": [0.5, 0.8]})
-    looks = [call("show_metrics", run="first"), call("compare", runs_or_names=["first", "second"], key="accuracy")]
+    looks = [call("get_metrics", run="first"), call("compare_metrics", run_ids=["first", "second"], key="accuracy")]
     honest = "{a} ended at 0.9 [E1], {b} at 0.8 [E3]; {a} is better than {b} by 0.1 [E6]."
     said = [text.format(a=a.id, b=b.id) for text in (*LIES, honest)]
     with talking(lab, script(looks, *[[text] for text in said])):
@@ -57,7 +57,7 @@ def test_a_model_that_lies_in_many_ways_is_marked_each_time_and_an_honest_one_ne
 
 
 def test_what_the_conversation_did_itself_needs_no_other_evidence(lab: Lab) -> None:
-    calls = [call("start_run", command=f"echo {number}") for number in range(2)]
+    calls = [call("create_run", command=f"echo {number}") for number in range(2)]
     with talking(lab, script(calls, ["I started 2 runs."], ["I started 3 runs."])):
         talk = Talk(lab)
         talk.say("Start two")
@@ -70,7 +70,7 @@ def test_a_run_that_no_tool_showed_is_known_by_its_name_all_the_same(lab: Lab) -
     ended_run(lab, "good", series={"accuracy": [0.9]})
     ended_run(lab, "never looked at")
     words = "`good` reached 0.9 [E1]; `never looked at` reached 0.9 [E1] too, and so did `nobody` 0.9 [E1]."
-    with talking(lab, script([call("show_metrics", run="good")], [words])):
+    with talking(lab, script([call("get_metrics", run="good")], [words])):
         talk = Talk(lab)
         talk.say("How good?")
     assert [mark["fault"] for mark in talk.last(PieceKind.MESSAGE)["marks"]] == ["other_subject"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from labwright.agent import keeper, sessions
+from labwright.agent import keeper
+from labwright.agent.conversation import sessions
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.errors import Conflict, StorageFailed
@@ -31,7 +32,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 def test_a_turn_calls_tools_until_the_model_only_speaks(lab: Lab) -> None:
     run = ended_run(lab, "base", series={"accuracy": [0.9]})
-    model = script(["Let me look.", call("show_metrics", run="base")], ["Accuracy is 0.9 [E1]."])
+    model = script(["Let me look.", call("get_metrics", run="base")], ["Accuracy is 0.9 [E1]."])
     with talking(lab, model):
         said = Talk(lab).say("How good is base?")
     kinds = [piece.kind for piece in said]
@@ -102,7 +103,7 @@ def test_no_result_is_longer_than_it_may_be(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project", agent_result_chars=1000) as lab:
         output = "\n".join(f"line {n} {'x' * 400}" for n in range(5000))
         ended_run(lab, "noisy", output=output, status=RunStatus.FAILED)
-        model = script([call("log_digest", run="noisy"), call("grep_log", run="noisy", pattern="line")], ["Done."])
+        model = script([call("digest_logs", run="noisy"), call("read_logs", run="noisy", grep="line")], ["Done."])
         with talking(lab, model):
             talk = Talk(lab)
             talk.say("What does it say?")
@@ -111,25 +112,25 @@ def test_no_result_is_longer_than_it_may_be(tmp_path: Path) -> None:
 
 
 def test_bad_arguments_and_unknown_tools_are_answered_in_words(lab: Lab) -> None:
-    calls = [call("show_run"), call("show_run", run="x", more=1), call("approve"), call("list_runs", limit="many")]
+    calls = [call("get_run"), call("get_run", run="x", more=1), call("approve"), call("list_runs", limit="many")]
     with talking(lab, script(calls, ["I see."])):
         talk = Talk(lab)
         talk.say("Try")
     told = [json.loads(text)["refused"] for text in talk.results()]
     assert told == [
-        "The argument 'run' is missing.",
-        "There is no argument 'more'.",
+        "The argument run_id is missing.",
+        "There is no argument more.",
         "There is no tool 'approve' in this mode.",
-        "limit must be of type integer, not 'many'.",
+        "limit must be a whole number.",
     ]
 
 
 def test_arguments_without_measure_are_refused_at_once_and_files_that_are_none_are_told(lab: Lab) -> None:
     (lab.paths.project / "folder").mkdir()
     calls = [
-        call("start_run", command="x" * 1_000_000),
-        call("start_run", command="true", name="n" * 300),
-        call("start_sweep", name="s", command="true", parameters={"lr": list(range(30_000))}),
+        call("create_run", command="x" * 1_000_000),
+        call("create_run", command="true", name="n" * 300),
+        call("create_sweep", name="s", base_command="true", parameters={"lr": list(range(30_000))}),
         call("edit_file", path="folder", new="x"),
         call("read_file", path="y" * 5000),
     ]
@@ -140,7 +141,7 @@ def test_arguments_without_measure_are_refused_at_once_and_files_that_are_none_a
     assert told == [
         "command may have 20000 characters at most, not 1000000.",
         "name may have 200 characters at most, not 300.",
-        "parameters is too large: 30002 characters and values, of 20000 at most.",
+        "parameters is too large: 30002 characters and values; 20000 are allowed.",
         "There is no file folder.",
         "The machine refused that: File name too long.",
     ]
@@ -177,12 +178,12 @@ def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: 
 
 def test_planning_cannot_write_and_says_so_on_every_turn(lab: Lab) -> None:
     start = {"command": "echo hello"}
-    model = script([call("start_run", **start)], ["I only plan."], [call("start_run", **start)], ["On it."])
+    model = script([call("create_run", **start)], ["I only plan."], [call("create_run", **start)], ["On it."])
     with talking(lab, model):
         talk = Talk(lab)
         talk.say("Start it", Mode.PLAN)
         assert lab.db.reader().execute("SELECT count(*) FROM runs").fetchone()[0] == 0
-        assert "start_run" not in {tool.name for tool in model.asked[0].tools}
+        assert "create_run" not in {tool.name for tool in model.asked[0].tools}
         assert "You are planning" in model.asked[0].system
         talk.say("Now do it", Mode.AGENT)
     assert "You are planning" not in model.asked[2].system

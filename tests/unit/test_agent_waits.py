@@ -30,7 +30,7 @@ def end(lab: Lab, run_id: str) -> None:
 
 def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
     run_id = running_run(lab)
-    model = script([call("wait_for", run_ids=[run_id], note="tell them")], ["It has finished."])
+    model = script([call("wait_for_run", run_ids=[run_id], note="tell them")], ["It has finished."])
     with talking(lab, model):
         talk = Talk(lab)
         said = talk.say("Tell me when it is done")
@@ -58,7 +58,7 @@ def test_rules_run_the_command_and_not_the_wish_to_be_told(lab: Lab) -> None:
 
 def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab) -> None:
     run_id = running_run(lab)
-    with talking(lab, script([call("wait_for", run_ids=[run_id])])):
+    with talking(lab, script([call("wait_for_run", run_ids=[run_id])])):
         talk = Talk(lab)
         talk.say("Tell me when it is done")
     end(lab, run_id)
@@ -71,7 +71,7 @@ def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab)
 
 def test_a_person_can_speak_while_a_session_waits(lab: Lab) -> None:
     run_id = running_run(lab)
-    with talking(lab, script([call("wait_for", run_ids=[run_id])], ["Hello!"], ["Finished."])):
+    with talking(lab, script([call("wait_for_run", run_ids=[run_id])], ["Hello!"], ["Finished."])):
         talk = Talk(lab)
         talk.say("Tell me when it is done")
         talk.say("Hello?")

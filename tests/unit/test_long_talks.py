@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labwright.agent.history import messages
+from labwright.agent.conversation.history import messages
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import PieceKind

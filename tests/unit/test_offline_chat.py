@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent import approvals
-from labwright.agent.history import WOKEN
+from labwright.agent.conversation import approvals
+from labwright.agent.conversation.history import WOKEN
 from labwright.agent.offline.chat import RulesChat
 from labwright.agent.offline.rules import PLANNING_RULES, plain
 from labwright.compute.lab import Lab
@@ -149,7 +149,7 @@ def test_what_is_to_be_told_afterwards_is_no_part_of_the_command(lab: Lab, words
     talk.say(f"run echo up {words}")
     start, wait = (piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE))
     assert start["arguments"] == {"command": "echo up"}
-    assert wait["name"] == "wait_for"
+    assert wait["name"] == "wait_for_run"
 
 
 @pytest.mark.parametrize("command", ["echo 'sit down and tell me a story'", 'echo "show me what\'s new"'])
@@ -178,7 +178,7 @@ def test_it_is_no_run_that_was_only_waited_for() -> None:
         Message(role="user", text="stop it"),
     )
     answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said)))
-    assert [call.arguments for call in answer.calls] == [{"run": "run-good"}]
+    assert [call.arguments for call in answer.calls] == [{"run_id": "run-good"}]
 
 
 def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
@@ -186,7 +186,7 @@ def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
     talk = Talk(lab)
     talk.say("rerun with options with lr 0.01 and batch_size=64, and tell me when it's done")
     calls = [piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE)]
-    assert [call["name"] for call in calls] == ["show_run", "rerun", "wait_for"]
+    assert [call["name"] for call in calls] == ["get_run", "rerun_run", "wait_for_run"]
     assert calls[1]["arguments"]["command"] == "python train.py --lr 0.01 --batch-size=64 --lr-decay 0.1"
 
 
@@ -247,9 +247,9 @@ def test_who_looks_at_something_before_answering_a_planners_question_answers_it_
         *(Message(role="user", text="which runs have failed?"), Message(role="tool", text='{"runs": []}')),
         Message(role="user", text="0.1 and 0.3"),
     )
-    tools = (ToolSpec(name="plan_goal", description="", schema={}),)
+    tools = (ToolSpec(name="create_plan", description="", schema={}),)
     answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said, tools=tools)))
-    assert [call.arguments for call in answer.calls] == [{"plan": "plan-1", "answers": ["0.1 and 0.3"]}]
+    assert [call.arguments for call in answer.calls] == [{"plan_id": "plan-1", "answers": ["0.1 and 0.3"]}]
 
 
 def test_deleting_is_asked_for_first(lab: Lab) -> None:

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 import labwright
-from labwright.agent import sessions
-from labwright.agent.instead_of_calls import TOOL_FOR, tools_for_calls
-from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.conversation import sessions
 from labwright.agent.offline.planning import planned
-from labwright.agent.planning_rules import questions_left, with_saved_line
-from labwright.agent.tools import TOOLS
+from labwright.agent.planning_turn import questions_left, with_saved_line
+from labwright.agent.prompt import TOOL_FOR_CALL, tools_for_calls
+from labwright.agent.tools import CHAT_TOOLS, TOOLS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
@@ -44,7 +43,7 @@ def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     shutil.copytree(EXAMPLES / "bare-script", project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
     with lab_in(project) as opened:
         talk = Talk(opened)
-        with talking(opened, script([call("plan_goal", **GOAL)])):  # nobody makes plans yet
+        with talking(opened, script([call("create_plan", **GOAL)])):  # nobody makes plans yet
             sessions.say(opened, talk.id, "Which degree is best?", Mode.PLAN, PERSON)
             wait_until(lambda: plans.page(opened, (), None, 9, None)[0], "the plan's record")
         assert talk.session.status is SessionStatus.WORKING
@@ -114,9 +113,9 @@ def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compi
         results = [json.loads(message.text) for message in request.messages if message.role == "tool"]
         written = {"title": "mine", "goal": "the best degree", "rehearsal": False}
         if not results:
-            return [call("save_plan", **written, raw_markdown=text.replace("### Metrics", "### Numbers"))]
+            return [call("create_plan", **written, raw_markdown=text.replace("### Metrics", "### Numbers"))]
         if len(results) == 1:
-            return [call("save_plan", **written, raw_markdown=text, plan=results[0]["id"])]
+            return [call("change_plan", **written, raw_markdown=text, plan_id=results[0]["id"])]
         return [f"Saved.\n✅ Plan saved — ID: @{results[1]['plan_saved']}"]
 
     with talking(talked.lab, Answers(answer)):
@@ -125,7 +124,7 @@ def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compi
         wait_until(lambda: talk.session.status is SessionStatus.IDLE, "the plan", 120)
     first, second = (json.loads(result) for result in talk.results())
     assert not first["format"]["valid"] and not first["compiled"]
-    assert (second["plan_saved"], second["status"]) == (first["id"], "waiting_for_review")
+    assert (second["plan_saved"], second["planning"]["status"]) == (first["id"], "waiting_for_review")
     assert plans.get(talked.lab, first["id"])["version"] >= 2
     assert talk.last(PieceKind.MESSAGE)["text"].count("✅") == 1
 
@@ -133,7 +132,7 @@ def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compi
 def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
     made = plans.create_document(lab, title="t", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
     wanted = {"title": "t", "goal": "g", "raw_markdown": "mine", "plan": made}
-    with talking(lab, script([call("save_plan", **wanted)], ["No."])):
+    with talking(lab, script([call("change_plan", **wanted)], ["No."])):
         talk = Talk(lab)
         talk.say("Change it", Mode.PLAN)
     assert "another conversation" in told(talk)["refused"]
@@ -142,7 +141,7 @@ def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
 
 def test_a_turn_is_stopped_at_once_while_a_plan_is_made(lab: Lab) -> None:
     (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
-    with talking(lab, script([call("plan_goal", **GOAL)], ["Hello."])):
+    with talking(lab, script([call("create_plan", **GOAL)], ["Hello."])):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
         wait_until(lambda: plans.page(lab, (), None, 9, None)[0], "the plan's record")
@@ -169,7 +168,7 @@ def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(
     held = Held()
     keeper = PlanKeeper(lab, lambda _plan: held)
     keeper.start()
-    with talking(lab, script([call("plan_goal", **GOAL)])):
+    with talking(lab, script([call("create_plan", **GOAL)])):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
         wait_until(held.asked.is_set, "the planner's first question")
@@ -206,7 +205,7 @@ def test_questions_end_the_turn_and_the_fourth_is_refused(lab: Lab) -> None:
     assert "1 of 3" in json.loads(talk.results()[2])["refused"]
     with talking(lab, script([call("ask_user", questions=["And?"])], ["Then I assume it."])):
         talk.say("Yes.")
-    assert "no more may be" in json.loads(talk.results()[-1])["refused"]
+    assert "no more are allowed" in json.loads(talk.results()[-1])["refused"]
     assert talk.last(PieceKind.END)["why"] == "done"
 
 
@@ -255,7 +254,7 @@ def test_the_last_line_is_exact(text: str) -> None:
 
 
 def test_the_mode_holds_for_each_turn_also_when_it_is_switched(lab: Lab) -> None:
-    start = call("start_run", command="echo hello")
+    start = call("create_run", command="echo hello")
     model = script([start], ["Started."], [start], ["I only plan."], [start], ["Started."])
     with talking(lab, model):
         talk = Talk(lab)
@@ -265,7 +264,7 @@ def test_the_mode_holds_for_each_turn_also_when_it_is_switched(lab: Lab) -> None
     assert planning == [False, False, True, True, False, False]
     assert [json.loads(text).get("refused", "") for text in talk.results()] == [
         "",
-        "There is no tool 'start_run' in this mode.",
+        "There is no tool 'create_run' in this mode.",
         "",
     ]
     assert "this is plan mode" in model.asked[2].messages[-1].text
@@ -276,23 +275,23 @@ def test_a_mode_changed_in_mid_turn_holds_from_the_next_turn_on(lab: Lab) -> Non
     def answer(request: ChatRequest) -> list[Any]:
         if request.messages[-1].role == "user":
             sessions.update(lab, talk.id, {"mode": Mode.AGENT}, PERSON)
-            return [call("start_run", command="echo hello")]
+            return [call("create_run", command="echo hello")]
         return ["Well."]
 
     talk = Talk(lab)
     model = Answers(answer)
     with talking(lab, model):
         talk.say("Go", Mode.PLAN)
-        assert "no tool 'start_run'" in told(talk)["refused"]
+        assert "no tool 'create_run'" in told(talk)["refused"]
         assert "You are planning" in model.asked[1].system
         talk.say("Go on")
-    assert told(talk)["started"]
+    assert told(talk)["id"]
 
 
 def test_planning_has_only_tools_that_read_ask_or_keep_a_plan() -> None:
-    writing = {name for name, tool in CHAT_MODES[Mode.PLAN].tools.items() if tool.writes}
-    assert writing == {"save_plan", "plan_goal", "compile_plan"}
-    assert {name for name, tool in TOOLS.items() if not tool.writes} < CHAT_MODES[Mode.PLAN].tools.keys()
+    writing = {name for name, tool in CHAT_TOOLS[Mode.PLAN].items() if tool.writes}
+    assert writing == {"create_plan", "change_plan", "compile_plan", "validate_plan"}
+    assert {name for name, tool in TOOLS.items() if not tool.writes} < CHAT_TOOLS[Mode.PLAN].keys()
 
 
 @pytest.mark.parametrize("skill", ["agent-mode", "plan-mode"])
@@ -303,6 +302,6 @@ def test_every_call_that_a_skill_shows_has_a_tool_in_its_place(skill: str) -> No
     shown = {f"{method} {path.replace('<', '{').replace('>', '}')}" for method, path in calls}
     assert len(shown) > 6
     described = {"GET /docs", "GET /openapi.json"}  # the tools describe themselves
-    assert shown - TOOL_FOR.keys() - described == set()
-    assert set(TOOL_FOR.values()) <= TOOLS.keys()
-    assert "start_run" not in tools_for_calls(CHAT_MODES[Mode.PLAN].tools)
+    assert shown - TOOL_FOR_CALL.keys() - described == set()
+    assert set(TOOL_FOR_CALL.values()) <= TOOLS.keys()
+    assert "create_run" not in tools_for_calls(CHAT_TOOLS[Mode.PLAN])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent import suggestions
+from labwright.agent.conversation import suggestions
 from labwright.agent.reflection import repeated, suggestions_in
 from labwright.cli.sweeps.file import read_sweep_file
 from labwright.compute.lab import Lab
@@ -121,7 +121,7 @@ def test_built_in_skills_and_other_files_stay_as_they_are(lab: Lab) -> None:
 
 def test_rules_suggest_a_sweep_when_commands_differ_in_values_alone(lab: Lab) -> None:
     commands = [f"python train.py --lr {lr} --seed 1" for lr in (0.1, 0.01, 0.001)]
-    starts = [[call("start_run", command=command)] for command in commands]
+    starts = [[call("create_run", command=command)] for command in commands]
     with talking(lab, script(starts[0], ["On."], starts[1], ["On."], starts[2], ["On."], starts[2], ["On."])):
         talk = Talk(lab)
         for _ in range(4):

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from labwright.agent import sessions
-from labwright.agent.modes.chat import CHAT_MODES
+from labwright.agent.conversation import sessions
 from labwright.agent.shell import Told
+from labwright.agent.tools import CHAT_TOOLS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
 from labwright.domain.session import Mode, PieceKind, SessionStatus
@@ -44,10 +44,10 @@ def test_what_would_be_a_run_is_answered_with_the_run_and_not_executed(lab: Lab)
     (lab.paths.project / "train.py").write_text("open('ran', 'w')\n")
     command = "nohup python train.py --lr 0.1 > log 2>&1 &"
     (answer,) = use(lab, call("shell", command=command))
-    assert answer["executed"] is False and "train.py" in answer["why"] and "start_run" in answer["next"]
+    assert answer["executed"] is False and "train.py" in answer["why"] and "create_run" in answer["next"]
     assert answer["proposed_run"]["command"] == "python train.py --lr 0.1"
     assert not (lab.paths.project / "ran").exists()
-    (started,) = use(lab, call("start_run", **answer["proposed_run"]))
+    (started,) = use(lab, call("create_run", **answer["proposed_run"]))
     made = runs.find(lab, started["id"])
     assert (made.command, made.workdir) == ("python train.py --lr 0.1", str(lab.paths.project))
 
@@ -69,7 +69,7 @@ def test_while_planning_the_same_shell_changes_nothing(lab: Lab) -> None:
     )
     assert "Read-only file system" in answer["output"] and not (lab.paths.project / "x").exists()
     assert "into the plan" in proposed["next"]
-    agent, plan = (CHAT_MODES[mode].tools["shell"] for mode in (Mode.AGENT, Mode.PLAN))
+    agent, plan = (CHAT_TOOLS[mode]["shell"] for mode in (Mode.AGENT, Mode.PLAN))
     assert (agent.writes, plan.writes) == (True, False)
 
 
@@ -103,7 +103,7 @@ def test_bad_arguments_are_told(lab: Lab) -> None:
     )
     assert "empty" in empty["refused"]
     assert "20000 characters at most" in long["refused"] and "file" in long["hint"]
-    assert "between 1 and 3600" in slow["refused"]
+    assert slow["refused"] == "seconds must be 1 or more."
 
 
 def test_stopping_the_session_ends_its_command(lab: Lab) -> None:

@@ -1,4 +1,4 @@
-"""Who answers in a session: the model that the settings choose, or rules where none is chosen."""
+"""Which model answers in a session: the one that the settings choose, or rules if none is chosen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from labwright.llm.models import Models
 class Chats(Protocol):
     @property
     def proposer(self) -> str:
-        """Who proposes in wild loops, as a person is told."""
+        """The name of what proposes experiments in wild loops, as shown to people."""
         ...
 
     def chat(self, session_id: str) -> ChatModel: ...
 
     def allow_more(self, session_id: str) -> None:
-        """A person has granted the session as much again as it had."""
+        """Grant the session its budget a second time, as a person has allowed."""
         ...
 
 
@@ -31,7 +31,7 @@ class ProjectChats:
         return self._models.proposer or RULES
 
     def chat(self, session_id: str) -> ChatModel:
-        from labwright.agent.offline.chat import RulesChat  # here, as it brings all the tools along
+        from labwright.agent.offline.chat import RulesChat  # here, because it imports all rules
 
         return self._models.chat(session_id, otherwise=RulesChat())
 

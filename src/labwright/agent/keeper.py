@@ -13,7 +13,7 @@ import threading
 from collections.abc import Coroutine
 
 from labwright.agent.chats import Chats
-from labwright.agent.waiting import wake
+from labwright.agent.conversation.waits import wake
 from labwright.compute.lab import Lab
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType

@@ -1,4 +1,4 @@
-"""Looking back on a task: suggestions that an answer makes, and one that rules make when commands repeat themselves."""
+"""Suggestions for a better way of working: those in an answer, and one by rules when similar commands repeat."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from labwright.domain.session import Piece, PieceKind, Suggestion
 from labwright.store.sessions import NewPiece
 
 PREFIX = "💡 Workflow Improvement"
-_MOST = 5  # of one answer
+_MOST = 5  # per answer
 _LONGEST_TEXT, _LONGEST_TEMPLATE = 2000, 20_000
 _BEGIN = re.compile(r"^[\s>*_-]*💡[\s*_]*Workflow Improvement[\s*_]*:[\s*_]*(?P<text>.*)$")
 _FENCE = re.compile(r"^\s*```\w*\s*$")
-_REPEATS = 3  # commands that differ in values alone, before a sweep is suggested
+_REPEATS = 3  # commands that differ only in values, before a sweep is suggested
+_CREATE_RUN = ("create_run", "start_run")  # the second in conversations of earlier versions
 
 
 def suggestions_in(text: str) -> list[Suggestion]:
-    """Each begins with the prefix and goes to the next empty line; a block of code right after it is its template."""
+    """Return the suggestions in a text.
+
+    Each starts with the prefix and ends at the next empty line. A code block right after it is its template.
+    """
     lines, found = text.splitlines(), []
     for place, line in enumerate(lines):
         if match := _BEGIN.match(line):
@@ -56,13 +60,13 @@ def _suggestion(text: str, template: str) -> Suggestion:
 
 
 def reflected(pieces: Sequence[Piece], own: Sequence[Piece]) -> Suggestion | None:
-    """What rules have to suggest after a turn that started something or saw it end, once in a conversation."""
+    """Return what rules suggest after a turn that started a run or was woken; each suggestion once per conversation."""
     found = repeated(_commands(pieces)) if _commands(own) or own[0].kind is PieceKind.WAKE else None
     return found if found and found.text not in _known(pieces) else None
 
 
 def new_suggestions(text: str, pieces: Sequence[Piece], by_rules: Suggestion | None) -> list[NewPiece]:
-    """Those that this conversation has not made before, as they are kept in its log."""
+    """Return the suggestions that are new in this conversation, as pieces for its log."""
     known = _known(pieces) | ({by_rules.text} if by_rules else set())
     found = [one for one in suggestions_in(text) if one.text not in known]
     return [(PieceKind.SUGGESTION, one.to_dict()) for one in [*([by_rules] if by_rules else []), *found]]
@@ -73,12 +77,12 @@ def _known(pieces: Iterable[Piece]) -> set[str]:
 
 
 def _commands(pieces: Sequence[Piece]) -> list[str]:
-    calls = [p.data["arguments"] for p in pieces if p.kind is PieceKind.CALL and p.data["name"] == "start_run"]
+    calls = [p.data["arguments"] for p in pieces if p.kind is PieceKind.CALL and p.data["name"] in _CREATE_RUN]
     return [str(given["command"]) for given in calls if "command" in given]
 
 
 def repeated(commands: Sequence[str]) -> Suggestion | None:
-    """The newest command that was given several times with other values of its flags."""
+    """Suggest a sweep if the newest command was given several times with other values of its flags."""
     if not commands:
         return None
     shape, _ = _shape(commands[-1])
@@ -95,7 +99,7 @@ def repeated(commands: Sequence[str]) -> Suggestion | None:
 
 
 def _shape(command: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command without the values of its flags, and those."""
+    """Return the command without the values of its flags, and these values."""
     if len(command) > LONGEST_COMMAND:
         return (command,), {}
     try:
@@ -117,7 +121,7 @@ def _shape(command: str) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _sweep_file(alike: Sequence[dict[str, str]], varied: Sequence[str], shape: Sequence[str]) -> str:
-    """As `labwright sweep FILE` reads it. JSON's lists and texts are YAML's, too."""
+    """Return a file for `labwright sweep FILE`. Lists and texts in JSON are valid YAML."""
     last = alike[-1]
     words = [part for word in shape if word not in varied for part in (word, *([last[word]] if word in last else []))]
     lines = [f"base_command: {json.dumps(shlex.join(words), ensure_ascii=False)}", "parameters:"]

@@ -317,6 +317,14 @@ class LabClient:
         found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json
         return found
 
+    def tools(self) -> list[Json]:
+        """Return the tools of other assistants, with their schemas."""
+        found: list[Json] = self._answer("GET", "/tools").json
+        return found
+
+    def call_tool(self, name: str, arguments: Json) -> Json:
+        return self._create(f"/tools/{part(name)}", arguments)
+
     def storage(self) -> Json:
         return self._get("/storage")
 

@@ -1,4 +1,4 @@
-"""Runs, their logs and plans, as things that an assistant can be pointed to."""
+"""Runs, their logs and plans as MCP resources, which a user can point an assistant to."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError
 from labwright.mcp.bounds import bounded_json, bounded_text
-from labwright.mcp.tools.briefly import Json, run_briefly, run_in_full
-from labwright.mcp.tools.results import log_tail
 
 _JSON, _MARKDOWN, _TEXT = "application/json", "text/markdown", "text/plain"
 _NEWEST = 50
+_LOG_BYTES = 10_000
 Reach = Callable[[], LabClient]
 
 
 def add_resources(server: MCPServer[Any], reach: Reach) -> None:
+    def call(name: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            return reach().call_tool(name, arguments)
+        except LabwrightError as error:
+            kind = ResourceNotFoundError if error.code == "not_found" else ResourceError
+            raise kind(" ".join(filter(None, (error.message, error.hint)))) from error
+
     @server.resource("labwright://runs", title="Runs", description="The newest runs.", mime_type=_JSON)
     def list_of_runs() -> str:
-        return _asked(reach, lambda lab: bounded_json([run_briefly(run) for run in lab.runs(_NEWEST)]))
+        return bounded_json(call("list_runs", limit=_NEWEST)["runs"])
 
     @server.resource("labwright://runs/{run_id}", title="Run", description="One run in full.", mime_type=_JSON)
     def one_run(run_id: str) -> str:
-        return _asked(reach, lambda lab: bounded_json(run_in_full(lab.run(run_id))))
+        return bounded_json(call("get_run", run_id=run_id))
 
     @server.resource(
         "labwright://runs/{run_id}/logs",
@@ -35,30 +41,18 @@ def add_resources(server: MCPServer[Any], reach: Reach) -> None:
         mime_type=_TEXT,
     )
     def log_of_run(run_id: str) -> str:
-        return _asked(reach, lambda lab: bounded_text(_log(lab, run_id)))
+        digest = call("digest_logs", run_id=run_id)
+        head = f"{digest['run_id']} {digest['status']} {digest.get('status_reason', '')}".rstrip()
+        error = f"\nfirst error:\n{digest['first_error']}\n" if "first_error" in digest else ""
+        output = call("read_logs", run_id=digest["run_id"], limit=_LOG_BYTES)["content"]
+        return bounded_text(f"{head}\n{error}\noutput:\n{output}")
 
     @server.resource("labwright://plans", title="Plans", description="All but the archived ones.", mime_type=_JSON)
     def list_of_plans() -> str:
-        return _asked(reach, lambda lab: bounded_json(lab.plans(limit=_NEWEST)))
+        return bounded_json(call("list_plans", limit=_NEWEST)["plans"])
 
     @server.resource(
         "labwright://plans/{plan_id}", title="Plan", description="A plan as it was saved.", mime_type=_MARKDOWN
     )
     def one_plan(plan_id: str) -> str:
-        return _asked(reach, lambda lab: bounded_text(str(lab.plan(plan_id)["raw_markdown"])))
-
-
-def _log(lab: LabClient, run_id: str) -> str:
-    run: Json = lab.run(run_id)
-    digest = lab.log_digest(run["id"])
-    head = f"{run['id']} {digest['status']} {digest['status_reason']}".rstrip()
-    error = f"\nfirst error:\n{digest['first_error']}\n" if digest["first_error"] else ""
-    return f"{head}\n{error}\noutput:\n{log_tail(lab, run['id'], length=10_000)['content']}"
-
-
-def _asked(reach: Reach, ask: Callable[[LabClient], str]) -> str:
-    try:
-        return ask(reach())
-    except LabwrightError as error:
-        kind = ResourceNotFoundError if error.code == "not_found" else ResourceError
-        raise kind(" ".join(filter(None, (error.message, error.hint)))) from error
+        return bounded_text(str(call("get_plan", plan_id=plan_id)["raw_markdown"]))

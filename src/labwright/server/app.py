@@ -54,6 +54,7 @@ from labwright.server.routes import (
     suggestions,
     sweeps,
     terminal,
+    tools,
     views,
     wild,
 )
@@ -142,7 +143,7 @@ def _lifespan(hub: Hub, workers: list[Worker]) -> Callable[[FastAPI], AbstractAs
 def _add_routes(app: FastAPI) -> None:
     working = (meta, access, dashboard, cluster, metrics, runs, logs, views, sweeps, alerts, terminal)
     planned = (plans, plan_work, plan_graph)
-    talking = (skills, models, sessions, approvals, suggestions, memories, wild)
+    talking = (skills, models, sessions, approvals, suggestions, memories, wild, tools)
     modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)
     routers = [module.router for module in modules]
     for router in routers:

@@ -10,14 +10,13 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from labwright.agent.history import WOKEN
+from labwright.agent.conversation.history import OURS, WOKEN
 from labwright.agent.offline import deeds
 from labwright.agent.offline.comparing import next_best
-from labwright.agent.offline.planning import NEEDS_INPUT, planned, still_missing
+from labwright.agent.offline.planning import NEEDS_INPUT, planned, planning_of, still_missing
 from labwright.agent.offline.reply import Ask, Json, Reply, Results, Rule
 from labwright.agent.offline.rules import ABOUT, PLANNING_RULES, RULES, plain
 from labwright.agent.offline.runs import why_failed, woken
-from labwright.agent.summary import OURS
 from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
 from labwright.llm.model import Usage
 from labwright.llm.offline import NAME
@@ -48,7 +47,7 @@ class RulesChat:
 def _is_planning(request: ChatRequest) -> bool:
     """Where plans can be made and nothing can be started."""
     names = {tool.name for tool in request.tools}
-    return "plan_goal" in names and "start_run" not in names
+    return "create_plan" in names and "create_run" not in names
 
 
 def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
@@ -103,7 +102,9 @@ def _reply(said: str, results: Results, before: Results | None, earlier: Sequenc
         return _by_rule(*found, results, earlier)
     if before is None:
         return ABOUT
-    return planned(said, next((found for found in before if found.get("status") == NEEDS_INPUT), None), results)
+    return planned(
+        said, next((found for found in before if planning_of(found).get("status") == NEEDS_INPUT), None), results
+    )
 
 
 def _sentence(said: str) -> str:

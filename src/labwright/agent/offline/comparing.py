@@ -22,9 +22,9 @@ def compare(match: re.Match[str], results: Results) -> Reply:
     if found := [one for one in results if "ranking" in one]:
         return "\n\n".join(compared_in_words(one) for one in found)
     if not match["key"] and not results:
-        return [Ask("show_metrics", {"run": name}) for name in names]
+        return [Ask("get_metrics", {"run_id": name}) for name in names]
     keys = [match["key"]] if match["key"] else _in_common([one["keys"] for one in results])[:_COMPARED]
-    return [Ask("compare", {"runs_or_names": names, "key": key}) for key in keys] or "They have no metric in common."
+    return [Ask("compare_metrics", {"run_ids": names, "key": key}) for key in keys] or "They have no metric in common."
 
 
 def _in_common(keys: Sequence[Sequence[str]]) -> list[str]:
@@ -92,7 +92,7 @@ def compared_in_words(found: Json) -> str:
 
 def best(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("sweep_results", {"sweep": match["sweep"].lstrip("@"), "limit": 3})]
+        return [Ask("get_sweep_results", {"sweep_id": match["sweep"].lstrip("@"), "limit": 3})]
     found = results[0]
     if not found.get("configurations"):
         return f"{found['id']} is {found['status']}. {found.get('note', 'No run of it has a value yet.')}"

@@ -19,9 +19,9 @@ def start(match: re.Match[str], results: Results) -> Reply:
         typed = f"`run python {script[0]} --FLAG VALUE`"
         return f"A shell finds no program `{script[0]}`. Say it as you would type it: {typed}."
     if not results:
-        return [Ask("start_run", {"command": command})]
+        return [Ask("create_run", {"command": command})]
     found = results[0]
-    if not found["started"]:
+    if "failed_before" in found:
         return _not_started(found)
     if match["tell"]:
         return _wait_for(found)
@@ -29,13 +29,13 @@ def start(match: re.Match[str], results: Results) -> Reply:
 
 
 def rerun(match: re.Match[str], results: Results) -> Reply:
-    return _repeated(match, results) if results else [Ask("rerun", {"run": asked_run(match)})]
+    return _repeated(match, results) if results else [Ask("rerun_run", {"run_id": asked_run(match)})]
 
 
 def rerun_with(match: re.Match[str], results: Results) -> Reply:
     """Other values of options that the run's command has; which option would be meant otherwise is not guessed."""
     if not results:
-        return [Ask("show_run", {"run": asked_run(match)})]
+        return [Ask("get_run", {"run_id": asked_run(match)})]
     if len(results) > 1:
         return _repeated(match, results[1:])
     command = old = results[0]["command"]
@@ -46,7 +46,7 @@ def rerun_with(match: re.Match[str], results: Results) -> Reply:
             what = f"an option `{change['name']}`" if change else "what to change"
             return f"I do not find {what} in its command. Say `run COMMAND` with all of it; it was: `{old}`"
         command = changed
-    return [Ask("rerun", {"run": results[0]["id"], "command": command})]
+    return [Ask("rerun_run", {"run_id": results[0]["id"], "command": command})]
 
 
 def _with_value(command: str, name: str, value: str) -> str | None:
@@ -59,7 +59,7 @@ def _with_value(command: str, name: str, value: str) -> str | None:
 
 def _repeated(match: re.Match[str], results: Results) -> Reply:
     found = results[0]
-    if not found["started"]:
+    if "failed_before" in found:
         return _not_started(found)
     if match["tell"]:
         return _wait_for(found)
@@ -67,7 +67,7 @@ def _repeated(match: re.Match[str], results: Results) -> Reply:
 
 
 def _wait_for(found: Json) -> list[Ask]:
-    return [Ask("wait_for", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
+    return [Ask("wait_for_run", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
 
 
 def _not_started(found: Json) -> str:
@@ -80,9 +80,9 @@ def _not_started(found: Json) -> str:
 
 def stop(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("stop_run", {"run": asked_run(match)})]
+        return [Ask("stop_run", {"run_id": asked_run(match)})]
     found = results[0]
-    return f"{found['id']}: {'stopping it' if found['stopped'] else found['why']} ({found['status']})."
+    return f"{found['id']}: stopping it ({found['status']})."
 
 
 def stop_all(match: re.Match[str], results: Results) -> Reply:
@@ -92,7 +92,7 @@ def stop_all(match: re.Match[str], results: Results) -> Reply:
         return [Ask("list_runs", {"status": status, "limit": _MOST_STOPPED})]
     (listed, *stopped), runs = results, results[0]["runs"]
     if not stopped:
-        return [Ask("stop_run", {"run": run["id"]}) for run in runs] or "Nothing is running."
+        return [Ask("stop_run", {"run_id": run["id"]}) for run in runs] or "Nothing is running."
     lines = [f"- {named(run)}: {_stopped_in_words(one)}" for run, one in zip(runs, stopped, strict=True)]
     return "\n".join([*lines, *(["There are more; say it again."] if listed["more"] else [])])
 
@@ -102,7 +102,7 @@ def _stopped_in_words(found: Json) -> str:
         return str(found["refused"])
     if found.get("denied"):
         return f"not allowed{': ' + found['reason'] if found['reason'] else ''}"
-    return "stopping it" if found["stopped"] else str(found["why"])
+    return "stopping it"
 
 
 def not_while_planning(match: re.Match[str], _results: Results) -> Reply:
@@ -111,4 +111,4 @@ def not_while_planning(match: re.Match[str], _results: Results) -> Reply:
 
 
 def delete(match: re.Match[str], results: Results) -> Reply:
-    return f"{results[0]['id']} is deleted." if results else [Ask("delete_run", {"run": asked_run(match)})]
+    return f"{results[0]['id']} is deleted." if results else [Ask("delete_run", {"run_id": asked_run(match)})]

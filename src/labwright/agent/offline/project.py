@@ -47,7 +47,7 @@ def plans(_match: re.Match[str], results: Results) -> Reply:
 
 def machine(_match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_cluster", {})]
+        return [Ask("get_cluster", {})]
     found = results[0]
     size = f"{found['gpu_count']} GPUs, {found['cpu_count']} cores [{found['evidence']}]"
     head = f"{found['type']}, {found['status']}: {size}."
@@ -89,5 +89,5 @@ def advice(_match: re.Match[str], _results: Results) -> Reply:
 
 def remember(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("remember", {"note": match["note"]})]
+        return [Ask("add_memory", {"text": match["note"]})]
     return f"Noted as {results[0]['id']}. Other conversations are told it once you accept it."

@@ -47,7 +47,7 @@ def recent(_match: re.Match[str], results: Results) -> Reply:
 
 def show(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_run", {"run": asked_run(match)})]
+        return [Ask("get_run", {"run_id": asked_run(match)})]
     run = results[0]
     lines = [f"{named(run)} is {run['status']}{because(run)}.", f"Command: `{run['command']}`"]
     if run.get("exit_code") is not None:
@@ -63,7 +63,7 @@ def show(match: re.Match[str], results: Results) -> Reply:
 
 def metrics(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_metrics", {"run": asked_run(match)})]
+        return [Ask("get_metrics", {"run_id": asked_run(match)})]
     found = results[0]
     lines = [
         f"- {key}: last {one['last']:.4g}, min {one['min']:.4g}, max {one['max']:.4g} [{one['evidence']}]"
@@ -75,7 +75,7 @@ def metrics(match: re.Match[str], results: Results) -> Reply:
 
 def one_metric(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("show_metrics", {"run": asked_run(match), "keys": [match["key"]]})]
+        return [Ask("get_metrics", {"run_id": asked_run(match), "keys": [match["key"]]})]
     found = results[0]
     if match["key"] not in found["metrics"]:
         known = ", ".join(f"`{key}`" for key in found["keys"]) or "none yet"
@@ -93,7 +93,7 @@ def duration(match: re.Match[str], results: Results) -> Reply:
 
 def logs(match: re.Match[str], results: Results) -> Reply:
     if not results:
-        return [Ask("log_digest", {"run": asked_run(match)})]
+        return [Ask("digest_logs", {"run_id": asked_run(match)})]
     found = results[0]
     tail = "\n".join(found.get("last_lines", [])[-_TAIL:])
     head = f"{found['run_id']} is {found['status']}. The end of its output [{found['evidence']}]:"
@@ -105,10 +105,10 @@ def why_failed(match: re.Match[str], results: Results) -> Reply:
     if not results:
         if name in ("it", "that", "the last", "last"):
             return [Ask("list_runs", {"status": ["failed", "lost"], "limit": 1})]
-        return [Ask("log_digest", {"run": name})]
+        return [Ask("digest_logs", {"run_id": name})]
     if "runs" in results[-1]:
         failed = results[-1]["runs"]
-        return [Ask("log_digest", {"run": failed[0]["id"]})] if failed else "No run has failed."
+        return [Ask("digest_logs", {"run_id": failed[0]["id"]})] if failed else "No run has failed."
     return failure(results[-1])
 
 
@@ -128,8 +128,10 @@ def failure(found: Json) -> str:
 def tell(match: re.Match[str], results: Results) -> Reply:
     name = asked_run(match)
     if not results:
-        what = {"sweep": name} if name.startswith("sweep-") else {"run_ids": [name]}
-        return [Ask("wait_for", {**what, "note": "tell the user how it ended"})]
+        note = {"note": "tell the user how it ended"}
+        if name.startswith("sweep-"):
+            return [Ask("wait_for_sweep", {"sweep_id": name, **note})]
+        return [Ask("wait_for_run", {"run_ids": [name], **note})]
     return "I will tell you."
 
 
@@ -138,7 +140,7 @@ def woken(news: Sequence[Json], results: Results) -> Reply:
     happened = [one for item in news for one in item["happened"]]
     runs = [one["run_id"] for one in happened if one.get("run_id") and one["status"] != "deleted"][:5]
     if runs and not results:
-        return [Ask("log_digest", {"run": run_id}) for run_id in runs]
+        return [Ask("digest_logs", {"run_id": run_id}) for run_id in runs]
     lines = [f"{one['sweep_id']} `{one.get('name', '')}` is {one['status']}." for one in happened if "sweep_id" in one]
     lines += [_ended(found) for found in results]
     lines += [f"{one['run_id']} was deleted." for one in happened if one["status"] == "deleted" and "run_id" in one]

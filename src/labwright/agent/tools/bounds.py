@@ -1,4 +1,4 @@
-"""No result above a set size: lists lose their ends, long texts their middles, and it is said."""
+"""Limit the size of results. Lists lose their ends and long texts their middles; the result says so."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHORTEST_TEXT = 200
 
 
 def bounded(result: dict[str, Any], most: int) -> str:
-    """As JSON of at most so many characters."""
+    """Return the result as JSON of at most `most` characters."""
     text = _encoded(_clipped(result, _LONGEST_TEXT))
     limit, length = 100, _LONGEST_TEXT
     while len(text) > most and (limit > 1 or length > _SHORTEST_TEXT):

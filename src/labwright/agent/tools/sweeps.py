@@ -1,193 +1,324 @@
-"""Sweeps: what they found, and making, pausing, resuming and stopping one."""
+"""Sweeps: list, show, create, start, stop, pause and resume, and their results."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from labwright.agent.tools.tool import LONGEST_COMMAND, Deed, Json, Tool, anything, one_of, several, text, whole
+from labwright.agent.tools import references
+from labwright.agent.tools.runs import COMMAND, GPUS, GPUWRAP, TAGS, WORKDIR
+from labwright.agent.tools.tool import (
+    SWEEP_REFERENCE,
+    Json,
+    Tool,
+    ToolContext,
+    anything,
+    fields,
+    number,
+    one_of,
+    several,
+    text,
+    whole,
+    yes_or_no,
+)
+from labwright.compute.lab import Lab
+from labwright.domain.actor import Actor
 from labwright.domain.errors import Invalid
+from labwright.domain.run import GpuwrapConfig
+from labwright.domain.search.early_stop import AFTER_RUNS, FACTOR, FIRST_STEP
 from labwright.domain.sweep import Sweep, SweepMethod
+from labwright.services import ownership
 from labwright.services.runs import failures
 from labwright.services.runs.new_run import NewRun
 from labwright.services.sweeps import results as sweep_views
 from labwright.services.sweeps import verbs as sweeps
 from labwright.services.sweeps.new_sweep import NewSweep, plan_sweep
 
-_SHOWN = ("id", "name", "goal", "method", "status", "status_reason", "metric", "progress", "best", "budget")
-_MADE_BY_HAND = "wild"
+_BRIEF = ("id", "name", "goal", "method", "status", "status_reason", "metric", "progress", "best", "budget")
+_EARLY_STOP = {"after_runs": AFTER_RUNS, "from_step": 0, "first_step": FIRST_STEP, "factor": FACTOR}
+Verb = Callable[[Lab, str, Actor], Sweep]
 
 
-def list_sweeps(deed: Deed, limit: int = 10) -> Json:
-    found, more = sweep_views.page(deed.lab, limit, None)
-    shown = [_listed(deed, sweep) for sweep in found]
-    return {"sweeps": shown, "more": more is not None}
+def list_sweeps(context: ToolContext, limit: int = 20) -> Json:
+    found, more = sweep_views.page(context.lab, limit, None)
+    return {"sweeps": [_brief(context, sweep) for sweep in found], "more": more is not None}
 
 
-def _listed(deed: Deed, sweep: Json) -> Json:
-    return {**{name: sweep[name] for name in _SHOWN}, "evidence": deed.cite("sweep", sweep_id=sweep["id"])}
+def _brief(context: ToolContext, shown: Json) -> Json:
+    return {**{name: shown[name] for name in _BRIEF}, **context.cite("sweep", sweep_id=shown["id"])}
 
 
-def sweep_results(deed: Deed, sweep: str, key: str | None = None, goal: str | None = None, limit: int = 5) -> Json:
-    """Best first; each configuration with evidence of its own, and its place among the others."""
-    shown = sweep_views.get(deed.lab, sweep)
-    facts = {name: shown[name] for name in _SHOWN} | {"evidence": deed.cite("sweep", sweep_id=sweep)}
+def get_sweep(context: ToolContext, sweep_id: str) -> Json:
+    found = references.sweep_id(context.lab, sweep_id)
+    return {**sweep_views.get(context.lab, found), **context.cite("sweep", sweep_id=found)}
+
+
+def get_sweep_results(
+    context: ToolContext, sweep_id: str, key: str | None = None, goal: str | None = None, limit: int = 5
+) -> Json:
+    """Return the configurations, best first; in a conversation each has its own evidence."""
+    sweep = references.sweep_id(context.lab, sweep_id)
+    facts = _brief(context, sweep_views.get(context.lab, sweep))
     try:
-        found = sweep_views.results(deed.lab, sweep, key, goal, limit)
-    except Invalid as error:  # it has no metric of its own: that is an answer too
+        found = sweep_views.results(context.lab, sweep, key, goal, limit)
+    except Invalid as error:  # the sweep has no metric: the caller is told to name one
         return {**facts, "note": f"{error.message} {error.hint}"}
     metric = found["metric"]
+    source = {"sweep_id": sweep, "key": metric["key"], "goal": metric["goal"]}
     rows = [
         {
             **{name: row[name] for name in ("params", "mean", "std", "n", "run_ids")},
-            "evidence": _configuration(deed, sweep, row["config_hash"], metric),
+            **context.cite("configuration", config_hash=row["config_hash"], **source),
         }
         for row in found["configurations"]
         if row["mean"] is not None
     ]
-    words = found["verdict"]["text"]
-    verdict = {"text": words, "evidence": deed.cite("text", what=sweep, shown=words)}
-    return {**facts, "metric": metric, "configurations": rows, "verdict": verdict}
+    conclusion = found["verdict"]["text"]
+    verdict = {"text": conclusion, **context.cite("text", what=sweep, shown=conclusion)}
+    outside = {} if context.session else {"total": found["total"], "importance": found["importance"]}
+    return {**facts, "metric": metric, "configurations": rows, "verdict": verdict, **outside}
 
 
-def _configuration(deed: Deed, sweep: str, config_hash: str, metric: Json) -> str:
-    return deed.cite("configuration", sweep_id=sweep, config_hash=config_hash, key=metric["key"], goal=metric["goal"])
-
-
-def start_sweep(
-    deed: Deed,
+def create_sweep(
+    context: ToolContext,
     name: str,
-    command: str,
+    base_command: str,
     parameters: Json,
     method: str = "grid",
-    metric: str | None = None,
-    goal: str = "min",
+    metric: Json | None = None,
+    goal: str = "",
     max_runs: int | None = None,
     parallel: int | None = None,
     seeds: list[int] | None = None,
-    question: str = "",
-    gpu_hours: int | None = None,
+    budget: Json | None = None,
+    early_stop: Json | None = None,
+    workdir: str | None = None,
+    gpus: int | None = None,
+    gpuwrap_config: Json | None = None,
+    tags: list[str] | None = None,
+    auto_start: bool = True,
+    again: bool = False,
     despite: str | None = None,
 ) -> Json:
-    """Not before earlier failures of its configurations were pointed out, and one of them named as known."""
+    """Create a sweep. In a conversation, only after the model has seen which of its configurations failed before."""
     wanted = NewSweep(
         name=name,
-        base_command=command,
+        base_command=base_command,
         parameters=parameters,
         method=SweepMethod(method),
-        common=NewRun(command=command, chat_session_id=deed.session.id),
-        goal=question,
-        metric={"key": metric, "goal": goal, "use": "last"} if metric else None,
+        common=NewRun(
+            command=base_command,
+            workdir=workdir,
+            gpus=gpus,
+            gpuwrap_config=GpuwrapConfig(**gpuwrap_config) if gpuwrap_config else None,
+            tags=tuple(tags or ()),
+            chat_session_id=context.session_id,
+        ),
+        goal=goal,
+        metric=full_metric(metric),
         max_runs=max_runs,
         parallel=parallel,
-        seeds=tuple(seeds or ()),
-        budget={"gpu_hours": gpu_hours} if gpu_hours else {},
-        chat_session_id=deed.session.id,
-        auto_start=True,
-        again=despite is not None,
+        seeds=tuple(dict.fromkeys(seeds or ())),
+        early_stop={**_EARLY_STOP, **early_stop} if early_stop else None,
+        budget=budget or {},
+        chat_session_id=context.session_id,
+        auto_start=auto_start,
+        again=again or despite is not None,
     )
-    before = _failed_before(deed, wanted)
-    if before and despite not in {one["run_id"] for one in before}:
-        return {"started": False, "failed_before": before[:5], "to_start_anyway": f"pass despite={before[0]['run_id']}"}
-    return {"started": True, **_brief(deed, sweeps.create(deed.lab, wanted, deed.actor, deed.once("start_sweep")))}
+    if context.session is not None:
+        planned = [json.loads(record.text) for record in plan_sweep(context.lab, wanted, context.actor).runs]
+        configurations = [(run["command"], run["params"]) for run in planned]
+        before = failures.among(context.lab, configurations, ended_before=context.asked_at)
+        if before and despite not in {one["run_id"] for one in before}:
+            anyway = f"pass despite={before[0]['run_id']}"
+            return {"created": False, "failed_before": before[:5], "to_create_it_anyway": anyway}
+    return _made(context, sweeps.create(context.lab, wanted, context.actor, context.once("start_sweep")))
 
 
-def _failed_before(deed: Deed, wanted: NewSweep) -> list[Json]:
-    planned = [json.loads(record.text) for record in plan_sweep(deed.lab, wanted, deed.actor).runs]
-    configurations = [(run["command"], run["params"]) for run in planned]
-    return failures.among(deed.lab, configurations, ended_before=deed.asked_at)
+def full_metric(metric: Json | None) -> Json | None:
+    return {"goal": "min", "use": "last", **metric} if metric else None
 
 
-def create_sweep(deed: Deed, name: str, question: str) -> Json:
-    """Runs join it one by one."""
+def create_wild_sweep(
+    context: ToolContext, name: str, goal: str = "", metric: Json | None = None, parallel: int | None = None
+) -> Json:
     made = sweeps.create_wild(
-        deed.lab,
+        context.lab,
         name=name,
-        goal=question,
-        chat_session_id=deed.session.id,
-        parallel=None,
-        metric=None,
-        actor=deed.actor,
-        key=deed.once("create_sweep"),
+        goal=goal,
+        chat_session_id=context.session_id,
+        parallel=parallel,
+        metric=full_metric(metric),
+        actor=context.actor,
+        key=context.once("create_sweep"),
     )
-    return _brief(deed, made)
+    return _made(context, made)
 
 
-def change_sweep(deed: Deed, sweep: str, verb: str) -> Json:
-    found = sweep_views.get(deed.lab, sweep)
-    if not deed.is_own(found["created_by"], found["chat_session_id"]):
+def _change(context: ToolContext, sweep_id: str, *, verb: str, change: Verb) -> Json:
+    sweep = _own(context, sweep_id, verb)
+    return _made(context, change(context.lab, sweep, context.actor))
+
+
+def _own(context: ToolContext, reference: str, verb: str) -> str:
+    """Return the sweep's id, once it is clear that the caller may change the sweep."""
+    sweep = references.sweep_id(context.lab, reference)
+    found = sweep_views.get(context.lab, sweep)
+    if context.session is None:
+        ownership.check_sweep(context.lab, sweep, context.actor)
+    elif not context.is_own(found["created_by"], found["chat_session_id"]):
         facts = f"{found['name']!r}, {found['status']}, started by {found['created_by']}"
-        deed.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?", sweep=found["id"])
-    changed = {"stop": sweeps.stop, "pause": sweeps.pause, "resume": sweeps.resume}[verb](deed.lab, sweep, deed.actor)
-    return _brief(deed, changed)
+        context.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?", sweep_id=sweep)
+    return sweep
 
 
-def _brief(deed: Deed, sweep: Sweep) -> Json:
-    shown = sweep_views.view(deed.lab, sweep)
+def start_sweep(context: ToolContext, sweep_id: str) -> Json:
+    sweep = references.sweep_id(context.lab, sweep_id)
+    return _made(context, sweeps.start(context.lab, sweep, context.actor))
+
+
+def retry_failed_runs(context: ToolContext, sweep_id: str) -> Json:
+    sweep = references.sweep_id(context.lab, sweep_id)
+    done = sweeps.retry_failed(context.lab, sweep, context.actor)
+    return {**_made(context, done.sweep), "added": done.added, "already": done.already}
+
+
+def _made(context: ToolContext, sweep: Sweep) -> Json:
+    shown = sweep_views.view(context.lab, sweep)
     return {
-        **{name: shown[name] for name in ("id", "name", "method", "status", "progress")},
+        **{name: shown[name] for name in ("id", "name", "method", "status", "status_reason", "progress")},
         "warnings": list(sweep.warnings),
-        "evidence": deed.cite("sweep", sweep_id=sweep.id),
+        **context.cite("sweep", sweep_id=sweep.id),
     }
 
 
-_SWEEP = text("the sweep's id")
+_SWEEP = {"sweep_id": text(SWEEP_REFERENCE)}
+METRIC = fields(
+    "what runs are compared by",
+    ("key",),
+    key=text("the metric's name", minLength=1, maxLength=1024),
+    goal=one_of("which is better; default min", "min", "max"),
+    use=one_of("which value of a run counts; default last", "last", "best"),
+)
+BUDGET = fields(
+    "the sweep pauses and asks before it uses more",
+    gpu_hours=number("", 0.000001, 10**9),
+    runs=whole("", 1, 1_000_000),
+    wall_seconds=number("", 0.001, 10**9),
+)
+PARAMETERS = anything("by name: a list of values, or a range {min, max, log?, int?}")
+SEEDS = several("repeat each configuration with these seeds", type="integer", minimum=-(2**53), maximum=2**53)
+PARALLEL = whole("the maximum number of its runs at the same time", 1, 100_000)
+_EARLY_STOP_TAKES = fields(
+    "stop runs that are clearly worse",
+    ("method",),
+    method=one_of("", "median", "halving"),
+    after_runs=whole("median: how many others must have come as far", 1, 10_000),
+    from_step=whole("median: stop nothing before this step", 0, 2**53),
+    first_step=whole("halving: the first step at which runs are compared", 1, 2**53),
+    factor=whole("halving: one run of so many continues", 2, 100),
+)
+
+
+def _verb(name: str, description: str, change: Verb) -> Tool:
+    """A tool that changes a sweep, after the check whose sweep it is."""
+    verb = name.removesuffix("_sweep")
+    do: Callable[..., Json] = partial(_change, verb=verb, change=change)
+    return Tool(
+        name=name, description=description, do=do, takes=_SWEEP, needs=("sweep_id",), writes=True, destroys=True
+    )
+
+
+_WHOSE = "A sweep that this conversation or an assistant did not start needs a person."
+_GRID: dict[str, Any] = {
+    "name": text("a short name", maxLength=200),
+    "base_command": {**COMMAND, "description": "a {name} is filled in; other parameters are added as --name value"},
+    "parameters": PARAMETERS,
+    "method": one_of("default grid", *(str(method) for method in SweepMethod if method is not SweepMethod.WILD)),
+    "metric": METRIC,
+    "goal": text("the question that it answers", maxLength=100_000),
+    "max_runs": whole("seeds included", 1, 1_000_000),
+    "parallel": PARALLEL,
+    "seeds": SEEDS,
+    "budget": BUDGET,
+    "early_stop": _EARLY_STOP_TAKES,
+    "workdir": WORKDIR,
+    "gpus": GPUS,
+    "gpuwrap_config": GPUWRAP,
+    "tags": TAGS,
+    "auto_start": yes_or_no("start it now; default true"),
+    "again": yes_or_no("create it even if another sweep has all of these runs"),
+}
 TOOLS = (
     Tool(
         name="list_sweeps",
-        description="Sweeps, newest first.",
+        description="List sweeps, newest first, with their progress and the best configuration so far.",
         do=list_sweeps,
-        takes={"limit": whole("how many to show", 1, 50)},
+        takes={"limit": whole("how many to return", 1, 100)},
     ),
     Tool(
-        name="sweep_results",
-        description="A sweep's progress and its best configurations by mean over seeds, and whether the lead is luck.",
-        do=sweep_results,
+        name="get_sweep",
+        description="Get one sweep: parameters, budget, progress, the best configuration.",
+        do=get_sweep,
+        takes=_SWEEP,
+        needs=("sweep_id",),
+    ),
+    Tool(
+        name="get_sweep_results",
+        description="Get a sweep's best configurations by mean over seeds, and whether the lead is more than noise.",
+        do=get_sweep_results,
         takes={
-            "sweep": _SWEEP,
-            "key": text("another metric than the sweep's own"),
+            **_SWEEP,
+            "key": text("a metric other than the sweep's own"),
             "goal": one_of("of that metric", "min", "max"),
-            "limit": whole("how many configurations to show", 1, 30),
+            "limit": whole("how many configurations to return", 1, 100),
         },
-        needs=("sweep",),
-    ),
-    Tool(
-        name="start_sweep",
-        description=(
-            "Start many configurations. `parameters` has lists of values or ranges {min, max, log, int}; a {name} in "
-            "the command is filled in, others are appended as --name value. One configuration is one run."
-        ),
-        do=start_sweep,
-        takes={
-            "name": text("a short name", maxLength=200),
-            "command": text("what each run runs", maxLength=LONGEST_COMMAND),
-            "parameters": anything("by name: a list, or {min, max, log?, int?}"),
-            "method": one_of("", *(str(method) for method in SweepMethod if method != _MADE_BY_HAND)),
-            "metric": text("what is to be improved"),
-            "goal": one_of("of the metric", "min", "max"),
-            "max_runs": whole("", 1, 50_000),
-            "parallel": whole("runs at a time", 1, 10_000),
-            "seeds": several("repeat each configuration with these", type="integer"),
-            "question": text("what it is to find out"),
-            "gpu_hours": whole("it pauses and asks before it takes more", 1, 10**6),
-            "despite": text("the id of an earlier failed run, to start it all the same"),
-        },
-        needs=("name", "command", "parameters"),
-        writes=True,
+        needs=("sweep_id",),
     ),
     Tool(
         name="create_sweep",
-        description="An empty sweep, which runs join one by one through `sweep` of start_run.",
+        description=(
+            "Run one command with many configurations; each configuration is one run. In a conversation, nothing is "
+            "created if similar runs failed before; the result names them."
+        ),
         do=create_sweep,
-        takes={"name": text("a short name", maxLength=200), "question": text("what it is to find out")},
-        needs=("name", "question"),
+        takes=_GRID,
+        chat_takes={"despite": text("the id of a similar run that failed before, to create the sweep anyway")},
+        needs=("name", "base_command", "parameters"),
         writes=True,
     ),
     Tool(
-        name="change_sweep",
-        description="Stop, pause or resume a sweep. One that this conversation did not start needs approval.",
-        do=change_sweep,
-        takes={"sweep": _SWEEP, "verb": one_of("", "stop", "pause", "resume")},
-        needs=("sweep", "verb"),
+        name="create_wild_sweep",
+        description="Create an empty sweep. Runs join it one by one, through sweep_id of create_run.",
+        do=create_wild_sweep,
+        takes={
+            "name": text("a short name", maxLength=200),
+            "goal": text("the question that its runs answer", maxLength=100_000),
+            "metric": METRIC,
+            "parallel": PARALLEL,
+        },
+        needs=("name",),
+        writes=True,
+    ),
+    Tool(
+        name="start_sweep",
+        description="Start a sweep that was created with auto_start false.",
+        do=start_sweep,
+        takes=_SWEEP,
+        needs=("sweep_id",),
+        writes=True,
+    ),
+    _verb("stop_sweep", f"End a sweep and all of its runs. {_WHOSE}", sweeps.stop),
+    _verb("pause_sweep", f"Start no further runs of a sweep; running ones continue. {_WHOSE}", sweeps.pause),
+    _verb("resume_sweep", f"Continue a paused sweep. {_WHOSE}", sweeps.resume),
+    Tool(
+        name="retry_failed_runs",
+        description="Create new runs for those of a sweep that failed or were lost.",
+        do=retry_failed_runs,
+        takes=_SWEEP,
+        needs=("sweep_id",),
         writes=True,
     ),
 )

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from labwright.agent.turn_log import TurnLog, TurnOver, of_turn
+from labwright.agent.conversation.turn_log import TurnLog, TurnOver, of_turn
 from labwright.agent.wild import verbs
 from labwright.agent.wild.news import answer, end_in_words
 from labwright.agent.wild.wanted import NewWild

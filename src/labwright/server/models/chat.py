@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from labwright.agent.suggestions import SKILL
+from labwright.agent.conversation.suggestions import SKILL
 from labwright.domain.session import Mode, PieceKind, SessionStatus, SuggestionStatus
 from labwright.server.models.fields import NOT_BLANK, Id, In, Name, Text
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from labwright.agent import approvals
+from labwright.agent.conversation import approvals
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.session import ApprovalRequest, ApprovalStatus
 from labwright.server.auth import actor_of, allow

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from labwright.agent import memories
+from labwright.agent.conversation import memories
 from labwright.domain.actor import Scope
 from labwright.domain.session import Memory
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of

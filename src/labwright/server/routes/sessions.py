@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from labwright.agent import sessions
+from labwright.agent.conversation import sessions
 from labwright.domain.actor import Scope
 from labwright.domain.session import Mode, Session
 from labwright.server.auth import PERSON, actor_of, allow, while_valid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from labwright.agent import suggestions
+from labwright.agent.conversation import suggestions
 from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.session import SuggestionStatus

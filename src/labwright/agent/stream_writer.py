@@ -1,4 +1,4 @@
-"""An answer as it arrives: gathered into few pieces for those who watch, and whole in the end."""
+"""A model's answer as it arrives: written to the log in few pieces, and returned whole at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from labwright.agent.turn_log import TurnLog
+from labwright.agent.conversation.turn_log import TurnLog
 from labwright.domain.session import PieceKind
 from labwright.llm.chat import CallPiece, ChatPiece, EndPiece, TextPiece, ThinkingPiece, ToolCall
 from labwright.llm.faults import AnswerCut
@@ -18,7 +18,7 @@ _GATHER_CHARACTERS = 2000
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class ModelMessage:
     text: str
     calls: list[ToolCall]
     model: str
@@ -26,7 +26,7 @@ class Answer:
     why: str
 
     def rename_calls(self, prefix: str) -> None:
-        """Ids of our own, never twice in a session: an approval is for one call, whatever a provider calls another."""
+        """Give calls ids that are unique in the session: an approval is for one call, and providers may repeat ids."""
         self.calls = [replace(call, id=f"{prefix}_{place}") for place, call in enumerate(self.calls)]
 
     def to_dict(self, marks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -40,8 +40,8 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Pen:
-    """Writes at most some ten pieces a second into the log, however fast the model speaks."""
+class StreamWriter:
+    """Writes about ten pieces a second into the log, however fast the model is."""
 
     log: TurnLog
     text: list[str] = field(default_factory=list)
@@ -60,25 +60,23 @@ class Pen:
             self.calls.append(piece.call)
         else:
             self.end = piece
-        if time.monotonic() - self.written_at >= _GATHER_SECONDS or self._length() >= _GATHER_CHARACTERS:
+        length = sum(len(text) for _, text in self.waiting)
+        if time.monotonic() - self.written_at >= _GATHER_SECONDS or length >= _GATHER_CHARACTERS:
             self._flush()
 
     def add(self, text: str) -> None:
-        """Words of our own behind those of the model."""
+        """Add Labwright's own text after the model's."""
         if text:
             self.text.append(text)
             self.waiting.append((PieceKind.TEXT, text))
 
-    def done(self) -> Answer:
+    def done(self) -> ModelMessage:
         self._flush()
         if self.end is None:
             raise AnswerCut
-        return Answer(
+        return ModelMessage(
             text="".join(self.text), calls=self.calls, model=self.end.model, usage=self.end.usage, why=self.end.why
         )
-
-    def _length(self) -> int:
-        return sum(len(text) for _, text in self.waiting)
 
     def _flush(self) -> None:
         gathered: list[NewPiece] = []

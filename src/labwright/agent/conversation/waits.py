@@ -1,4 +1,4 @@
-"""Waiting without a model: what a session waits for stands in its record, and an event begins its next turn."""
+"""Waiting without a model: a session's waits are stored in its record, and an event starts its next turn."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from labwright.domain.sweep import SweepStatus
 from labwright.services.runs import verbs as runs
 from labwright.store import sessions, sweeps
 
+Json = dict[str, Any]
+
 
 def wake(lab: Lab, seen: Session) -> None:
-    """Begins a turn for what has happened; called again it finds nothing left."""
+    """Start a turn if something that the session waits for has happened. Idempotent."""
     if seen.status is not SessionStatus.IDLE or not _happened(lab, seen):
         return
     with lab.db.transaction() as tx:
@@ -25,20 +27,20 @@ def wake(lab: Lab, seen: Session) -> None:
         if not done:
             return
         left = tuple(wait for wait in before.waits if wait not in done)
-        begun = before.begin_turn(now()).evolve(waits=left)
+        started = before.begin_turn(now()).evolve(waits=left)
         news = [{"note": wait.note, "happened": what} for wait, what in done.items()]
-        begun = sessions.append(tx, begun, [(PieceKind.WAKE, {"news": news, "mode": begun.mode})])
-        sessions.change(tx, before, begun, str(SYSTEM))
+        started = sessions.append(tx, started, [(PieceKind.WAKE, {"news": news, "mode": started.mode})])
+        sessions.change(tx, before, started, str(SYSTEM))
     lab.publish_hint(Hint(CHAT_HINT, session_id=seen.id))
 
 
-def _happened(lab: Lab, session: Session) -> dict[Wait, list[dict[str, Any]]]:
-    found = {wait: _outcome(lab, wait) for wait in session.waits}
+def _happened(lab: Lab, session: Session) -> dict[Wait, list[Json]]:
+    found = {wait: outcome(lab, wait) for wait in session.waits}
     return {wait: what for wait, what in found.items() if what}
 
 
-def _outcome(lab: Lab, wait: Wait) -> list[dict[str, Any]]:
-    """Empty while there is still something to wait for."""
+def outcome(lab: Lab, wait: Wait) -> list[Json]:
+    """Return how the runs or the sweep ended, or an empty list if there is still something to wait for."""
     if wait.sweep_id is not None:
         return _sweep_outcome(lab, wait.sweep_id)
     ends = [end for run_id in wait.run_ids if (end := _run_end(lab, run_id))]
@@ -46,7 +48,7 @@ def _outcome(lab: Lab, wait: Wait) -> list[dict[str, Any]]:
     return ends if enough else []
 
 
-def _run_end(lab: Lab, run_id: str) -> dict[str, Any] | None:
+def _run_end(lab: Lab, run_id: str) -> Json | None:
     try:
         run = runs.get(lab, run_id)
     except NotFound:
@@ -56,7 +58,7 @@ def _run_end(lab: Lab, run_id: str) -> dict[str, Any] | None:
     return {"run_id": run.id, "name": run.name, "status": run.status, "reason": run.status_reason}
 
 
-def _sweep_outcome(lab: Lab, sweep_id: str) -> list[dict[str, Any]]:
+def _sweep_outcome(lab: Lab, sweep_id: str) -> list[Json]:
     try:
         sweep = sweeps.get(lab.db.reader(), sweep_id)
     except NotFound:
