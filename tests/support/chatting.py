@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from labwright.agent.conversation import sessions
-from labwright.agent.keeper import SessionKeeper
+from labwright.agent.worker import SessionWorker
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, Session, SessionStatus
@@ -103,14 +103,14 @@ class Talk:
 
 @contextmanager
 def talking(lab: Lab, model: ChatModel) -> Iterator[Scripts]:
-    """A keeper that lets turns run, as a server has one."""
+    """A worker that lets turns run, as a server has one."""
     scripts = Scripts(model)
-    keeper = SessionKeeper(lab, scripts)
-    keeper.start()
+    worker = SessionWorker(lab, scripts)
+    worker.start()
     try:
         yield scripts
     finally:
-        keeper.close()
+        worker.close()
 
 
 def script(*turns: Sequence[Any]) -> ScriptedChat:

@@ -30,7 +30,7 @@ from labwright.planning.run_mode import PlanOutcome, run_plan
 from labwright.planning.scan import scan_project
 from labwright.server.opening import open_lab, prepare_state
 from labwright.server.server_lock import take_lock
-from labwright.services.sweeps.worker import SweepKeeper
+from labwright.services.sweeps.worker import SweepWorker
 from labwright.settings import Settings
 from labwright.workspace import PlanWorkspaceHandle, Workspace
 
@@ -57,13 +57,13 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
     """All that carries runs out, without HTTP."""
     given = {"lease_dir": str(project.parent / "leases"), "tmux": False, "max_parallel": 2, **settings}
     lab = open_lab(prepare_state(project), Settings(**given), "")
-    engine, keeper = Engine(lab), SweepKeeper(lab)
+    engine, worker = Engine(lab), SweepWorker(lab)
     engine.start()
-    keeper.start()
+    worker.start()
     try:
         yield lab
     finally:
-        keeper.close()
+        worker.close()
         engine.close()
         lab.db.reader().close()
         lab.db.close()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from labwright.agent import keeper
 from labwright.agent.conversation import sessions
+from labwright.agent.worker import SessionWorker
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.errors import Conflict, StorageFailed
@@ -156,7 +156,7 @@ def test_a_model_that_fails_is_told_as_the_end_of_the_turn(lab: Lab) -> None:
 
 
 def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: Lab, monkeypatch: Any) -> None:
-    monkeypatch.setattr(keeper, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(SessionWorker, "retry_seconds", 0.05)
     model = script(["All is well."])
     talk = Talk(lab)
     sessions.say(lab, talk.id, "x" * 100_000, None, PERSON)

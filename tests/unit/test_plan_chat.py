@@ -24,8 +24,8 @@ from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest
 from labwright.llm.model import Answer, Request, Value
 from labwright.planning import plans
-from labwright.planning.keeper import PlanKeeper
 from labwright.planning.rules import offline_model
+from labwright.planning.worker import PlanWorker
 from labwright.store import events
 from labwright.store import plans as stored
 from tests.support.chatting import Answers, Talk, call, script, talking
@@ -47,12 +47,12 @@ def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
             sessions.say(opened, talk.id, "Which degree is best?", Mode.PLAN, PERSON)
             wait_until(lambda: plans.page(opened, (), None, 9, None)[0], "the plan's record")
         assert talk.session.status is SessionStatus.WORKING
-        keeper = PlanKeeper(opened, lambda _plan: offline_model())
-        keeper.start()
+        worker = PlanWorker(opened, lambda _plan: offline_model())
+        worker.start()
         with talking(opened, script(["The plan is ready."])):
             wait_until(lambda: talk.session.status is SessionStatus.IDLE, "the plan", 120)
         yield talk
-        keeper.close()
+        worker.close()
 
 
 @pytest.fixture
@@ -166,8 +166,8 @@ class Held:
 def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(lab: Lab) -> None:
     (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
     held = Held()
-    keeper = PlanKeeper(lab, lambda _plan: held)
-    keeper.start()
+    worker = PlanWorker(lab, lambda _plan: held)
+    worker.start()
     with talking(lab, script([call("create_plan", **GOAL)])):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
@@ -180,7 +180,7 @@ def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(
     assert (at_rest["status"], at_rest["error"]) == ("failed", "stopped by person")
     plans.compile_plan(lab, plan.id, plans.CompileOptions(rehearsal=False), PERSON)
     assert wait_until(lambda: _at_rest(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
-    keeper.close()
+    worker.close()
 
 
 def _at_rest(lab: Lab, plan_id: str) -> dict[str, Any] | None:

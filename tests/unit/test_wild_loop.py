@@ -15,8 +15,8 @@ import pytest
 
 from labwright.agent.wild import engine, records, verbs
 from labwright.agent.wild.engine import Engine
-from labwright.agent.wild.keeper import WildKeeper
 from labwright.agent.wild.spending import Purse
+from labwright.agent.wild.worker import WildWorker
 from labwright.compute.database.rebuild import rebuild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
@@ -142,13 +142,13 @@ def test_an_answer_to_the_alert_is_carried_out_also_after_a_restart(lab: Lab) ->
         alerts.respond(lab, asked(bench).id, "raise", AGENT)
     alerts.respond(lab, asked(bench).id, "raise", PERSON)
     assert bench.wild.status is WildStatus.PAUSED
-    keeper = WildKeeper(lab, bench.proposers)  # as a server does that was down when the answer came
-    keeper.start()
+    worker = WildWorker(lab, bench.proposers)  # as a server does that was down when the answer came
+    worker.start()
     try:
         wait_until(lambda: bench.wild.status is WildStatus.WAITING, "the loop to go on")
         assert bench.wild.budget["runs"] == 8
     finally:
-        keeper.close()
+        worker.close()
 
 
 def test_runs_share_what_is_left_of_the_gpu_hours_as_time_limits(lab: Lab) -> None:

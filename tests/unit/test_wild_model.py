@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from labwright.agent.wild import verbs
-from labwright.agent.wild.keeper import WildKeeper
 from labwright.agent.wild.model_search import NODE, ProposedExperiment
+from labwright.agent.wild.worker import WildWorker
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.wild import WildStatus
@@ -155,12 +155,12 @@ def test_tokens_are_counted_and_a_limit_pauses_and_asks(lab: Lab) -> None:
     [alert] = [one for one in alerts.page(lab, "pending", None, None, 10, None)[0] if one.wild_id]
     assert alert.message.endswith("900 of 800 tokens.")
     alerts.respond(lab, alert.id, "raise", PERSON)
-    keeper = WildKeeper(lab, bench.proposers)
-    keeper.start()
+    worker = WildWorker(lab, bench.proposers)
+    worker.start()
     try:
         wait_until(lambda: bench.wild.status is WildStatus.WAITING, "the loop to go on")
     finally:
-        keeper.close()
+        worker.close()
     assert bench.proposers.allowed == [bench.id]
     assert bench.go().status is WildStatus.COMPLETED
 

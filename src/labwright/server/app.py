@@ -16,16 +16,16 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from labwright.agent.chats import ProjectChats
-from labwright.agent.keeper import SessionKeeper
-from labwright.agent.wild.keeper import WildKeeper
 from labwright.agent.wild.proposers import ProjectProposers
+from labwright.agent.wild.worker import WildWorker
+from labwright.agent.worker import SessionWorker
 from labwright.compute.engine import Engine
 from labwright.compute.lab import Lab
-from labwright.compute.notify import Couriers, load_channels
+from labwright.compute.notify import NotificationWorker, load_channels
 from labwright.domain.actor import SYSTEM
 from labwright.llm import Model
 from labwright.llm.models import Models
-from labwright.planning.keeper import PlanKeeper
+from labwright.planning.worker import PlanWorker
 from labwright.server import errors
 from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
@@ -60,7 +60,7 @@ from labwright.server.routes import (
 )
 from labwright.server.stream import Hub
 from labwright.services import alerts as alerts_verbs
-from labwright.services.sweeps.worker import SweepKeeper
+from labwright.services.sweeps.worker import SweepWorker
 from labwright.version import __version__
 
 _WORKER_THREADS = 16
@@ -82,8 +82,8 @@ def _planner(language_models: Models, plan_id: str) -> Model:
     return language_models.answers(plan_id, PROMPTS, offline_model())
 
 
-class Worker(Protocol):
-    """What goes on beside the requests, in threads of its own."""
+class BackgroundService(Protocol):
+    """Something that works beside the requests, in its own threads."""
 
     def start(self) -> None: ...
 
@@ -95,37 +95,37 @@ def make_api(lab: Lab) -> FastAPI:
     hub = Hub(lab)
     language_models = Models(lab.paths, lab.settings)
     lab.local.withhold(language_models.key_variables)
-    couriers = Couriers(lab, load_channels(lab.paths))
+    notifier = NotificationWorker(lab, load_channels(lab.paths))
     app = FastAPI(
         title="Labwright",
         version=__version__,
         description="Runs, sweeps, plans, logs, alerts and events of one project.",
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(hub, _workers(lab, couriers, language_models)),
+        lifespan=_lifespan(hub, _workers(lab, notifier, language_models)),
         responses=ERRORS,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
     )
-    app.state.lab, app.state.hub, app.state.couriers, app.state.models = lab, hub, couriers, language_models
+    app.state.lab, app.state.hub, app.state.notifier, app.state.models = lab, hub, notifier, language_models
     _add_routes(app)
     errors.install(app)
     return app
 
 
-def _workers(lab: Lab, couriers: Couriers, language_models: Models) -> list[Worker]:
+def _workers(lab: Lab, notifier: NotificationWorker, language_models: Models) -> list[BackgroundService]:
     """In the order in which they start; what runs, first."""
     return [
         Engine(lab),
         lab.gpu_history,
-        couriers,
-        SweepKeeper(lab),
-        PlanKeeper(lab, partial(_planner, language_models)),
-        SessionKeeper(lab, ProjectChats(language_models)),
-        WildKeeper(lab, ProjectProposers(language_models)),
+        notifier,
+        SweepWorker(lab),
+        PlanWorker(lab, partial(_planner, language_models)),
+        SessionWorker(lab, ProjectChats(language_models)),
+        WildWorker(lab, ProjectProposers(language_models)),
     ]
 
 
-def _lifespan(hub: Hub, workers: list[Worker]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(hub: Hub, workers: list[BackgroundService]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         hub.bind(asyncio.get_running_loop())

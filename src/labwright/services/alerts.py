@@ -66,7 +66,7 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
 
 
 def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
-    """A wild loop's keeper carries out the answer, whoever gave it; so it is looked at here."""
+    """A wild loop's worker carries out the answer, whoever gave it; so it is looked at here."""
     if (alert.wild_id or alert.sweep_id) and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
         raise Forbidden("Only a person raises a budget.", hint="Ask for it, or answer stop.")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.notify import Channel, Couriers, channels_of, is_web_address
+from labwright.compute.notify import Channel, NotificationWorker, channels_of, is_web_address
 from labwright.compute.notify.message import Message, News
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Severity
@@ -21,17 +21,17 @@ from labwright.store import deliveries
 from labwright.store.deliveries import Delivery, DeliveryStatus
 
 
-def overview(lab: Lab, couriers: Couriers, limit: int) -> dict[str, Any]:
+def overview(lab: Lab, notifier: NotificationWorker, limit: int) -> dict[str, Any]:
     recent = deliveries.recent(lab.db.reader(), limit)
     return {
-        "channels": [_channel(lab, channel) for channel in couriers.channels],
+        "channels": [_channel(lab, channel) for channel in notifier.channels],
         "deliveries": [_delivery(delivery) for delivery in recent],
     }
 
 
-def send_test(lab: Lab, couriers: Couriers, actor: Actor) -> list[int]:
+def send_test(lab: Lab, notifier: NotificationWorker, actor: Actor) -> list[int]:
     """One message to every channel that can work, the usual way; answers the deliveries to look for."""
-    usable = [channel for channel in couriers.channels if not channel.sender.problem()]
+    usable = [channel for channel in notifier.channels if not channel.sender.problem()]
     if not usable:
         raise Conflict("There is no channel that could be tested.", hint="Add a [[notify]] table to labwright.toml.")
     message = Message(
@@ -44,7 +44,7 @@ def send_test(lab: Lab, couriers: Couriers, actor: Actor) -> list[int]:
     )
     with lab.db.transaction() as tx:
         made = [deliveries.add(tx, channel.name, message.to_dict(), time.time()) for channel in usable]
-    couriers.wake()
+    notifier.wake_all()
     return made
 
 
@@ -83,7 +83,7 @@ _TABLE = "notify"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
-def add_channel(lab: Lab, couriers: Couriers, table: Data, url: str, actor: Actor) -> None:
+def add_channel(lab: Lab, notifier: NotificationWorker, table: Data, url: str, actor: Actor) -> None:
     """`table` as it stands in the file, without the address. It works from now on, without a restart."""
     name = str(table.get("name") or table.get("kind"))
     if not _NAME.fullmatch(name):
@@ -91,7 +91,7 @@ def add_channel(lab: Lab, couriers: Couriers, table: Data, url: str, actor: Acto
     if url and not is_web_address(url.strip()):
         raise Invalid("That is not an http or https address.", hint="Copy it whole, from https:// on.")
     with lab.settings_lock:
-        if any(channel.name == name for channel in couriers.channels):
+        if any(channel.name == name for channel in notifier.channels):
             raise Conflict(
                 f"There is a channel {name} already.", hint="Give it another name, or remove that one first."
             )
@@ -105,13 +105,13 @@ def add_channel(lab: Lab, couriers: Couriers, table: Data, url: str, actor: Acto
         except Invalid:
             secret.unlink(missing_ok=True)
             raise
-        couriers.add(made)
+        notifier.add(made)
     tell(lab, [f"channel {name}"], actor)
 
 
-def remove_channel(lab: Lab, couriers: Couriers, name: str, actor: Actor) -> None:
+def remove_channel(lab: Lab, notifier: NotificationWorker, name: str, actor: Actor) -> None:
     with lab.settings_lock:
-        place = next((i for i, channel in enumerate(couriers.channels) if channel.name == name), None)
+        place = next((i for i, channel in enumerate(notifier.channels) if channel.name == name), None)
         file = ConfigFile(lab.paths.config)
         data = file.data()
         if place is None or place >= len(data.get(_TABLE, [])):
@@ -126,7 +126,7 @@ def remove_channel(lab: Lab, couriers: Couriers, name: str, actor: Actor) -> Non
                 del document[_TABLE]
 
         file.change(wanted, edit, lambda _data: None)
-        couriers.drop(name)
+        notifier.remove(name)
         (lab.paths.channels / f"{name}.url").unlink(missing_ok=True)
     tell(lab, [f"channel {name}"], actor)
 

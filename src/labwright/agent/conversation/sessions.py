@@ -1,6 +1,6 @@
 """Create, list, change, delete and stop conversations, and say something in one. Each verb is one transaction.
 
-No model is called here: `keeper.py` sees that a session is working and runs its turn.
+No model is called here: `worker.py` sees that a session is working and runs its turn.
 """
 
 from __future__ import annotations

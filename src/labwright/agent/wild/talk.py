@@ -46,7 +46,7 @@ class WildTurn:
             try:
                 words, wild = await asyncio.to_thread(self._do)
             except StorageFailed:
-                raise  # nothing can be written, not even that; the keeper tries again
+                raise  # nothing can be written, not even that; the worker tries again
             except LabwrightError as error:
                 self._end(f"{error.message} {error.hint}".strip(), None)
                 return

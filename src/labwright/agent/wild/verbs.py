@@ -1,6 +1,6 @@
 """The verbs of wild loops: start, pause, resume, stop, steer. Each writes down what is wanted and nothing else.
 
-Nothing here runs or proposes anything: `keeper.py` sees that a loop is at work, and lets the engine take the next step.
+Nothing here runs or proposes anything: `worker.py` sees that a loop is at work, and lets the engine take the next step.
 """
 
 from __future__ import annotations

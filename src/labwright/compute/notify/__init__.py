@@ -1,6 +1,6 @@
-"""Tell people of alerts and of runs that ended, outside of Labwright: webhook, Slack, desktop."""
+"""Notify people outside Labwright of alerts and of runs that ended: webhook, Slack, desktop."""
 
 from labwright.compute.notify.channels import Channel, channels_of, is_web_address, load_channels
-from labwright.compute.notify.couriers import Couriers
+from labwright.compute.notify.worker import NotificationWorker
 
-__all__ = ["Channel", "Couriers", "channels_of", "is_web_address", "load_channels"]
+__all__ = ["Channel", "NotificationWorker", "channels_of", "is_web_address", "load_channels"]

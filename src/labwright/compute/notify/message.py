@@ -56,6 +56,11 @@ class Message:
         return cls(**{**data, "kind": News(data["kind"]), "severity": Severity(data["severity"])})
 
 
+def is_news(event: Event) -> bool:
+    """Return whether an event may lead to a message."""
+    return event.type in TYPES and (event.type is not EventType.RUN_STATUS or event.data["to"] in _ENDS)
+
+
 def message_of(event: Event, run: Run | None, project: str) -> Message | None:
     """None for what is no news: other moves of a run, and runs that were only taken in."""
     if run is not None and IMPORTED in run.tags:

@@ -1,4 +1,4 @@
-"""What a sweep may use, and whether one more run still fits. Pure: who counts is the keeper's business."""
+"""What a sweep may use, and whether one more run still fits. Pure: who counts is the worker's business."""
 
 from __future__ import annotations
 

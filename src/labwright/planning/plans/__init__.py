@@ -1,6 +1,6 @@
 """The verbs of plans: one function per verb, called by HTTP, chat and the plan worker.
 
-Verbs that start background work only record it in the database and return; `planning/keeper.py` does the work. A verb
+Verbs that start background work only record it in the database and return; `planning/worker.py` does the work. A verb
 refuses before it records anything. The planner itself is imported inside functions: it takes several megabytes, and
 many servers never plan.
 """

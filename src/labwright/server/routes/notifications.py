@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from labwright.compute.notify import Couriers
+from labwright.compute.notify import NotificationWorker
 from labwright.domain.alert import Severity
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
@@ -64,34 +64,34 @@ class TestSent(BaseModel):
     deliveries: list[int]
 
 
-def couriers_of(request: Request) -> Couriers:
-    couriers: Couriers = request.app.state.couriers
-    return couriers
+def notifier_of(request: Request) -> NotificationWorker:
+    notifier: NotificationWorker = request.app.state.notifier
+    return notifier
 
 
 @router.get("", response_model=NotificationsOut, dependencies=[READERS()])
 def get_notifications(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 50) -> dict[str, Any]:
     """Where news goes, and the newest deliveries first."""
-    return notifications.overview(lab_of(request), couriers_of(request), limit)
+    return notifications.overview(lab_of(request), notifier_of(request), limit)
 
 
 @router.post("/test", status_code=202, response_model=TestSent, dependencies=[PERSON()])
 def test_notifications(request: Request) -> dict[str, list[int]]:
     """Send a message to every channel; look for these ids in `GET /notifications`."""
-    return {"deliveries": notifications.send_test(lab_of(request), couriers_of(request), actor_of(request))}
+    return {"deliveries": notifications.send_test(lab_of(request), notifier_of(request), actor_of(request))}
 
 
 @router.post("/channels", status_code=201, response_model=NotificationsOut, dependencies=[PERSON()])
 def add_channel(body: ChannelIn, request: Request) -> dict[str, Any]:
     """It works at once. It stands in `labwright.toml`, and its address in a file that only you can read."""
-    lab, couriers = lab_of(request), couriers_of(request)
+    lab, notifier = lab_of(request), notifier_of(request)
     table = body.model_dump(mode="json", exclude={"url"}, exclude_none=True)
-    notifications.add_channel(lab, couriers, table, body.url, actor_of(request))
-    return notifications.overview(lab, couriers, 0)
+    notifications.add_channel(lab, notifier, table, body.url, actor_of(request))
+    return notifications.overview(lab, notifier, 0)
 
 
 @router.delete("/channels/{name}", status_code=204, dependencies=[PERSON()])
 def remove_channel(name: str, request: Request) -> Response:
     """Out of `labwright.toml`, with the address if it was given here."""
-    notifications.remove_channel(lab_of(request), couriers_of(request), name, actor_of(request))
+    notifications.remove_channel(lab_of(request), notifier_of(request), name, actor_of(request))
     return Response(status_code=204)

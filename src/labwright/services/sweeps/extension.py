@@ -157,7 +157,7 @@ def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Confi
     if sweep.method is SweepMethod.RANDOM:
         room = (sweep.max_runs or 0) // sweep.runs_per_configuration - len(existing)
         return draw_many(space, sweep.sampling_seed, max(0, room), known)
-    return []  # the keeper asks
+    return []  # the worker asks
 
 
 def _numbered(configs: list[Config], existing: dict[int, Config]) -> list[tuple[int, Config]]:

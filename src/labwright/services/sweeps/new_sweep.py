@@ -206,7 +206,7 @@ def _seed(wanted: NewSweep) -> int:
 def first_configurations(
     method: SweepMethod, space: Space, max_runs: int | None, per_config: int, sampling_seed: int
 ) -> list[Config]:
-    """Adaptive sweeps begin with none: the keeper asks for them."""
+    """Adaptive sweeps begin with none: the worker asks for them."""
     if method is SweepMethod.GRID:
         return checked_grid(space, max_runs, per_config)
     if method is SweepMethod.RANDOM:
@@ -340,7 +340,7 @@ def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor)
 def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
     """The next of those that the sweep made and has not queued yet; answers how many there were.
 
-    Not in the journal: after a rebuild they are ready again, and the keeper queues them again.
+    Not in the journal: after a rebuild they are ready again, and the worker queues them again.
     """
     found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
     at = now()

@@ -50,7 +50,7 @@ def get(lab: Lab, sweep_id: str) -> dict[str, Any]:
 
 
 def page(lab: Lab, limit: int, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
-    """With the best as the keeper saw it last: a list does not look at every run of every sweep."""
+    """With the best as the worker saw it last: a list does not look at every run of every sweep."""
     found, more = sweeps.page(lab.db.reader(), limit, before)
     counts = sweeps.counts_of_all(lab.db.reader())
     return [{**sweep.to_dict(), "progress": _progress(counts.get(sweep.id, {}))} for sweep in found], more

@@ -1,24 +1,23 @@
-"""Keeps sweeps going: one thread, woken when a run of a sweep ends or somebody changes a sweep.
+"""Advance sweeps in the background: when one of their runs ends, or when a sweep is changed.
 
-It queues what a budget allows, asks for the next configurations of adaptive sweeps, ends hopeless runs, pauses a sweep
-that would overrun its budget, and completes one that has nothing left to do. All it knows is in the database.
+The worker queues the runs that the budget allows, requests the next configurations of adaptive sweeps, stops hopeless
+runs, pauses a sweep that would exceed its budget, and completes a sweep that has nothing left to do.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
-import threading
 import time
 from collections import Counter
 
 from labwright.compute.lab import Lab
 from labwright.compute.runs.folder import forget_secrets
+from labwright.compute.worker import Worker
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import now
-from labwright.domain.errors import LabwrightError, NotFound
+from labwright.domain.errors import NotFound
 from labwright.domain.event import Event, EventType
 from labwright.domain.ids import ALERT, new_id
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
@@ -40,101 +39,54 @@ from labwright.services.sweeps.verbs import (
 )
 from labwright.store import alerts, runs, sweeps
 
-log = logging.getLogger(__name__)
-_LOOK_SECONDS = 1.0  # at sweeps that have to be watched: budgets, early stopping
-_RETRY_SECONDS = 2.0
-_GATHER_SECONDS = 0.02  # runs that end together are looked at together
-_BEST_SECONDS = 5.0  # between two looks at which configuration leads, while a sweep runs
+_CHECK_SECONDS = 1.0  # for sweeps with a budget or early stopping
+_BEST_SECONDS = 5.0  # between two updates of the best configuration while a sweep runs
 _ALL_FAILED = {SweepMethod.ADAPTIVE: 5}
 _ALL_FAILED_OTHERWISE = 10
 _ENDS = frozenset(str(status) for status in TERMINAL)
 
 
-class SweepKeeper:
+class SweepWorker(Worker):
+    name = "sweeps"
+    gather_seconds = 0.02  # runs that end together are handled together
+    close_seconds = 10.0
+
     def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-        self._news = threading.Event()
-        self._touched: set[str] = set()
-        self._watched: set[str] = set()
-        self._stale: set[str] = set()  # which of them leads may have changed since we looked
+        super().__init__(lab)
         self._early: dict[str, EarlyStop] = {}
         self._best_at: dict[str, float] = {}
-        self._closing = False
-        self._thread = threading.Thread(target=self._loop, name="sweeps", daemon=True)
-        lab.db.on_commit(self._hear)
 
-    def start(self) -> None:
-        for status in _GOING:
-            self._touched |= {sweep.id for sweep in sweeps.with_status(self._lab.db.reader(), status)}
+    def concerned(self, events: list[Event]) -> set[str]:
+        return {event.sweep_id for event in events if event.sweep_id and _matters(event)}
+
+    def items_at_start(self) -> list[str]:
         self._repeat_stops()
-        self._news.set()
-        self._thread.start()
-
-    def close(self) -> None:
-        self._closing = True
-        self._news.set()
-        self._thread.join(timeout=10)
-
-    def _hear(self, events: list[Event]) -> None:
-        """Called with the database locked, so it only takes notes."""
-        touched = {event.sweep_id for event in events if event.sweep_id and _matters(event)}
-        if touched:
-            self._touched |= touched
-            self._news.set()
+        return [sweep.id for status in _GOING for sweep in sweeps.with_status(self._lab.db.reader(), status)]
 
     def _repeat_stops(self) -> None:
-        """A kill may have come between the promise to stop a run and the file that asks for it."""
+        """A kill may have come after a stop request was stored and before its stop file was written."""
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             if run.stop_requested and not os.path.exists(self._lab.paths.run(run.id).stop):
                 request_stop(self._lab, run, SYSTEM)
 
-    def _loop(self) -> None:
-        while not self._closing:
-            self._news.wait(_LOOK_SECONDS if self._watched or self._stale else None)
-            time.sleep(_GATHER_SECONDS)
-            self._news.clear()
-            touched, self._touched = self._touched, set()
-            for sweep_id in touched | self._watched | self._stale:
-                if not self._closing:
-                    self._advance_or_tell(sweep_id)
+    def give_up(self, item: str, error: Exception) -> None:
+        self._pause(item, f"it cannot go on: {error!r}", "sweep_fault", (CONTINUE, STOP))
 
-    def _advance_or_tell(self, sweep_id: str) -> None:
+    def advance(self, item: str) -> float | None:
         try:
-            self.advance(sweep_id)
-        except (LabwrightError, OSError, sqlite3.Error) as error:
-            log.error("sweep %s could not be advanced and is tried again: %s", sweep_id, error, exc_info=True)
-            self._again_soon(sweep_id)
-        except Exception as error:
-            log.exception("sweep %s cannot go on", sweep_id)
-            self._pause(sweep_id, f"it cannot go on: {error!r}", "sweep_fault", (CONTINUE, STOP))
-
-    def _again_soon(self, sweep_id: str) -> None:
-        time.sleep(_RETRY_SECONDS)
-        self._touched.add(sweep_id)
-        self._news.set()
-
-    def advance(self, sweep_id: str) -> None:
-        """Do what there is to do for one sweep now. Called again it finds nothing left."""
-        try:
-            sweep = sweeps.get(self._lab.db.reader(), sweep_id)
+            sweep = sweeps.get(self._lab.db.reader(), item)
         except NotFound:
-            return
+            return None
         if sweep.status is SweepStatus.RUNNING and not sweep.is_wild:
             self._stop_hopeless(sweep)
             self._supply(sweep)
         elif sweep.status is SweepStatus.PAUSED and not sweep.is_wild and Supply(self._lab, sweep).is_done:
-            self._complete(sweep.id)  # what was at work when it was paused was all there was
-        self._note_best(sweep_id)
-        self._watch(sweep)
-
-    def _watch(self, sweep: Sweep) -> None:
-        """Time passes without events, and the beginning of a run wakes nobody: what depends on them is looked at."""
-        needs = sweep.early_stop is not None or bool(sweep.budget)
-        if sweep.status is SweepStatus.RUNNING and needs:
-            self._watched.add(sweep.id)
-        else:
-            self._watched.discard(sweep.id)
-            self._early.pop(sweep.id, None)
+            self._complete(sweep.id)  # the runs that were active when it was paused were its last
+        until_best = self._note_best(sweep.id)
+        if sweep.status is SweepStatus.RUNNING and (sweep.early_stop is not None or sweep.budget):
+            return _CHECK_SECONDS  # time passes without events, and no event says that a run starts
+        self._early.pop(sweep.id, None)
+        return until_best
 
     def _stop_hopeless(self, sweep: Sweep) -> None:
         if sweep.early_stop and sweep.metric:
@@ -202,18 +154,18 @@ class SweepKeeper:
             clear_alerts(tx, sweep_id, SYSTEM)
         forget_secrets(self._lab, sweep_id)
 
-    def _note_best(self, sweep_id: str) -> None:
-        """For lists of sweeps; a sweep's own page looks for itself."""
-        if time.monotonic() < self._best_at.get(sweep_id, 0.0):
-            self._stale.add(sweep_id)
-            return
-        self._stale.discard(sweep_id)
+    def _note_best(self, sweep_id: str) -> float | None:
+        """Store the best configuration, for lists of sweeps. Return the seconds to wait if that was done just now."""
+        left = self._best_at.get(sweep_id, 0.0) - time.monotonic()
+        if left > 0:
+            return left
         self._best_at[sweep_id] = time.monotonic() + _BEST_SECONDS
         facts = sweep_views.best_facts(self._lab.db.reader(), sweeps.get(self._lab.db.reader(), sweep_id))
         with self._lab.db.transaction() as tx:
             sweep = sweeps.get(tx.connection, sweep_id)
             if facts["best"] is not None and facts["best"] != sweep.best:
                 change(self._lab, tx, sweep, sweep.evolve(**facts), SYSTEM)
+        return None
 
 
 _GOING = (SweepStatus.RUNNING, SweepStatus.PAUSED)

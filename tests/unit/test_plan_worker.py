@@ -1,4 +1,4 @@
-"""The keeper of plans: what it does where the machine lets a compilation down."""
+"""The worker of plans: what it does if the machine fails during a compilation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.llm import Model
-from labwright.planning import keeper as keeping
 from labwright.planning import plans
-from labwright.planning.keeper import PlanKeeper
 from labwright.planning.rules import offline_model
+from labwright.planning.worker import PlanWorker
 from tests.support.lab import lab_in
 from tests.support.planning import EXAMPLES, QUICK
 from tests.support.waiting import wait_until
@@ -35,7 +34,7 @@ class Planner:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setattr(keeping, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(PlanWorker, "retry_seconds", 0.01)
     project = tmp_path / "project"
     shutil.copytree(EXAMPLES / "bare-script", project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
     with lab_in(project) as opened:
@@ -46,10 +45,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 def test_a_compilation_is_tried_again_and_given_up_in_the_end(lab: Lab, failures: int, status: str) -> None:
     plan_id = plans.create_document(lab, title="t", goal=QUICK, raw_markdown="", session_id=None, actor=PERSON)["id"]
     plans.compile_plan(lab, plan_id, plans.CompileOptions(rehearsal=False), PERSON)
-    keeper = PlanKeeper(lab, Planner(failures))
-    keeper.start()
+    worker = PlanWorker(lab, Planner(failures))
+    worker.start()
     wait_until(lambda: not plans.get(lab, plan_id)["compiling_by"], "the end of it", 60)
     planning = plans.get(lab, plan_id)["planning"]
-    keeper.close()
+    worker.close()
     assert planning["status"] == status
     assert ("notes.yaml" in planning["error"]) is (status == "failed")

@@ -1,0 +1,172 @@
+"""Deliver notifications to the channels. The stored events drive it, so a restart neither loses nor repeats any.
+
+Each channel has its own thread and position in the events, so a channel that hangs delays no other. What has to be
+sent is stored together with the position and marked as delivered after it was sent: a kill in between sends it again,
+with the same key.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any
+
+from labwright.compute.lab import Lab
+from labwright.compute.notify.channels import Channel
+from labwright.compute.notify.message import TYPES, Message, is_news, message_of
+from labwright.compute.notify.senders import NotSent
+from labwright.compute.worker import Worker
+from labwright.domain.actor import SYSTEM, Scope
+from labwright.domain.clock import now, rfc3339
+from labwright.domain.errors import NotFound
+from labwright.domain.event import Event
+from labwright.domain.run import Run
+from labwright.store import deliveries, events, runs
+from labwright.store.database import Transaction
+from labwright.store.deliveries import Delivery, DeliveryStatus
+from labwright.tokens import mint
+
+log = logging.getLogger(__name__)
+ATTEMPTS = 5
+MAX_WAITING = 500
+_GROWTH = 5.0  # with 2 s: after 2, 10, 50 and 250 s
+_PAGE = 200
+
+
+class NotificationWorker(Worker):
+    """Its items are the names of the channels."""
+
+    name = "notify"
+    thread_per_item = True
+    retry_seconds = 5.0
+    close_seconds = 2.0  # a channel that does not answer is left behind; its message is sent again after a restart
+
+    def __init__(self, lab: Lab, channels: list[Channel]) -> None:
+        super().__init__(lab)
+        self.channels = channels
+        self._working = {channel.name: channel for channel in channels if not channel.sender.problem()}
+        lab.private_variables = frozenset(channel.url_env for channel in channels if channel.url_env)
+        lab.local.withhold(lab.private_variables)
+
+    def concerned(self, events: list[Event]) -> list[str]:
+        return list(self._working) if any(is_news(event) for event in events) else []
+
+    def items_at_start(self) -> list[str]:
+        """The engine has started before: what it finds out about a restored database is not news."""
+        names = list(self._working)
+        with self._lab.db.transaction() as tx:
+            deliveries.forget_others(tx, names)
+        for name in names:
+            self._start_position(name)
+        return names
+
+    def wake_all(self) -> None:
+        for name in list(self._working):
+            self.wake(name)
+
+    def add(self, channel: Channel) -> None:
+        """Add a channel while the server runs. It receives what happens from now on."""
+        self.channels = [*self.channels, channel]
+        if not channel.sender.problem():
+            self._start_position(channel.name)
+            self._working = {**self._working, channel.name: channel}
+
+    def remove(self, name: str) -> None:
+        """Messages that still wait for the channel are forgotten at the next start."""
+        self.channels = [channel for channel in self.channels if channel.name != name]
+        self._working = {other: channel for other, channel in self._working.items() if other != name}
+
+    def _start_position(self, name: str) -> None:
+        """A new channel, or one of another history, starts with the events from now on."""
+        epoch = self._lab.db.epoch
+        if deliveries.position(self._lab.db.reader(), name, epoch) is None:
+            with self._lab.db.transaction() as tx:
+                deliveries.set_position(tx, name, epoch, events.last_seq(tx.connection))
+
+    def advance(self, item: str) -> float | None:
+        """Collect and send what is due. Return the seconds until the next delivery is due."""
+        if (channel := self._working.get(item)) is None:
+            return None
+        self._collect(channel)
+        for delivery in deliveries.due(self._lab.db.reader(), item, time.time(), _PAGE):
+            if self.closing or item not in self._working:
+                return None
+            self._attempt(channel, delivery)
+        next_due = deliveries.next_due(self._lab.db.reader(), item)
+        return None if next_due is None else max(0.0, next_due - time.time())
+
+    def _collect(self, channel: Channel) -> None:
+        """Turn new events into deliveries, together with the position up to which events were read."""
+        reader, epoch, name = self._lab.db.reader(), self._lab.db.epoch, channel.name
+        position = deliveries.position(reader, name, epoch) or 0
+        while found := events.after(reader, position, _PAGE, types=TYPES):
+            position = found[-1].seq
+            with self._lab.db.transaction() as tx:
+                room = MAX_WAITING - deliveries.count_waiting(tx.connection, name)
+                for message in filter(None, (self._message(tx, channel, event) for event in found)):
+                    refused = "" if room > 0 else f"{MAX_WAITING} others were waiting already"
+                    deliveries.add(tx, name, message.to_dict(), time.time(), refused=refused)
+                    room -= 1
+                deliveries.set_position(tx, name, epoch, position)
+
+    def _message(self, tx: Transaction, channel: Channel, event: Event) -> Message | None:
+        message = message_of(event, _run_of(tx, event), self._lab.paths.project.name)
+        return message if message and channel.wants(message) else None
+
+    def _attempt(self, channel: Channel, delivery: Delivery) -> None:
+        key = f"{self._lab.db.epoch}-{delivery.id}"
+        message = Message.from_dict(delivery.message)
+        try:
+            channel.sender.send(self._answerable(channel, message), key, self._lab.settings.notify_timeout_seconds)
+        except NotSent as error:
+            self._failed(channel, delivery, message, error)
+            return
+        ended = replace(
+            delivery, status=DeliveryStatus.DELIVERED, attempts=delivery.attempts + 1, error="", ended_at=now()
+        )
+        with self._lab.db.transaction() as tx:
+            deliveries.record(tx, ended)
+
+    def _answerable(self, channel: Channel, message: Message) -> Message:
+        """Add a token that answers this one question. It is new for each try and never stored."""
+        if not channel.answers or message.approval is None:
+            return message
+        approval_id, seconds = message.approval["id"], self._lab.settings.notify_answer_hours * 3600
+        answer: dict[str, Any] = {
+            "method": "POST",
+            "url": f"{self._lab.node_url or self._lab.url}/approvals/{approval_id}/respond",
+            "header": "X-Auth-Token",
+            "token": mint(self._lab.token, Scope.ANSWER, approval_id, seconds),
+            "expires_at": rfc3339(time.time() + seconds),
+        }
+        return replace(message, answer=answer)
+
+    def _failed(self, channel: Channel, delivery: Delivery, message: Message, error: NotSent) -> None:
+        tries = delivery.attempts + 1
+        pause = self._lab.settings.notify_retry_seconds * _GROWTH ** (tries - 1)
+        tried = replace(delivery, attempts=tries, error=error.message, due=time.time() + max(pause, error.retry_after))
+        with self._lab.db.transaction() as tx:
+            if tries < ATTEMPTS:
+                deliveries.record(tx, tried)
+                return
+            deliveries.record(tx, replace(tried, status=DeliveryStatus.GIVEN_UP, ended_at=now()))
+            self._record_given_up(tx, channel, message, error.message)
+
+    def _record_given_up(self, tx: Transaction, channel: Channel, message: Message, why: str) -> None:
+        words = f"The notification to {channel.name} was given up after {ATTEMPTS} tries: {why}."
+        log.warning("%s (%s)", words, message.title)
+        run_id = (message.run or {}).get("id")
+        try:
+            run = runs.get(tx.connection, run_id) if run_id else None
+        except NotFound:
+            run = None
+        if run is not None:
+            runs.notice(tx, run, str(SYSTEM), words)
+
+
+def _run_of(tx: Transaction, event: Event) -> Run | None:
+    try:
+        return runs.get(tx.connection, event.run_id) if event.run_id else None
+    except NotFound:
+        return None  # deleted meanwhile
