@@ -13,10 +13,10 @@ import pytest
 from labwright.agent.tools import TOOLS
 from labwright.llm import (
     CallPiece,
+    ChatMessage,
     ChatPiece,
     ChatRequest,
     EndPiece,
-    Message,
     TextPiece,
     ThinkingPiece,
     Tier,
@@ -25,7 +25,7 @@ from labwright.llm import (
     Usage,
     faults,
 )
-from labwright.llm.chat import Reply, whole
+from labwright.llm.chat import Reply, read_reply
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
@@ -38,12 +38,12 @@ LOOK = ToolSpec(
     description="Look at a run.",
     schema={"type": "object", "properties": {"run": {"type": "string"}}, "required": ["run"]},
 )
-QUESTION = ChatRequest(system="Be brief.", messages=(Message(role="user", text="How is it going?"),), tools=(LOOK,))
+QUESTION = ChatRequest(system="Be brief.", messages=(ChatMessage(role="user", text="How is it going?"),), tools=(LOOK,))
 HELLO = Turn(text=("Hello",))
 
 
 def ask(server: ModelServer, wire: str, request: ChatRequest = QUESTION, **patience: Any) -> Reply:
-    return asyncio.run(whole(provider(server, wire, **patience), request))
+    return asyncio.run(read_reply(provider(server, wire, **patience), request))
 
 
 def test_an_answer_comes_in_pieces_with_thoughts_words_calls_and_what_it_took(wire: str) -> None:
@@ -77,9 +77,9 @@ def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_kn
     request = ChatRequest(system="", messages=QUESTION.messages, tools=(LOOK,), max_tokens=77)
     with model_server(wire) as server:
         chat = provider(server, wire)
-        asyncio.run(whole(chat, request))
-        monkeypatch.setattr("labwright.llm.sdk_openai.KNOWN", {"openai": endpoint(server, wire)})
-        asyncio.run(whole(chat, request))
+        asyncio.run(read_reply(chat, request))
+        monkeypatch.setattr("labwright.llm.sdk.KNOWN", {"openai": endpoint(server, wire)})
+        asyncio.run(read_reply(chat, request))
     other, own = (asked.body for asked in server.asked)
     assert other["max_tokens"] == 77 and own["max_completion_tokens" if wire == "openai" else "max_tokens"] == 77
 
@@ -98,11 +98,11 @@ def test_what_a_model_may_name_freely_is_open_on_every_wire(wire: str, tool: str
 def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:
     calls = (ToolCall(id="c-1", name="look", arguments={"run": "a"}), ToolCall(id="c-2", name="look", malformed="{x"))
     conversation = (
-        Message(role="user", text="Compare."),
-        Message(role="assistant", text="Looking.", calls=calls),
-        Message(role="tool", call_id="c-1", text="0.91"),
-        Message(role="tool", call_id="c-2", text="The arguments are not JSON."),
-        Message(role="user", text="Go on."),
+        ChatMessage(role="user", text="Compare."),
+        ChatMessage(role="assistant", text="Looking.", calls=calls),
+        ChatMessage(role="tool", call_id="c-1", text="0.91"),
+        ChatMessage(role="tool", call_id="c-2", text="The arguments are not JSON."),
+        ChatMessage(role="user", text="Go on."),
     )
     with model_server(wire) as server:
         ask(server, wire, ChatRequest(system="s", messages=conversation, tools=(LOOK,)))
@@ -297,7 +297,7 @@ def test_closing_the_stream_hangs_up_at_once(wire: str) -> None:
 
 def test_cancelling_whoever_reads_hangs_up_too(wire: str) -> None:
     async def cancelled(server: ModelServer) -> None:
-        task = asyncio.create_task(whole(provider(server, wire), QUESTION))
+        task = asyncio.create_task(read_reply(provider(server, wire), QUESTION))
         while not server.asked:
             await asyncio.sleep(0.01)
         task.cancel()
@@ -319,9 +319,9 @@ def test_nobody_there_is_told_with_what_to_check(wire: str) -> None:
 def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
     async def three(server: ModelServer) -> float:
         chat = provider(server, wire, per_minute=600)
-        await whole(chat, QUESTION)
+        await read_reply(chat, QUESTION)
         began = time.monotonic()
-        await asyncio.gather(whole(chat, QUESTION), whole(chat, QUESTION), whole(chat, QUESTION))
+        await asyncio.gather(read_reply(chat, QUESTION), read_reply(chat, QUESTION), read_reply(chat, QUESTION))
         return time.monotonic() - began
 
     with model_server(wire) as server:

@@ -14,7 +14,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, Session, SessionStatus
 from labwright.llm.chat import ChatModel, ChatPiece, ChatRequest, TextPiece, ToolCall
-from labwright.llm.scripted import ScriptedChat
+from labwright.llm.stand_ins import ScriptedChat
 from tests.support.waiting import wait_until
 
 _numbers = itertools.count(1)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from labwright.llm import Tier
-from labwright.llm.choice import Target
+from labwright.llm.choice import Prices, Target
 from labwright.llm.endpoints import Endpoint, Wire
-from labwright.llm.patience import Patience
-from labwright.llm.prices import Prices
-from labwright.llm.provider import ProviderChat
+from labwright.llm.provider import ProviderChat, RetryPolicy
 from tests.support.model_server import ModelServer
 
 KEY = "sk-fake-0123456789"
@@ -24,5 +22,5 @@ def provider(
 ) -> ProviderChat:
     place = endpoint(server, wire)
     choice = {tier: Target(endpoint=place, model=f"{tier}-model", prices=PRICES) for tier in Tier}
-    patience = Patience(silence_seconds=silence, answer_seconds=answer, retries=retries, first_pause_seconds=0.01)
+    patience = RetryPolicy(silence_seconds=silence, answer_seconds=answer, retries=retries, first_pause_seconds=0.01)
     return ProviderChat(choice, patience, per_minute=per_minute, environ={"FAKE_KEY": KEY, "HOME": "/nonexistent"})

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from labwright.domain.errors import Invalid
-from labwright.llm import ChatPiece, ChatRequest, Message, Request, ScriptedChat, ThinkingPiece, ToolCall
+from labwright.llm import ChatMessage, ChatPiece, ChatRequest, Request, ScriptedChat, ThinkingPiece, ToolCall
 from labwright.llm.answering import TOOL, ChatAnswers
 from labwright.llm.cassette import NotOnCassette, RecordingChat, ReplayingChat
 from labwright.llm.chat import ChatModel
 from labwright.llm.faults import AnswerCut
 
-QUESTION = ChatRequest(system="s", messages=(Message(role="user", text="How is it going?"),))
+QUESTION = ChatRequest(system="s", messages=(ChatMessage(role="user", text="How is it going?"),))
 CALL = ToolCall(id="c-1", name="look", arguments={"run": "r-1"})
 
 
@@ -47,7 +47,7 @@ def test_another_question_is_not_answered(tmp_path: Path) -> None:
 
 def test_structured_answers_are_on_it_too(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
-    request = Request(node="Judge", wanted=dict[str, int], given={"goal": "x"})
+    request = Request(node="Judge", value_type=dict[str, int], given={"goal": "x"})
     script = ScriptedChat([[ToolCall(id="c", name=TOOL, arguments={"a": 1})]])
     recorded = ChatAnswers(RecordingChat(script, path), {"Judge": "Judge."}).answer(request)
     assert ChatAnswers(ReplayingChat(path), {"Judge": "Judge."}).answer(request) == recorded
@@ -55,7 +55,7 @@ def test_structured_answers_are_on_it_too(tmp_path: Path) -> None:
 
 def test_it_is_a_file_to_read_without_secrets(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
-    shown = replace(QUESTION, messages=(Message(role="user", text="env says KEY=sk-123"),))
+    shown = replace(QUESTION, messages=(ChatMessage(role="user", text="env says KEY=sk-123"),))
     pieces(RecordingChat(ScriptedChat([["You said sk-123."]]), path, secrets=["sk-123", ""]), shown)
     text = path.read_text()
     assert "sk-123" not in text and "KEY=[secret]" in text

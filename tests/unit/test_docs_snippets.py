@@ -18,7 +18,7 @@ from labwright.cli.sweeps.file import read_sweep_file
 from labwright.compute.notify.channels import load_channels
 from labwright.compute.runs.alert_rules import project_rules
 from labwright.compute.slurm.resources import load_defaults
-from labwright.llm.choice import load_choice
+from labwright.llm.choice import load_targets
 from labwright.paths import ProjectPaths
 from labwright.settings import load_settings, unknown_tables
 from tests.unit.test_docs import ROOT
@@ -51,7 +51,7 @@ def test_settings_are_taken(text: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert unknown_tables(tmp_path) == []
     project_rules(paths.config)
     load_defaults(tmp_path)
-    load_choice(tmp_path, load_settings(tmp_path), {"ANTHROPIC_API_KEY": "k"})
+    load_targets(tmp_path, load_settings(tmp_path), {"ANTHROPIC_API_KEY": "k"})
     load_channels(paths, {"SLACK_HOOK_URL": "http://127.0.0.1:9/"})
 
 

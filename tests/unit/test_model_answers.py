@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from labwright.agent.modes import PlanMode
-from labwright.llm import Answer, Model, Request, ScriptedChat, ToolCall
+from labwright.llm import Model, ModelAnswer, Request, ScriptedChat, ToolCall
 from labwright.llm.answering import TOOL, ChatAnswers
 from labwright.llm.faults import AnswerMalformed
 from labwright.planning.nodes import NODES
@@ -34,8 +34,8 @@ def called(**arguments: Any) -> list[Any]:
     return [ToolCall(id="c-1", name=TOOL, arguments=arguments)]
 
 
-def asked(chat: ScriptedChat, wanted: type[Any] = Verdict, **given: Any) -> Answer[Any]:
-    return ChatAnswers(chat, {"Judge": "Judge it."}).answer(Request(node="Judge", wanted=wanted, given=given))
+def asked(chat: ScriptedChat, wanted: type[Any] = Verdict, **given: Any) -> ModelAnswer[Any]:
+    return ChatAnswers(chat, {"Judge": "Judge it."}).answer(Request(node="Judge", value_type=wanted, given=given))
 
 
 def test_the_type_is_a_tool_that_has_to_be_called_and_the_facts_are_in_the_question() -> None:
@@ -50,7 +50,7 @@ def test_the_type_is_a_tool_that_has_to_be_called_and_the_facts_are_in_the_quest
 
 def test_what_a_reviewer_said_goes_along() -> None:
     chat = ScriptedChat([called(go=True)])
-    request = Request(node="Judge", wanted=Verdict, feedback="use two seeds")
+    request = Request(node="Judge", value_type=Verdict, feedback="use two seeds")
     ChatAnswers(chat, {"Judge": "Judge it."}).answer(request)
     assert "use two seeds" in chat.asked[0].messages[0].text
 
@@ -117,7 +117,7 @@ class Listening:
     def __post_init__(self) -> None:
         self.answers: dict[tuple[str, str], Any] = {}
 
-    def answer(self, request: Request[Any]) -> Answer[Any]:
+    def answer(self, request: Request[Any]) -> ModelAnswer[Any]:
         answer = self.model.answer(request)
         self.answers[request.node, request.given.get("task_id", "")] = answer.value
         return answer

@@ -9,20 +9,18 @@ import pytest
 
 from labwright.domain.errors import Invalid, LabwrightError
 from labwright.llm import Tier, Usage
-from labwright.llm.choice import Choice, load_choice
-from labwright.llm.endpoints import KNOWN
+from labwright.llm.choice import TierTargets, cost_of, is_priced, load_targets
+from labwright.llm.endpoints import KNOWN, find_key
 from labwright.llm.faults import KeyMissing, KeyRefused
-from labwright.llm.keys import find_key
-from labwright.llm.prices import cost_of, is_priced
 from labwright.settings import load_settings
 
 NO_ENVIRONMENT: dict[str, str] = {"HOME": "/nonexistent"}
 
 
-def chosen(project: Path, toml: str = "", **environ: str) -> Choice:
+def chosen(project: Path, toml: str = "", **environ: str) -> TierTargets:
     (project / "labwright.toml").write_text(toml)
     variables = {**NO_ENVIRONMENT, **environ}
-    return load_choice(project, load_settings(project, variables), variables)
+    return load_targets(project, load_settings(project, variables), variables)
 
 
 def test_nothing_configured_is_no_model_whatever_keys_lie_about(tmp_path: Path) -> None:

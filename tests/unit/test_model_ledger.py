@@ -13,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from labwright.llm import ChatRequest, EndPiece, Message, ScriptedChat, TextPiece, Tier, Usage
-from labwright.llm.chat import whole
+from labwright.llm import ChatMessage, ChatRequest, EndPiece, ScriptedChat, TextPiece, Tier, Usage
+from labwright.llm.chat import read_reply
 from labwright.llm.faults import AnswerCut
-from labwright.llm.ledger import Book, BudgetReached, Ledger, Limits
-from labwright.llm.metered import MeteredChat
+from labwright.llm.ledger import BudgetReached, Ledger, MeteredChat, SpendingLimits, SpendingLog
 from labwright.llm.models import Models
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
 
-QUESTION = ChatRequest(system="s", messages=(Message(role="user", text="How is it going?"),))
+QUESTION = ChatRequest(system="s", messages=(ChatMessage(role="user", text="How is it going?"),))
 
 
 def ended(tokens_in: int, tokens_out: int, cost: float = 0.0) -> EndPiece:
@@ -31,11 +30,11 @@ def ended(tokens_in: int, tokens_out: int, cost: float = 0.0) -> EndPiece:
 
 def test_spending_is_summed_by_session_and_model_and_survives_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "spending.jsonl"
-    ledger = Ledger(Book(path), "ses-1", Limits())
+    ledger = Ledger(SpendingLog(path), "ses-1", SpendingLimits())
     ledger.record(Tier.DEFAULT, "a:x", Usage(tokens_in=10, tokens_out=5, cost_usd=0.25))
     ledger.record(Tier.HEAVY, "b:y", Usage(tokens_in=1, tokens_out=1, priced=False))
-    Ledger(Book(path), "ses-2", Limits()).record(Tier.CHEAP, "a:x", Usage(tokens_in=100, cost_usd=0.5))
-    book = Book(path)
+    Ledger(SpendingLog(path), "ses-2", SpendingLimits()).record(Tier.CHEAP, "a:x", Usage(tokens_in=100, cost_usd=0.5))
+    book = SpendingLog(path)
     assert (book.of_session("ses-1").tokens, book.of_session("ses-1").unpriced_calls) == (17, 1)
     assert (book.of_model("a:x").calls, book.of_model("a:x").cost_usd) == (2, 0.75)
     assert (book.total().tokens, book.total().calls) == (117, 3)
@@ -43,25 +42,30 @@ def test_spending_is_summed_by_session_and_model_and_survives_a_restart(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("limits", "what"), [(Limits(tokens=100), "tokens"), (Limits(usd=1.0), "usd"), (Limits(tokens=100, usd=1.0), "usd")]
+    ("limits", "what"),
+    [
+        (SpendingLimits(tokens=100), "tokens"),
+        (SpendingLimits(usd=1.0), "usd"),
+        (SpendingLimits(tokens=100, usd=1.0), "usd"),
+    ],
 )
-def test_a_limit_pauses_the_session_until_more_is_allowed(tmp_path: Path, limits: Limits, what: str) -> None:
+def test_a_limit_pauses_the_session_until_more_is_allowed(tmp_path: Path, limits: SpendingLimits, what: str) -> None:
     path = tmp_path / "spending.jsonl"
     script = ScriptedChat([["one", ended(90, 10, 1.0)], ["two"]])
-    chat = MeteredChat(script, Ledger(Book(path), "ses-1", limits))
-    asyncio.run(whole(chat, QUESTION))
+    chat = MeteredChat(script, Ledger(SpendingLog(path), "ses-1", limits))
+    asyncio.run(read_reply(chat, QUESTION))
     with pytest.raises(BudgetReached) as reached:
-        asyncio.run(whole(chat, QUESTION))
+        asyncio.run(read_reply(chat, QUESTION))
     assert (reached.value.session_id, reached.value.what, len(script.asked)) == ("ses-1", what, 1)
-    Ledger(Book(path), "ses-1", limits).allow(tokens=1000, usd=5.0)
-    after_restart = Ledger(Book(path), "ses-1", limits)
+    Ledger(SpendingLog(path), "ses-1", limits).allow(tokens=1000, usd=5.0)
+    after_restart = Ledger(SpendingLog(path), "ses-1", limits)
     after_restart.check()
-    assert asyncio.run(whole(MeteredChat(script, after_restart), QUESTION)).text == "two"
-    Ledger(Book(path), "ses-2", limits).check()
+    assert asyncio.run(read_reply(MeteredChat(script, after_restart), QUESTION)).text == "two"
+    Ledger(SpendingLog(path), "ses-2", limits).check()
 
 
 def test_no_limit_is_none(tmp_path: Path) -> None:
-    ledger = Ledger(Book(tmp_path / "spending.jsonl"), "ses-1", Limits())
+    ledger = Ledger(SpendingLog(tmp_path / "spending.jsonl"), "ses-1", SpendingLimits())
     ledger.record(Tier.DEFAULT, "m", Usage(tokens_in=10**9, cost_usd=10**6))
     ledger.check()
 
@@ -69,7 +73,9 @@ def test_no_limit_is_none(tmp_path: Path) -> None:
 def test_an_answer_that_was_stopped_cut_or_not_counted_is_estimated(tmp_path: Path) -> None:
     path = tmp_path / "spending.jsonl"
     script = ScriptedChat([["x" * 400, "more"], ["y" * 400, AnswerCut()], ["z" * 400, ended(0, 0)]])
-    chat = MeteredChat(script, Ledger(Book(path), "ses-1", Limits()), lambda _tier, usage: usage.tokens / 1000)
+    chat = MeteredChat(
+        script, Ledger(SpendingLog(path), "ses-1", SpendingLimits()), lambda _tier, usage: usage.tokens / 1000
+    )
 
     async def stop_after_the_first_piece() -> None:
         async with aclosing(chat.stream(QUESTION)) as pieces:
@@ -77,8 +83,8 @@ def test_an_answer_that_was_stopped_cut_or_not_counted_is_estimated(tmp_path: Pa
 
     asyncio.run(stop_after_the_first_piece())
     with pytest.raises(AnswerCut):
-        asyncio.run(whole(chat, QUESTION))
-    asyncio.run(whole(chat, QUESTION))
+        asyncio.run(read_reply(chat, QUESTION))
+    asyncio.run(read_reply(chat, QUESTION))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["tokens_out"], line["estimated"]) for line in lines] == [(100, True)] * 3
     assert all(line["tokens_in"] > 0 and line["cost_usd"] > 0.1 for line in lines)
@@ -103,17 +109,17 @@ def test_a_kill_loses_no_call_that_was_written_and_spoils_no_later_one(tmp_path:
     told = sum(1 for _ in zip(range(20), child.stdout, strict=False))
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
-    kept = Book(path).of_session("ses-1").calls
+    kept = SpendingLog(path).of_session("ses-1").calls
     assert kept >= told
     with path.open("a") as file:
         file.write('{"session": "ses-1", "model": "m", "tok')  # a line that a kill cut short
-    Ledger(Book(path), "ses-1", Limits()).record(Tier.DEFAULT, "m", Usage(tokens_in=1))
-    assert Book(path).of_session("ses-1").calls == kept + 1
+    Ledger(SpendingLog(path), "ses-1", SpendingLimits()).record(Tier.DEFAULT, "m", Usage(tokens_in=1))
+    assert SpendingLog(path).of_session("ses-1").calls == kept + 1
 
 
 def test_without_a_model_another_talks_and_nothing_is_spent(tmp_path: Path) -> None:
     models = Models(ProjectPaths(tmp_path), Settings(), {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-1"})
-    reply = asyncio.run(whole(models.chat("ses-1", otherwise=ScriptedChat(["by rules"])), QUESTION))
+    reply = asyncio.run(read_reply(models.chat("ses-1", fallback=ScriptedChat(["by rules"])), QUESTION))
     assert reply.text == "by rules"
     assert models.view()["configured"] is False and models.view()["spent"]["calls"] == 0
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.run import REHEARSAL, RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
-from labwright.llm.chat import ChatRequest, Message, ToolSpec, whole
+from labwright.llm.chat import ChatMessage, ChatRequest, ToolSpec
 from tests.support.chatting import Talk, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 
@@ -173,9 +173,12 @@ def test_it_is_the_run_that_was_spoken_of(lab: Lab) -> None:
 
 def test_it_is_no_run_that_was_only_waited_for() -> None:
     said = (
-        *(Message(role="user", text="show good"), Message(role="tool", text='{"id": "run-good", "status": "running"}')),
-        *(Message(role="user", text=f"{WOKEN}[]"), Message(role="tool", text='{"run_id": "run-other"}')),
-        Message(role="user", text="stop it"),
+        *(
+            ChatMessage(role="user", text="show good"),
+            ChatMessage(role="tool", text='{"id": "run-good", "status": "running"}'),
+        ),
+        *(ChatMessage(role="user", text=f"{WOKEN}[]"), ChatMessage(role="tool", text='{"run_id": "run-other"}')),
+        ChatMessage(role="user", text="stop it"),
     )
     answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said)))
     assert [call.arguments for call in answer.calls] == [{"run_id": "run-good"}]
@@ -243,9 +246,9 @@ def test_a_goal_that_begins_like_a_deed_is_planned(goal: str) -> None:
 def test_who_looks_at_something_before_answering_a_planners_question_answers_it_still() -> None:
     asking = {"id": "plan-1", "status": "needs_input", "questions": ["Which values of lr?"]}
     said = (
-        *(Message(role="user", text="tune lr"), Message(role="tool", text=json.dumps(asking))),
-        *(Message(role="user", text="which runs have failed?"), Message(role="tool", text='{"runs": []}')),
-        Message(role="user", text="0.1 and 0.3"),
+        *(ChatMessage(role="user", text="tune lr"), ChatMessage(role="tool", text=json.dumps(asking))),
+        *(ChatMessage(role="user", text="which runs have failed?"), ChatMessage(role="tool", text='{"runs": []}')),
+        ChatMessage(role="user", text="0.1 and 0.3"),
     )
     tools = (ToolSpec(name="create_plan", description="", schema={}),)
     answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said, tools=tools)))

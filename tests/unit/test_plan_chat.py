@@ -22,7 +22,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.session import Mode, Piece, PieceKind, SessionStatus
 from labwright.llm.chat import ChatRequest
-from labwright.llm.model import Answer, Request, Value
+from labwright.llm.model import ModelAnswer, Request, Value
 from labwright.planning import plans
 from labwright.planning.rules import offline_model
 from labwright.planning.worker import PlanWorker
@@ -157,7 +157,7 @@ class Held:
     def __init__(self) -> None:
         self.asked, self.go_on = threading.Event(), threading.Event()
 
-    def answer(self, request: Request[Value]) -> Answer[Value]:
+    def answer(self, request: Request[Value]) -> ModelAnswer[Value]:
         self.asked.set()
         self.go_on.wait(60)
         return offline_model().answer(request)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from labwright.domain.errors import Conflict, Invalid
-from labwright.llm import Answer, Request, ScriptedModel, Tier, Usage
+from labwright.llm import ModelAnswer, Request, ScriptedModel, Tier, Usage
 from labwright.llm.model import Value
 from labwright.planning.ir.drafts import Repair
 from labwright.planning.nodes.pipeline import MOST_REJECTIONS
@@ -35,7 +35,7 @@ RIGHT_TEST = WRONG_TEST.replace("2.0", "1.0")
 
 
 def scripted(answers: dict[str, list[Any]]) -> ScriptedModel:
-    return ScriptedModel(answers, otherwise=offline_model())
+    return ScriptedModel(answers, fallback=offline_model())
 
 
 def report(plan: Planned) -> dict[str, Any]:
@@ -147,11 +147,11 @@ class SlowModel:
         self._together = threading.Barrier(2, timeout=30)
         self._rules = offline_model()
 
-    def answer(self, request: Request[Value]) -> Answer[Value]:
+    def answer(self, request: Request[Value]) -> ModelAnswer[Value]:
         if "task_id" in request.given and request.node.startswith("Generate"):
             self._together.wait()
         found = self._rules.answer(request)
-        return Answer(value=found.value, model=self.name, usage=Usage(tokens_in=10, tokens_out=2, cost_usd=0.01))
+        return ModelAnswer(value=found.value, model=self.name, usage=Usage(tokens_in=10, tokens_out=2, cost_usd=0.01))
 
 
 def test_tasks_are_generated_at_once_and_every_token_is_counted(tmp_path: Path) -> None:

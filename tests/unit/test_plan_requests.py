@@ -83,7 +83,7 @@ def test_what_a_goal_leaves_open_is_read_from_the_report_beside_it(
     scan, cluster = scan_project(EXAMPLES / "bare-script"), Cluster(type=ClusterType.CPU_ONLY)
     given = {"scan": scan, "cluster": cluster, "goal": goal, "plan": "", "report": REPORT}
     draft = RULES["DraftImplementationPlan"](
-        Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+        Request(node="DraftImplementationPlan", value_type=ExperimentDraft, given=given)
     )
     (degree,) = draft.parameters
     assert (degree.flag, degree.values, draft.seeds, draft.metric) == ("degree", degrees, seeds, "test_mse")
@@ -208,7 +208,7 @@ def test_on_slurm_a_script_for_gpus_asks_for_one(
     script.write_text(f"{imports}\n{script.read_text()}")
     given = {"scan": scan_project(plan.project), "cluster": cluster, "goal": goal, "plan": "", "report": ""}
     draft = RULES["DraftImplementationPlan"](
-        Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+        Request(node="DraftImplementationPlan", value_type=ExperimentDraft, given=given)
     )
     assert draft.gpus == gpus
 
@@ -248,12 +248,12 @@ def answered(project: Path, wishes: str, node: str = "DraftImplementationPlan") 
     shutil.copytree(EXAMPLES / "bare-script", project, dirs_exist_ok=True)
     scan, cluster = scan_project(project), Cluster(type=ClusterType.CPU_ONLY)
     given = {"scan": scan, "cluster": cluster, "goal": f"{GOAL}, max_steps 20", "plan": "", "report": ""}
-    request: Request[Any] = Request(node="DraftImplementationPlan", wanted=ExperimentDraft, given=given)
+    request: Request[Any] = Request(node="DraftImplementationPlan", value_type=ExperimentDraft, given=given)
     command = "rm -rf .venv && python3 -m venv .venv"  # the plan's own, and no order of the goal's
     with_command = replace(scan, environment=replace(scan.environment, create=command))
     text = compose(sections_of(RULES["DraftImplementationPlan"](request), with_command, cluster))
     of_saved = {**given, "plan": text, "goal": f"{wishes}\ndegree 8 and 9, lowest test_mse", "wishes": wishes}
-    return RULES[node](Request(node=node, wanted=ExperimentDraft, given=of_saved))
+    return RULES[node](Request(node=node, value_type=ExperimentDraft, given=of_saved))
 
 
 def test_another_version_of_a_package_of_the_system_is_another_environment(tmp_path: Path) -> None:

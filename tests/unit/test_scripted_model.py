@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from labwright.llm import ChatRequest, Message, Request, ScriptedChat, ScriptedModel, ToolCall
-from labwright.llm.chat import whole
+from labwright.llm import ChatMessage, ChatRequest, Request, ScriptedChat, ScriptedModel, ToolCall
+from labwright.llm.chat import read_reply
 from labwright.llm.faults import AnswerCut
 
 
 def ask(model: ScriptedModel, node: str) -> str:
-    return model.answer(Request(node=node, wanted=str)).value
+    return model.answer(Request(node=node, value_type=str)).value
 
 
 def test_answers_come_in_order_for_each_node_and_what_was_asked_is_kept() -> None:
@@ -23,7 +23,7 @@ def test_answers_come_in_order_for_each_node_and_what_was_asked_is_kept() -> Non
 
 def test_beyond_the_script_another_model_answers_or_it_says_that_none_is_left() -> None:
     last = ScriptedModel({"Draft": ["from the other"]})
-    model = ScriptedModel({"Draft": [ValueError("no JSON")]}, otherwise=last)
+    model = ScriptedModel({"Draft": [ValueError("no JSON")]}, fallback=last)
     with pytest.raises(ValueError, match="no JSON"):
         ask(model, "Draft")
     assert ask(model, "Draft") == "from the other"
@@ -34,11 +34,11 @@ def test_beyond_the_script_another_model_answers_or_it_says_that_none_is_left() 
 def test_a_scripted_chat_speaks_its_turns_and_ends_each() -> None:
     call = ToolCall(id="c-1", name="look")
     chat = ScriptedChat([["Looking", call], ["Done."], [AnswerCut()]])
-    question = ChatRequest(system="s", messages=(Message(role="user", text="?"),))
-    first, second = asyncio.run(whole(chat, question)), asyncio.run(whole(chat, question))
+    question = ChatRequest(system="s", messages=(ChatMessage(role="user", text="?"),))
+    first, second = asyncio.run(read_reply(chat, question)), asyncio.run(read_reply(chat, question))
     assert (first.text, first.calls, first.end.why) == ("Looking", (call,), "calls")
     assert (second.text, second.end.why, chat.asked) == ("Done.", "end", [question, question])
     with pytest.raises(AnswerCut):
-        asyncio.run(whole(chat, question))
+        asyncio.run(read_reply(chat, question))
     with pytest.raises(LookupError, match="no turn left"):
-        asyncio.run(whole(chat, question))
+        asyncio.run(read_reply(chat, question))

@@ -16,7 +16,7 @@ from labwright.domain.actor import PERSON
 from labwright.domain.wild import WildStatus
 from labwright.llm.faults import Unreachable
 from labwright.llm.ledger import BudgetReached
-from labwright.llm.scripted import ScriptedModel
+from labwright.llm.stand_ins import ScriptedModel
 from labwright.services import alerts
 from tests.support.lab import lab_in
 from tests.support.waiting import wait_until

@@ -33,7 +33,7 @@ class ProjectChats:
     def chat(self, session_id: str) -> ChatModel:
         from labwright.agent.offline.chat import RulesChat  # here, because it imports all rules
 
-        return self._models.chat(session_id, otherwise=RulesChat())
+        return self._models.chat(session_id, fallback=RulesChat())
 
     def allow_more(self, session_id: str) -> None:
         first = self._models.limits

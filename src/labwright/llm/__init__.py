@@ -1,33 +1,32 @@
-"""Models behind one small interface of our own. `offline.py` needs no key and no network; no SDK is imported here.
+"""Language models behind one small interface of our own. No SDK is imported here.
 
-Read `chat.py` first, then `models.py`, which puts together what the settings choose.
+Read `chat.py` first, then `models.py`, which builds the models that the settings choose.
 """
 
 from labwright.llm.chat import (
     CallPiece,
+    ChatMessage,
     ChatModel,
     ChatPiece,
     ChatRequest,
     EndPiece,
-    Message,
     TextPiece,
     ThinkingPiece,
     ToolCall,
     ToolSpec,
 )
-from labwright.llm.model import Answer, Model, Request, Tier, Usage
-from labwright.llm.offline import NoRule, OfflineModel
-from labwright.llm.scripted import ScriptedChat, ScriptedModel
+from labwright.llm.model import Model, ModelAnswer, Request, Tier, Usage
+from labwright.llm.stand_ins import NoRule, OfflineModel, ScriptedChat, ScriptedModel
 
 __all__ = [
-    "Answer",
     "CallPiece",
+    "ChatMessage",
     "ChatModel",
     "ChatPiece",
     "ChatRequest",
     "EndPiece",
-    "Message",
     "Model",
+    "ModelAnswer",
     "NoRule",
     "OfflineModel",
     "Request",

@@ -1,7 +1,7 @@
-"""Record what a model said, and play it back: tests and rehearsals with a real model's words, without the model.
+"""Record a model's replies and replay them, so that tests and rehearsals can use real replies without the model.
 
-A cassette is a JSON file that people can read and edit. Both kinds of calls end up in it, since structured answers go
-over the chat too. Only the conversation is in it: keys and headers never come this far up.
+A cassette is a JSON file that people can read and edit. Structured answers use the chat too, so it has both kinds of
+calls. It has only the conversation: keys and headers do not reach this layer.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from labwright.llm.chat import (
 from labwright.llm.model import Usage
 
 _VERSION = 1
-_BLOT = "[secret]"
-Entry = dict[str, Any]
+_REMOVED = "[secret]"
+CassetteEntry = dict[str, Any]
 
 
 class NotOnCassette(NotFound):
-    """The cassette holds no answer for this question."""
+    """The cassette has no reply for this request."""
 
     code = "not_on_cassette"
 
 
 class RecordingChat:
-    """Passes everything on, and keeps every answer that came to its end."""
+    """Pass every request on and record every complete reply."""
 
     def __init__(self, chat: ChatModel, path: Path, secrets: Iterable[str] = ()) -> None:
-        """`secrets` are blotted out wherever they stand, should a tool have shown one to the model."""
+        """`secrets` are removed from the file, in case a tool showed one to the model."""
         self._chat = chat
         self._secrets = [secret for secret in secrets if secret]
         self._path = path
-        self._entries: list[Entry] = read_cassette(path) if path.exists() else []
+        self._entries: list[CassetteEntry] = read_cassette(path) if path.exists() else []
 
     @property
     def name(self) -> str:
@@ -60,26 +60,26 @@ class RecordingChat:
             async for piece in pieces:
                 said.append(piece)
                 yield piece
-        self._entries.append({"asked": _asked(request), "said": [_to_dict(piece) for piece in said]})
+        self._entries.append({"asked": asdict(request), "said": [_to_dict(piece) for piece in said]})
         text = json.dumps({"cassette": _VERSION, "entries": self._entries}, ensure_ascii=False, indent=1)
         for secret in self._secrets:
-            text = text.replace(secret, _BLOT)
+            text = text.replace(secret, _REMOVED)
         await asyncio.to_thread(write_whole, self._path, f"{text}\n".encode())
 
 
 class ReplayingChat:
-    """Answers the same question with the same words; asked again, with those of the next time it was asked."""
+    """Answer each request with its recorded reply. A repeated request gets the next recorded one."""
 
     name = "cassette"
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._left: dict[str, list[Entry]] = defaultdict(list)
+        self._left: dict[str, list[CassetteEntry]] = defaultdict(list)
         for entry in read_cassette(path):
             self._left[_question(entry["asked"])].append(entry)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
-        left = self._left[_question(_asked(request))]
+        left = self._left[_question(asdict(request))]
         if not left:
             raise self._missing(request)
         for piece in left.pop(0)["said"]:
@@ -89,15 +89,15 @@ class ReplayingChat:
     def _missing(self, request: ChatRequest) -> NotOnCassette:
         last = request.messages[-1].text[:120] if request.messages else ""
         return NotOnCassette(
-            f"{self._path} has no answer left for a question of {len(request.messages)} messages, the last {last!r}.",
-            hint="Record it anew with RecordingChat: a prompt, a tool or the order of the questions has changed.",
+            f"{self._path} has no reply left for a request with {len(request.messages)} messages, the last {last!r}.",
+            hint="Record it again with RecordingChat: a prompt, a tool or the order of the requests has changed.",
         )
 
 
-def read_cassette(path: Path) -> list[Entry]:
+def read_cassette(path: Path) -> list[CassetteEntry]:
     try:
         found = json.loads(path.read_bytes())
-        entries: list[Entry] = found["entries"] if found["cassette"] == _VERSION else []
+        entries: list[CassetteEntry] = found["entries"] if found["cassette"] == _VERSION else []
         for entry in entries:
             _question(entry["asked"])
             for piece in entry["said"]:
@@ -105,16 +105,12 @@ def read_cassette(path: Path) -> list[Entry]:
     except FileNotFoundError:
         raise NotOnCassette(f"There is no cassette {path}.", hint="Record it first with RecordingChat.") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{path} is not a cassette: {error!r}.", hint="Record it anew.") from None
+        raise Invalid(f"{path} is not a cassette: {error!r}.", hint="Record it again.") from None
     return entries
 
 
-def _asked(request: ChatRequest) -> dict[str, Any]:
-    return asdict(request)
-
-
 def _question(asked: dict[str, Any]) -> str:
-    """All that may change the answer, in one form."""
+    """Return a canonical key of everything that may change the reply."""
     return json.dumps(asked, sort_keys=True)
 
 

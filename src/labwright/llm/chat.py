@@ -1,4 +1,4 @@
-"""What a conversation asks of a model, and the pieces in which the answer arrives."""
+"""The chat interface: a request with messages and tools, and the pieces in which a reply arrives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from labwright.llm.model import Tier, Usage
 
 Role = Literal["user", "assistant", "tool"]
-Why = Literal["end", "calls", "length"]
+StopReason = Literal["end", "calls", "length"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,25 +25,25 @@ class ToolCall:
     id: str
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
-    malformed: str = ""  # what the model sent where it was no JSON object; not to be carried out, but answered
+    malformed: str = ""  # the raw text if it is not a JSON object; such a call gets an error result and is not executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     role: Role
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    call_id: str = ""  # which call a tool message answers
+    call_id: str = ""  # the call that a tool message answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     tier: Tier = Tier.DEFAULT
     max_tokens: int | None = None
-    must_call: bool = False  # no words of its own: the answer has to be a call of one of the tools
+    must_call: bool = False  # the reply must call one of the tools and contain no other text
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ class ThinkingPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A call comes whole, once the answer has ended: half of one is never seen."""
+    """A complete tool call. Calls arrive after the text, never in parts."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class EndPiece:
-    """Always the last, and there is always one: an answer without it was cut off, and that is an error."""
+    """The last piece of every complete reply. A reply without it was cut off, which is an error."""
 
     usage: Usage
     model: str
-    why: Why
+    why: StopReason
 
 
 ChatPiece = TextPiece | ThinkingPiece | CallPiece | EndPiece
@@ -78,29 +78,29 @@ ChatPiece = TextPiece | ThinkingPiece | CallPiece | EndPiece
 class ChatModel(Protocol):
     @property
     def name(self) -> str:
-        """As people are shown it."""
+        """The name shown to people."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
-        """Closing it before its end stops the answer at once."""
+        """Yield the pieces of the reply. Closing the generator stops the reply immediately."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A whole answer, for those who have no use for pieces."""
+    """A complete reply, for callers that do not stream."""
 
     text: str
     calls: tuple[ToolCall, ...]
     end: EndPiece
 
     @property
-    def message(self) -> Message:
-        """As it stands in the conversation that goes on."""
-        return Message(role="assistant", text=self.text, calls=self.calls)
+    def message(self) -> ChatMessage:
+        """The reply as a message of the conversation."""
+        return ChatMessage(role="assistant", text=self.text, calls=self.calls)
 
 
-async def whole(model: ChatModel, request: ChatRequest) -> Reply:
+async def read_reply(model: ChatModel, request: ChatRequest) -> Reply:
     async with aclosing(model.stream(request)) as stream:
         pieces = [piece async for piece in stream]
     return Reply(

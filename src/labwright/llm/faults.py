@@ -1,4 +1,4 @@
-"""Why a model did not answer. Each says what a person can do, and whether the same question may be asked again."""
+"""Why a model did not answer. Each fault says what the user can do and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class ModelFault(LabwrightError):
     """The language model did not answer."""
 
     code = "model"
-    passing = False  # whether the same question may well be answered a little later
+    retryable = False
 
     def __init__(
         self,
@@ -20,36 +20,36 @@ class ModelFault(LabwrightError):
         said: str = "",
         wait_seconds: float = 0.0,
     ) -> None:
-        """`model` and `said` complete the usual message: whose fault it is, and the provider's own words."""
+        """Without a `message`, build it from the docstring, the model's name and the provider's own text (`said`)."""
         usual = (type(self).__doc__ or "").strip()
         super().__init__(message or f"{f'{model}: ' if model else ''}{usual}{f' ({said})' if said else ''}", hint=hint)
         self.said = said
-        self.wait_seconds = wait_seconds  # as the provider asked for
+        self.wait_seconds = wait_seconds  # how long the provider asks us to wait
 
 
 class Unreachable(ModelFault):
     """The language model cannot be reached."""
 
-    passing = True
-    hint = "Check the network, the address that labwright models --json shows, and the provider's status page."
+    retryable = True
+    hint = "Check the network, the address in labwright models --json, and the provider's status page."
 
 
 class Overloaded(ModelFault):
-    """The provider cannot serve this now."""
+    """The provider is overloaded."""
 
-    passing = True
+    retryable = True
     hint = "Try again later, or choose another model: docs/how-to/choose-a-model.md."
 
 
 class RateLimited(ModelFault):
     """The provider's rate limit is reached."""
 
-    passing = True
+    retryable = True
     hint = "Wait a little, or set model_requests_per_minute below your limit."
 
 
 class TooSlow(ModelFault):
-    """The language model took too long."""
+    """The language model timed out."""
 
     hint = "Raise model_silence_seconds or model_answer_seconds, or choose a faster model."
 
@@ -67,13 +67,13 @@ class KeyMissing(ModelFault):
 class KeyRefused(ModelFault):
     """The provider does not accept the key."""
 
-    hint = "Make a new key at the provider and set it anew; labwright models says where it is looked for."
+    hint = "Create a new key at the provider and set it again. `labwright models` shows where the key is read from."
 
 
 class NoSuchModel(ModelFault):
-    """The provider has no model of that name."""
+    """The provider has no model with that name."""
 
-    hint = "Check the name in LABWRIGHT_MODEL or labwright.toml against the provider's list."
+    hint = "Compare the name in LABWRIGHT_MODEL or labwright.toml with the provider's list."
 
 
 class Rejected(ModelFault):
@@ -81,23 +81,23 @@ class Rejected(ModelFault):
 
 
 class ConversationTooLong(Rejected):
-    """The conversation is longer than the model can read."""
+    """The conversation is longer than the model's context."""
 
     hint = "Shorten it, or choose a model with a larger context."
 
 
 class AnswerCut(ModelFault):
-    """The answer broke off before its end."""
+    """The answer was cut off before its end."""
 
-    passing = True  # as long as nothing of it was shown
-    hint = "Ask again; what came so far is not the whole answer."
+    retryable = True  # only while no part of the answer was shown
+    hint = "Ask again. The text so far is not the complete answer."
 
 
 class AnswerWithheld(ModelFault):
-    """The provider withheld the answer by its content rules."""
+    """The provider's content filter withheld the answer."""
 
 
 class AnswerMalformed(ModelFault):
-    """The model did not answer in the form that was asked for."""
+    """The model did not answer in the requested format."""
 
-    hint = "Try again, or choose a more able model for this tier."
+    hint = "Try again, or choose a more capable model for this tier."

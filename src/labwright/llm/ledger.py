@@ -1,40 +1,47 @@
-"""What was spent on models, and how much a session may spend before a person is asked.
+"""What models cost, and how much a session may spend before a person must allow more.
 
-One line a call, appended and synced: a kill forgets no line that was written, and nothing is ever rewritten.
+The spending log has one line per call. Lines are appended and synced, never rewritten, so a kill loses none.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import threading
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from labwright.domain.clock import now
 from labwright.domain.errors import Conflict
 from labwright.files import all_lines, append_whole
+from labwright.llm.chat import ChatModel, ChatPiece, ChatRequest, EndPiece, TextPiece, ThinkingPiece
 from labwright.llm.model import Tier, Usage
 from labwright.settings import Settings
 
+Price = Callable[[Tier, Usage], float | None]
+_CHARACTERS_PER_TOKEN = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """0 is none."""
+class SpendingLimits:
+    """0 means no limit."""
 
     tokens: int = 0
     usd: float = 0.0
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Limits:
+    def from_settings(cls, settings: Settings) -> SpendingLimits:
         return cls(tokens=settings.session_token_limit, usd=settings.session_usd_limit)
 
 
 class BudgetReached(Conflict):
-    """The session has spent what it may; it goes on when a person allows more."""
+    """The session has reached its spending limit. It continues when a person allows more."""
 
     code = "budget"
 
@@ -46,8 +53,8 @@ class BudgetReached(Conflict):
 
 
 @dataclass(slots=True)
-class Spent:
-    """Sums. Money is of the calls whose price is known; how many were not is said beside it."""
+class Spending:
+    """Sums over calls. `cost_usd` covers only calls with a known price; `unpriced_calls` counts the others."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -62,7 +69,7 @@ class Spent:
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
-    def take(self, line: dict[str, Any]) -> None:
+    def add(self, line: dict[str, Any]) -> None:
         if "model" not in line:
             self.granted_tokens += line["tokens"]
             self.granted_usd += line["usd"]
@@ -75,30 +82,30 @@ class Spent:
         self.unpriced_calls += not line["priced"]
 
 
-class Book:
-    """The spending of a project, by session and by model. Several processes may write it: each reads what is new."""
+class SpendingLog:
+    """The spending of a project by session and by model. Several processes may write; each reads the new lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._offset = 0  # read so far
-        self._sessions: dict[str, Spent] = defaultdict(Spent)
-        self._models: dict[str, Spent] = defaultdict(Spent)
-        self._total = Spent()
+        self._offset = 0  # read up to here
+        self._sessions: dict[str, Spending] = defaultdict(Spending)
+        self._models: dict[str, Spending] = defaultdict(Spending)
+        self._total = Spending()
 
-    def total(self) -> Spent:
+    def total(self) -> Spending:
         with self._lock:
-            self._catch_up()
+            self._read_new_lines()
             return self._total
 
-    def of_session(self, session_id: str) -> Spent:
+    def of_session(self, session_id: str) -> Spending:
         with self._lock:
-            self._catch_up()
+            self._read_new_lines()
             return self._sessions[session_id]
 
-    def of_model(self, name: str) -> Spent:
+    def of_model(self, name: str) -> Spending:
         with self._lock:
-            self._catch_up()
+            self._read_new_lines()
             return self._models[name]
 
     def write(self, line: dict[str, Any]) -> None:
@@ -111,41 +118,42 @@ class Book:
             finally:
                 os.close(fd)
 
-    def _catch_up(self) -> None:
+    def _read_new_lines(self) -> None:
         lines, self._offset = all_lines(str(self._path), self._offset)
         for line in lines:
-            with contextlib.suppress(ValueError, KeyError, TypeError):  # cut short by a kill
-                self._take(json.loads(line))
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a kill may have cut a line short
+                self._add(json.loads(line))
 
-    def _take(self, line: dict[str, Any]) -> None:
-        self._sessions[line["session"]].take(line)
-        self._total.take(line)
+    def _add(self, line: dict[str, Any]) -> None:
+        self._sessions[line["session"]].add(line)
+        self._total.add(line)
         if "model" in line:
-            self._models[line["model"]].take(line)
+            self._models[line["model"]].add(line)
 
 
 class Ledger:
-    """One session's account. Checked before a call, so a session goes over by one answer at most."""
+    """The account of one session. The check before each call limits the excess to one reply."""
 
-    def __init__(self, book: Book, session_id: str, limits: Limits) -> None:
+    def __init__(self, log: SpendingLog, session_id: str, limits: SpendingLimits) -> None:
         self.session_id = session_id
-        self._book = book
+        self._log = log
         self._limits = limits
 
     @property
-    def spent(self) -> Spent:
-        return self._book.of_session(self.session_id)
+    def spent(self) -> Spending:
+        return self._log.of_session(self.session_id)
 
     @property
-    def limits(self) -> Limits:
-        """As set, and what was allowed on top."""
+    def limits(self) -> SpendingLimits:
+        """The limits of the settings plus what a person allowed on top."""
         spent = self.spent
-        return Limits(
+        return SpendingLimits(
             tokens=self._limits.tokens and self._limits.tokens + spent.granted_tokens,
             usd=self._limits.usd and self._limits.usd + spent.granted_usd,
         )
 
     def check(self) -> None:
+        """Raise BudgetReached if the session has reached a limit."""
         spent, limits = self.spent, self.limits
         if limits.usd and spent.cost_usd >= limits.usd:
             raise BudgetReached(self.session_id, "usd", spent.cost_usd, limits.usd)
@@ -153,11 +161,11 @@ class Ledger:
             raise BudgetReached(self.session_id, "tokens", spent.tokens, limits.tokens)
 
     def allow(self, *, tokens: int = 0, usd: float = 0.0) -> None:
-        """What a person granted; it is kept."""
-        self._book.write({"session": self.session_id, "tokens": tokens, "usd": usd})
+        """Record that a person allowed more."""
+        self._log.write({"session": self.session_id, "tokens": tokens, "usd": usd})
 
     def record(self, tier: Tier, model: str, usage: Usage, *, estimated: bool = False) -> None:
-        self._book.write(
+        self._log.write(
             {
                 "session": self.session_id,
                 "tier": tier,
@@ -171,3 +179,46 @@ class Ledger:
                 "estimated": estimated,
             }
         )
+
+
+class MeteredChat:
+    """Count the calls of a chat model and refuse them at the session's limit.
+
+    Usage that the provider does not report is estimated: a stopped or cut reply, or a server that counts nothing.
+    """
+
+    def __init__(self, chat: ChatModel, ledger: Ledger, price: Price = lambda _tier, _usage: 0.0) -> None:
+        self._chat = chat
+        self._ledger = ledger
+        self._price = price
+
+    @property
+    def name(self) -> str:
+        return self._chat.name
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
+        await asyncio.to_thread(self._ledger.check)
+        written = 0
+        end: EndPiece | None = None
+        try:
+            async with aclosing(self._chat.stream(request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, EndPiece):
+                        end = piece
+                    elif isinstance(piece, TextPiece | ThinkingPiece):
+                        written += len(piece.text)
+                    yield piece
+        finally:
+            if end or written:
+                self._record(request, written, end)
+
+    def _record(self, request: ChatRequest, written: int, end: EndPiece | None) -> None:
+        """Block for a few milliseconds instead of awaiting: stopping the reply would also cancel an awaited write."""
+        model = end.model if end else self._chat.name
+        if end and (end.usage.tokens or not written):
+            self._ledger.record(request.tier, model, end.usage)
+            return
+        sent = len(json.dumps(asdict(request)))
+        usage = Usage(tokens_in=sent // _CHARACTERS_PER_TOKEN, tokens_out=written // _CHARACTERS_PER_TOKEN)
+        cost = self._price(request.tier, usage)
+        self._ledger.record(request.tier, model, usage.at(cost), estimated=True)

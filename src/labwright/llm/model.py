@@ -1,4 +1,4 @@
-"""What is asked of a model and what it answers: structured facts in, one typed value out."""
+"""The interface for structured questions: facts in, one typed value out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class Tier(StrEnum):
-    """How able a model a question needs; which model that is, the deployment decides."""
+    """How capable a model a request needs. The settings decide which model serves each tier."""
 
     CHEAP = "cheap"
     DEFAULT = "default"
@@ -21,28 +21,28 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[Value]):
-    node: str  # who asks: the stable name of a planning node
-    wanted: type[Value]
+    node: str  # the stable name of the planning node that sends the request
+    value_type: type[Value]
     given: Mapping[str, Any] = field(default_factory=dict)
-    feedback: str = ""  # why an earlier answer was not good enough
+    feedback: str = ""  # why an earlier answer was rejected
     tier: Tier = Tier.DEFAULT
-    over: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)  # set: nobody waits
+    cancelled: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
 
-class NotWanted(Exception):
-    """Nobody waits for the answer any more, so it was given up."""
+class RequestCancelled(Exception):
+    """The caller cancelled the request while it was being answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one call took. Tokens that came from a cache, or went into one, are part of `tokens_in`."""
+    """Tokens and cost of one call. `tokens_in` includes tokens read from or written to a cache."""
 
     tokens_in: int = 0
     tokens_out: int = 0
     cache_read: int = 0
     cache_write: int = 0
     cost_usd: float = 0.0
-    priced: bool = True  # whether the cost is known; what is not known is not free
+    priced: bool = True  # False: the cost is unknown, which does not mean free
 
     @property
     def tokens(self) -> int:
@@ -59,11 +59,12 @@ class Usage:
         )
 
     def at(self, cost_usd: float | None) -> Usage:
+        """Return this usage with a cost, or marked as unpriced if the cost is None."""
         return replace(self, cost_usd=cost_usd or 0.0, priced=cost_usd is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[Value]):
+class ModelAnswer(Generic[Value]):
     value: Value
     model: str
     usage: Usage = Usage()
@@ -72,7 +73,7 @@ class Answer(Generic[Value]):
 class Model(Protocol):
     @property
     def name(self) -> str:
-        """As people are shown it; one that is only rules says so here."""
+        """The name shown to people. A rule-based stand-in says so in its name."""
         ...
 
-    def answer(self, request: Request[Value]) -> Answer[Value]: ...
+    def answer(self, request: Request[Value]) -> ModelAnswer[Value]: ...

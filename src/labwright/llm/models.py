@@ -1,4 +1,4 @@
-"""The models of a project as its settings choose them: for conversations, for planning, and to be looked at."""
+"""The models that a project's settings choose, for conversations and for planning."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labwright.llm.answering import ChatAnswers
-from labwright.llm.chat import ChatModel, ChatRequest, Message, whole
-from labwright.llm.choice import Choice, Target, load_choice
-from labwright.llm.endpoints import Endpoint, load_endpoints
+from labwright.llm.chat import ChatMessage, ChatModel, ChatRequest, read_reply
+from labwright.llm.choice import Target, TierTargets, is_priced, load_targets
+from labwright.llm.endpoints import Endpoint, find_key, load_endpoints
 from labwright.llm.faults import ModelFault
-from labwright.llm.keys import find_key
-from labwright.llm.ledger import Book, Ledger, Limits, Spent
-from labwright.llm.metered import MeteredChat
+from labwright.llm.ledger import Ledger, MeteredChat, Spending, SpendingLimits, SpendingLog
 from labwright.llm.model import Model, Tier
-from labwright.llm.offline import NAME as OFFLINE
-from labwright.llm.patience import Patience
-from labwright.llm.prices import is_priced
-from labwright.llm.provider import ProviderChat
+from labwright.llm.provider import ProviderChat, RetryPolicy
+from labwright.llm.stand_ins import OFFLINE_NAME
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
 
@@ -29,8 +25,8 @@ _CHECK_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What a model said to one small question."""
+class ModelCheck:
+    """The result of one small test request."""
 
     model: str
     ok: bool
@@ -39,29 +35,29 @@ class Checked:
 
 
 class Models:
-    """A mistake in the settings is told when they are taken, and no SDK is loaded before somebody asks."""
+    """Wrong settings raise an error when they are applied. No SDK is loaded before the first request."""
 
     def __init__(self, paths: ProjectPaths, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
         self._project = paths.project
         self._environ = environ
         self.use(settings)
-        self.book = Book(paths.spending)
-        self._has_state = paths.state.is_dir()  # looking alone makes no folder
+        self.log = SpendingLog(paths.spending)
+        self._has_state = paths.state.is_dir()  # reading alone must not create the folder
 
     def use(self, settings: Settings) -> None:
-        """From the next question on; answers under way end as they began."""
-        self._choice: Choice = self.choice(settings)
+        """Apply new settings to the next requests. Requests in progress keep the old ones."""
+        self._targets: TierTargets = self.targets(settings)
         self._settings = settings
-        self._provider = self._make_provider(Patience.from_settings(settings)) if self._choice else None
+        self._provider = self._make_provider(RetryPolicy.from_settings(settings)) if self._targets else None
 
-    def choice(self, settings: Settings) -> Choice:
-        """What these settings would choose, or what is wrong with them."""
-        return load_choice(self._project, settings, self._environ)
+    def targets(self, settings: Settings) -> TierTargets:
+        """Return the models that these settings would choose, or raise Invalid."""
+        return load_targets(self._project, settings, self._environ)
 
-    def _make_provider(self, patience: Patience) -> ProviderChat:
+    def _make_provider(self, policy: RetryPolicy) -> ProviderChat:
         return ProviderChat(
-            self._choice,
-            patience,
+            self._targets,
+            policy,
             per_minute=self._settings.model_requests_per_minute,
             max_tokens=self._settings.model_max_tokens,
             environ=self._environ,
@@ -73,48 +69,48 @@ class Models:
 
     @property
     def proposer(self) -> str:
-        """Who answers questions that are neither easy nor hard; empty where no model is configured."""
-        return self._choice[Tier.DEFAULT].name if self._choice else ""
+        """The name of the default tier's model, or empty if no model is configured."""
+        return self._targets[Tier.DEFAULT].name if self._targets else ""
 
     @property
     def key_variables(self) -> frozenset[str]:
-        """What no run is to have."""
-        return frozenset(target.endpoint.key_variable for target in self._choice.values())
+        """The variables with keys, which no run may see."""
+        return frozenset(target.endpoint.key_variable for target in self._targets.values())
 
     @property
-    def limits(self) -> Limits:
-        return Limits.from_settings(self._settings)
+    def limits(self) -> SpendingLimits:
+        return SpendingLimits.from_settings(self._settings)
 
     def ledger(self, session_id: str) -> Ledger:
-        return Ledger(self.book, session_id, self.limits)
+        return Ledger(self.log, session_id, self.limits)
 
-    def chat(self, session_id: str, otherwise: ChatModel) -> ChatModel:
-        """For one session: its calls are counted, and refused with `BudgetReached` once it has spent what it may.
+    def chat(self, session_id: str, fallback: ChatModel) -> ChatModel:
+        """Return a chat model whose calls count for this session, or `fallback` if no model is configured.
 
-        `otherwise` talks where no model is configured.
+        The model raises `BudgetReached` at the session's spending limit.
         """
-        return otherwise if self._provider is None else self._metered(self._provider, session_id)
+        return fallback if self._provider is None else self._metered(self._provider, session_id)
 
-    def answers(self, session_id: str, prompts: Mapping[str, str], otherwise: Model) -> Model:
-        """The same for structured questions."""
+    def answers(self, session_id: str, prompts: Mapping[str, str], fallback: Model) -> Model:
+        """Like `chat`, for structured questions."""
         if self._provider is None:
-            return otherwise
+            return fallback
         return ChatAnswers(self._metered(self._provider, session_id), prompts)
 
     def _metered(self, provider: ProviderChat, session_id: str) -> MeteredChat:
         return MeteredChat(provider, self.ledger(session_id), provider.cost)
 
     def spent(self, session_id: str) -> dict[str, Any]:
-        return _sums(self.book.of_session(session_id))
+        return _sums(self.log.of_session(session_id))
 
     def view(self) -> dict[str, Any]:
-        """All that may be shown to anybody: which models, whether their keys are there, what was spent."""
+        """Return what anyone may see: the models, whether their keys exist, and the spending."""
         limits = self.limits
         return {
             "configured": self.configured,
-            "tiers": [self._tier_view(tier, target) for tier, target in self._choice.items()],
-            "offline": "" if self.configured else OFFLINE,
-            "spent": _sums(self.book.total()),
+            "tiers": [self._tier_view(tier, target) for tier, target in self._targets.items()],
+            "offline": "" if self.configured else OFFLINE_NAME,
+            "spent": _sums(self.log.total()),
             "session_limits": {"tokens": limits.tokens, "usd": limits.usd},
             "providers": [self._provider_view(endpoint) for endpoint in self.endpoints().values()],
         }
@@ -123,18 +119,18 @@ class Models:
         return load_endpoints(self._project, self._environ)
 
     def _provider_view(self, endpoint: Endpoint) -> dict[str, Any]:
-        usable, words, hint = self._key_state(endpoint)
+        usable, key_text, hint = self._key_status(endpoint)
         return {
             "name": endpoint.name,
             "address": endpoint.base_url,
             "needs_key": endpoint.needs_key,
-            "key": words,
+            "key": key_text,
             "usable": usable,
             "hint": hint,
         }
 
-    def _key_state(self, endpoint: Endpoint) -> tuple[bool, str, str]:
-        """Whether a key can be used, where it comes from or what is wrong, and how to mend that."""
+    def _key_status(self, endpoint: Endpoint) -> tuple[bool, str, str]:
+        """Return whether the key is usable, its source or the problem, and a hint how to fix it."""
         try:
             key = find_key(endpoint, self._environ)
         except ModelFault as fault:
@@ -142,45 +138,45 @@ class Models:
         return True, f"from {key.source}" if key else "none needed", ""
 
     def _tier_view(self, tier: Tier, target: Target) -> dict[str, Any]:
-        usable, words, hint = self._key_state(target.endpoint)
+        usable, key_text, hint = self._key_status(target.endpoint)
         return {
             "tier": tier,
             "model": target.name,
             "address": target.endpoint.base_url,
-            "key": words,
+            "key": key_text,
             "usable": usable,
             "hint": hint,
             "priced": is_priced(target),
-            "spent": _sums(self.book.of_model(target.name)),
+            "spent": _sums(self.log.of_model(target.name)),
         }
 
-    def check(self) -> list[Checked]:
-        """Ask each model one small question, soon given up. Blocks."""
-        patience = Patience(silence_seconds=_CHECK_SECONDS, answer_seconds=_CHECK_SECONDS, retries=0)
-        provider = self._make_provider(patience)
-        ledger = Ledger(self.book, "doctor", Limits())
+    def check(self) -> list[ModelCheck]:
+        """Send one small request to each model, with a short timeout and no retries. Blocks."""
+        policy = RetryPolicy(silence_seconds=_CHECK_SECONDS, answer_seconds=_CHECK_SECONDS, retries=0)
+        provider = self._make_provider(policy)
+        ledger = Ledger(self.log, "doctor", SpendingLimits())
         chat = MeteredChat(provider, ledger, provider.cost) if self._has_state else provider
-        tiers = {target.name: tier for tier, target in self._choice.items()}
+        tiers = {target.name: tier for tier, target in self._targets.items()}
 
-        async def ask_all() -> list[Checked]:
+        async def check_all() -> list[ModelCheck]:
             return await asyncio.gather(*(_check(chat, name, tier) for name, tier in tiers.items()))
 
-        return asyncio.run(ask_all())
+        return asyncio.run(check_all())
 
 
-async def _check(chat: ChatModel, name: str, tier: Tier) -> Checked:
+async def _check(chat: ChatModel, name: str, tier: Tier) -> ModelCheck:
     question = ChatRequest(
         system="",
-        messages=(Message(role="user", text="Answer with the one word: ready"),),
+        messages=(ChatMessage(role="user", text="Answer with the one word: ready"),),
         tier=tier,
         max_tokens=_CHECK_TOKENS,
     )
     try:
-        reply = await whole(chat, question)
+        reply = await read_reply(chat, question)
     except ModelFault as fault:
-        return Checked(model=name, ok=False, said=fault.message, hint=fault.hint)
-    return Checked(model=name, ok=True, said=f"{name} answers, {reply.end.usage.tokens} tokens")
+        return ModelCheck(model=name, ok=False, said=fault.message, hint=fault.hint)
+    return ModelCheck(model=name, ok=True, said=f"{name} answers, {reply.end.usage.tokens} tokens")
 
 
-def _sums(spent: Spent) -> dict[str, Any]:
+def _sums(spent: Spending) -> dict[str, Any]:
     return {name: value for name, value in asdict(spent).items() if not name.startswith("granted")}

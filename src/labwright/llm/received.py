@@ -1,4 +1,4 @@
-"""What a model sent, as values that can be stored, shown and sent back. Whatever it is, a conversation goes on."""
+"""Clean up text and JSON that a model sent, so that they can be stored, shown and sent back."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any, NoReturn
 
 _DEEPEST = 32
 _LARGEST = 2**63
-_LONGEST_NAME = 64  # what every provider takes back
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_OBJECT = 1_000_000  # characters; no answer of use comes near it
-_NO_OBJECT = 2000  # characters that are kept of what is no object
+_LONGEST_NAME = 64  # the limit of every provider
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_OBJECT = 1_000_000  # characters; no useful answer comes near it
+_EXCERPT = 2000  # characters kept of text that is not a JSON object
 
 
-class Characters:
-    """Text that comes in pieces: some servers cut in the middle of a character, or send half of one."""
+class CharacterJoiner:
+    """Join text that arrives in pieces: some servers cut in the middle of a character, or send half of one."""
 
     def __init__(self) -> None:
         self._half = ""
 
-    def whole(self, text: str) -> str:
+    def add(self, text: str) -> str:
+        """Return the complete characters so far and keep half a character for the next piece."""
         text = f"{self._half}{text}"
         self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         return whole_characters(text[: len(text) - len(self._half)])
@@ -31,14 +32,14 @@ class Characters:
 
 
 def whole_characters(text: str) -> str:
-    """Halves that belong together become one character, others the sign for what cannot be read."""
+    """Join surrogate pairs to one character and replace single surrogates with U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """A JSON object, as the standard has it and within reason; None for all else."""
+    """Return a standard JSON object of reasonable size, or None for anything else."""
     if len(text) > _LONGEST_OBJECT:
         return None
     try:
@@ -49,7 +50,7 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _number(digits: str) -> float:
@@ -64,7 +65,7 @@ def _whole_number(digits: str) -> int:
 
 def _checked(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
-        raise ValueError("it is nested too deeply")
+        raise ValueError("the object is nested too deeply")
     if isinstance(value, str):
         return whole_characters(value)
     if isinstance(value, dict):
@@ -72,11 +73,11 @@ def _checked(value: Any, depth: int) -> Any:
     return [_checked(item, depth + 1) for item in value] if isinstance(value, list) else value
 
 
-def no_object(text: str) -> str:
-    """As much of it as tells the model what it sent."""
-    return whole_characters(text[:_NO_OBJECT])
+def excerpt(text: str) -> str:
+    """Return enough of the text to show the model what it sent."""
+    return whole_characters(text[:_EXCERPT])
 
 
-def tool_name(name: str) -> str:
-    """One that no provider refuses when it is told of the call later; of tools that are there it changes none."""
-    return _NO_NAME.sub("_", name)[:_LONGEST_NAME] or "unnamed"
+def valid_tool_name(name: str) -> str:
+    """Return a name that every provider accepts in later requests. Names of existing tools do not change."""
+    return _INVALID_IN_NAME.sub("_", name)[:_LONGEST_NAME] or "unnamed"

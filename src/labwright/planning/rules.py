@@ -10,7 +10,7 @@ from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.plan_document.document import PlanSections
 from labwright.domain.plan_document.reader import read
 from labwright.llm import OfflineModel, Request
-from labwright.llm.offline import Rule
+from labwright.llm.stand_ins import Rule
 from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
 from labwright.planning.ir import templates
 from labwright.planning.ir.document import BEFORE_THE_RUNS

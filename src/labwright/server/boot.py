@@ -25,7 +25,7 @@ from labwright.domain.clock import now
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType
 from labwright.files import write_json, write_whole
-from labwright.llm.choice import load_choice
+from labwright.llm.choice import load_targets
 from labwright.paths import ProjectPaths
 from labwright.processes import identity
 from labwright.server.listening import Listener, last_port, listen
@@ -42,7 +42,7 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     """Blocks until the server is told to end."""
     settings = load_settings(project)
     project_rules(ProjectPaths(project).config)  # a mistake there is told now, not when the first run starts
-    load_choice(project, settings)  # nor when the first question is asked
+    load_targets(project, settings)  # nor when the first question is asked
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)

@@ -31,7 +31,7 @@ _BY_HAND = frozenset({"host", "port", "allowed_hosts", "lease_dir", "state_dir"}
 class Taker(Protocol):
     """Who else has to be content with the settings, and goes on with them."""
 
-    def choice(self, settings: Settings) -> object: ...
+    def targets(self, settings: Settings) -> object: ...
 
     def use(self, settings: Settings) -> None: ...
 
@@ -77,7 +77,7 @@ def change(
                     document[name] = value
 
         def check(data: Data) -> None:
-            taker.choice(settings_of(lab.paths.config, data, environ))
+            taker.targets(settings_of(lab.paths.config, data, environ))
 
         file.change(wanted, edit, check)
         _take(lab, settings_of(lab.paths.config, wanted, environ), taker)

@@ -16,10 +16,10 @@ from typing import Any
 
 from labwright.agent.evidence.numbers import ID
 from labwright.domain.session import Piece, PieceKind
-from labwright.llm.chat import ChatModel, ChatRequest, Message, ToolCall, whole
+from labwright.llm.chat import ChatMessage, ChatModel, ChatRequest, ToolCall, read_reply
 from labwright.llm.faults import ModelFault
 from labwright.llm.model import Tier
-from labwright.llm.offline import NAME as OFFLINE
+from labwright.llm.stand_ins import OFFLINE_NAME as OFFLINE
 from labwright.store.sessions import NewPiece
 
 log = logging.getLogger(__name__)
@@ -62,10 +62,10 @@ def open_call(own: Sequence[Piece]) -> tuple[ToolCall, int] | None:
     return next(((call, i) for i, call in enumerate(calls_of(last)) if call.id not in done), None)
 
 
-def messages(pieces: Sequence[Piece], most: int) -> tuple[Message, ...]:
+def messages(pieces: Sequence[Piece], most: int) -> tuple[ChatMessage, ...]:
     """Return the newest turns whole, as far as they fit into `most` characters, after a summary of the others."""
     turns, summary = by_turn(pieces), last_summary(pieces)
-    kept: list[Message] = []
+    kept: list[ChatMessage] = []
     numbers = sorted((number for number in turns if number > summary.through), reverse=True)
     for place, number in enumerate(numbers):
         shown = messages_of_turn(turns[number], _mode(turns.get(number - 1, [])))
@@ -73,7 +73,7 @@ def messages(pieces: Sequence[Piece], most: int) -> tuple[Message, ...]:
             break
         kept = [*shown, *kept]
         del turns[number]
-    earlier = [Message(role="user", text=summarized(turns, summary, most // 3))] if turns else []
+    earlier = [ChatMessage(role="user", text=summarized(turns, summary, most // 3))] if turns else []
     return (*earlier, *_shortened(kept, most))
 
 
@@ -88,22 +88,22 @@ def _mode(pieces: Sequence[Piece]) -> str:
     return next((str(p.data["mode"]) for p in pieces if "mode" in p.data), "")
 
 
-def messages_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[Message]:
+def messages_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[ChatMessage]:
     """Return one turn as messages. A change of mode is said where it happened."""
-    shown: list[Message] = []
+    shown: list[ChatMessage] = []
     results = {p.data["call_id"]: p.data["text"] for p in pieces if p.kind is PieceKind.RESULT}
     for piece in pieces:
         if piece.kind is PieceKind.USER:
-            shown.append(Message(role="user", text=_user_text(piece.data, mode_before)))
+            shown.append(ChatMessage(role="user", text=_user_text(piece.data, mode_before)))
         elif piece.kind is PieceKind.WAKE:
             news = json.dumps(piece.data["news"], ensure_ascii=False)
-            shown.append(Message(role="user", text=f"{WOKEN}{news}"))
+            shown.append(ChatMessage(role="user", text=f"{WOKEN}{news}"))
         elif piece.kind is PieceKind.MESSAGE and (piece.data["text"] or piece.data["calls"]):
             calls = calls_of(piece)  # an empty message is left out: providers refuse it
-            shown.append(Message(role="assistant", text=piece.data["text"], calls=tuple(calls)))
-            shown += [Message(role="tool", text=results.get(c.id, _NOT_DONE), call_id=c.id) for c in calls]
+            shown.append(ChatMessage(role="assistant", text=piece.data["text"], calls=tuple(calls)))
+            shown += [ChatMessage(role="tool", text=results.get(c.id, _NOT_DONE), call_id=c.id) for c in calls]
         elif piece.kind is PieceKind.NOTICE and "to_model" in piece.data:
-            shown.append(Message(role="user", text=f"{OURS} {piece.data['to_model']}"))
+            shown.append(ChatMessage(role="user", text=f"{OURS} {piece.data['to_model']}"))
     return shown
 
 
@@ -114,11 +114,11 @@ def _user_text(data: dict[str, Any], mode_before: str) -> str:
     return "\n".join([data["text"], *known, *switched])
 
 
-def _length(shown: Iterable[Message]) -> int:
+def _length(shown: Iterable[ChatMessage]) -> int:
     return sum(len(m.text) + sum(len(str(call.arguments)) for call in m.calls) for m in shown)
 
 
-def _shortened(shown: list[Message], most: int) -> list[Message]:
+def _shortened(shown: list[ChatMessage], most: int) -> list[ChatMessage]:
     """Shorten the oldest tool results until everything fits; their ids stay."""
     over = _length(shown) - most
     kept = []
@@ -126,7 +126,7 @@ def _shortened(shown: list[Message], most: int) -> list[Message]:
         if over > 0 and message.role == "tool" and place < len(shown) - 4 and len(message.text) > _GIST:
             over -= len(message.text)
             ids = " ".join(dict.fromkeys(ID.findall(message.text)))[:_GIST]
-            message = Message(role="tool", text=f"{_LEFT_OUT} {ids}", call_id=message.call_id)
+            message = ChatMessage(role="tool", text=f"{_LEFT_OUT} {ids}", call_id=message.call_id)
         kept.append(message)
     return kept
 
@@ -138,12 +138,12 @@ async def compacted(pieces: Sequence[Piece], most: int, model: ChatModel) -> New
         return None
     question = ChatRequest(
         system=_TASK,
-        messages=(Message(role="user", text=_older_turns(pieces, through, most)),),
+        messages=(ChatMessage(role="user", text=_older_turns(pieces, through, most)),),
         tier=Tier.CHEAP,
         max_tokens=_LONGEST_ANSWER_TOKENS,
     )
     try:
-        text = (await whole(model, question)).text.strip()
+        text = (await read_reply(model, question)).text.strip()
     except ModelFault as fault:
         log.warning("older turns are summarized by rules: %s", fault.message)
         text = ""

@@ -17,9 +17,9 @@ from labwright.agent.offline.planning import NEEDS_INPUT, planned, planning_of, 
 from labwright.agent.offline.reply import Ask, Json, Reply, Results, Rule
 from labwright.agent.offline.rules import ABOUT, PLANNING_RULES, RULES, plain
 from labwright.agent.offline.runs import why_failed, woken
-from labwright.llm.chat import CallPiece, ChatPiece, ChatRequest, EndPiece, Message, TextPiece, ToolCall
+from labwright.llm.chat import CallPiece, ChatMessage, ChatPiece, ChatRequest, EndPiece, TextPiece, ToolCall
 from labwright.llm.model import Usage
-from labwright.llm.offline import NAME
+from labwright.llm.stand_ins import OFFLINE_NAME
 
 _IT = ("it", "that", "this", "that one", "this one")
 _LAST_FAILED = re.compile(r"(?:last|latest|newest) (?:failed|failing)(?: one)?", re.IGNORECASE)
@@ -27,7 +27,7 @@ _WHICH = "Which run? Say it with the run's id or name."
 
 
 class RulesChat:
-    name = NAME
+    name = OFFLINE_NAME
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
@@ -50,12 +50,12 @@ def _is_planning(request: ChatRequest) -> bool:
     return "create_plan" in names and "create_run" not in names
 
 
-def _turn_before(messages: Sequence[Message]) -> Sequence[Message]:
+def _turn_before(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     places = [i for i, message in enumerate(messages) if message.role == "user"]
     return messages[places[-1] :] if places else ()
 
 
-def _planned_before(messages: Sequence[Message]) -> Results:
+def _planned_before(messages: Sequence[ChatMessage]) -> Results:
     """What the newest turn showed that was about the plan: whoever looks at a run in between has not answered yet."""
     while turn := _turn_before(messages):
         if not _rule(_sentence(_without_notes(turn[0].text)), PLANNING_RULES):
@@ -64,7 +64,7 @@ def _planned_before(messages: Sequence[Message]) -> Results:
     return []
 
 
-def _run_spoken_of(messages: Sequence[Message]) -> str:
+def _run_spoken_of(messages: Sequence[ChatMessage]) -> str:
     """The one run that the newest turn with runs in it was about; nothing if there were several.
 
     Not of a turn that began by itself: the person may not have seen it yet.
@@ -90,7 +90,7 @@ def _without_notes(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith((OURS, "[@"))).strip()
 
 
-def _reply(said: str, results: Results, before: Results | None, earlier: Sequence[Message]) -> Reply:
+def _reply(said: str, results: Results, before: Results | None, earlier: Sequence[ChatMessage]) -> Reply:
     """`before`: what the last turn about the plan showed, while a plan is made; none otherwise."""
     found = None if said.startswith(WOKEN) else _rule(_sentence(said), RULES if before is None else PLANNING_RULES)
     if failure := _not_done(results[:1] if found and found[1] is deeds.stop_all else results):
@@ -124,7 +124,7 @@ def _rule(sentence: str, rules: Sequence[tuple[re.Pattern[str], Rule]]) -> tuple
     return next(((match, rule) for pattern, rule in rules if (match := pattern.fullmatch(sentence))), None)
 
 
-def _by_rule(match: re.Match[str], rule: Rule, results: Results, earlier: Sequence[Message]) -> Reply:
+def _by_rule(match: re.Match[str], rule: Rule, results: Results, earlier: Sequence[ChatMessage]) -> Reply:
     """With what the words point to: `it`, `the last failed run`, or the metric that was spoken of."""
     if _LAST_FAILED.fullmatch(match.groupdict().get("run") or ""):
         return _of_last_failed(match, rule, results)
@@ -141,7 +141,7 @@ def _of_last_failed(match: re.Match[str], rule: Rule, results: Results) -> Reply
     return rule(_with_run(match, failed[0]["id"]), results[1:]) if failed else "No run has failed."
 
 
-def _key_spoken_of(messages: Sequence[Message]) -> str:
+def _key_spoken_of(messages: Sequence[ChatMessage]) -> str:
     """The metric that runs were last ranked by."""
     keys = [result["key"] for result in _results(messages) if "best" in result and "key" in result]
     return str(keys[-1]) if keys else ""
@@ -157,7 +157,7 @@ def _with_run(match: re.Match[str], spoken_of: str) -> re.Match[str]:
     return (spoken_of and match.re.fullmatch(named)) or match
 
 
-def _results(since: Sequence[Message]) -> Results:
+def _results(since: Sequence[ChatMessage]) -> Results:
     return [_loaded(message.text) for message in since if message.role == "tool"]
 
 

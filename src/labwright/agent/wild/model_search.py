@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from labwright.agent.wild.experiment import Experiment
 from labwright.agent.wild.proposal import NothingLeft, Proposal
 from labwright.domain.wild import Iteration, Wild
-from labwright.llm.model import Answer, Model, Request
+from labwright.llm.model import Model, ModelAnswer, Request
 
 NODE = "ProposeExperiment"
 _SHOWN = 30  # iterations, newest last
@@ -45,10 +45,10 @@ class ProposedExperiment(BaseModel):
 def next_proposal(model: Model, wild: Wild, experiment: Experiment) -> Proposal | NothingLeft:
     assert wild.best is not None
     waiting = [said["text"] for said in wild.steering if said["taken_in"] is None]
-    answer: Answer[ProposedExperiment] = model.answer(
+    answer: ModelAnswer[ProposedExperiment] = model.answer(
         Request(
             node=NODE,
-            wanted=ProposedExperiment,
+            value_type=ProposedExperiment,
             given=_given(wild, experiment, waiting),
             feedback=_refused_last(wild),
         )

@@ -28,7 +28,7 @@ class ProjectProposers:
         if not self._models.configured:
             return None
         from labwright.agent.wild.model_search import PROMPTS
-        from labwright.llm.offline import OfflineModel
+        from labwright.llm.stand_ins import OfflineModel
 
         return self._models.answers(wild_id, PROMPTS, OfflineModel({}))
 

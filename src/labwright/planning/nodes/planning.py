@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from labwright.domain.cluster import Cluster
-from labwright.llm import Answer, Model, Request, Tier
-from labwright.llm.model import NotWanted, Value
+from labwright.llm import Model, ModelAnswer, Request, Tier
+from labwright.llm.model import RequestCancelled, Value
 from labwright.planning.ir.drafts import ExperimentDraft
 from labwright.planning.record.earlier import History
 from labwright.planning.record.state import NodeUsage, change_state, read_state
@@ -50,24 +50,24 @@ class Planning:
     def ask(self, node: str, wanted: type[Value], **given: Any) -> Value:
         return self.note(node, self.answer(node, wanted, **given))
 
-    def answer(self, node: str, wanted: type[Value], **given: Any) -> Answer[Value]:
+    def answer(self, node: str, wanted: type[Value], **given: Any) -> ModelAnswer[Value]:
         """Changes nothing, so several may be asked for at once; whoever has it notes it."""
         feedback = read_state(self.handle).feedback.get(node, "")
         texts = {"plan": self.plan, "wishes": self.wishes, "report": self.report}
         facts = {"scan": self.scan, **texts, "history": self.history, **given}
-        found = self._answered(node, Request(node=node, wanted=wanted, given=facts, feedback=feedback))
+        found = self._answered(node, Request(node=node, value_type=wanted, given=facts, feedback=feedback))
         if not isinstance(found.value, wanted):
             raise TypeError(f"{found.model} answered {node} with {type(found.value).__name__}, not {wanted.__name__}")
         return found
 
-    def _answered(self, node: str, request: Request[Value]) -> Answer[Value]:
+    def _answered(self, node: str, request: Request[Value]) -> ModelAnswer[Value]:
         model, tier = self._chosen(node)
         try:
-            return model.answer(replace(request, tier=tier, over=self.stopping))
-        except NotWanted:
+            return model.answer(replace(request, tier=tier, cancelled=self.stopping))
+        except RequestCancelled:
             raise Suspended("it was told to stop, and goes on when it is compiled again") from None
 
-    def note(self, node: str, answer: Answer[Value]) -> Value:
+    def note(self, node: str, answer: ModelAnswer[Value]) -> Value:
         """Tokens and cost stand in the manifest as soon as the answer is there."""
         usage = read_state(self.handle).usage
         spent = usage.get(node, NodeUsage()).with_answer(answer.model, answer.usage)

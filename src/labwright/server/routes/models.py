@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 
 from labwright.domain.errors import NotFound
 from labwright.llm import Tier
-from labwright.llm.endpoints import Endpoint
-from labwright.llm.keys import drop_key, keep_key
+from labwright.llm.endpoints import Endpoint, delete_key, save_key
 from labwright.llm.models import Models
 from labwright.server.auth import PERSON, READERS, actor_of
 from labwright.server.context import lab_of
@@ -74,7 +73,7 @@ def get_models(request: Request) -> dict[str, Any]:
 @router.put("/{provider}/key", status_code=204, dependencies=[PERSON()])
 def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
     """Into a file of yours that only you can read. A variable of the server's environment goes before it."""
-    keep_key(_endpoint(request, provider), body.key)
+    save_key(_endpoint(request, provider), body.key)
     settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)
 
@@ -82,7 +81,7 @@ def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
 @router.delete("/{provider}/key", status_code=204, dependencies=[PERSON()])
 def drop_model_key(provider: str, request: Request) -> Response:
     """The file with it; a variable stays."""
-    drop_key(_endpoint(request, provider))
+    delete_key(_endpoint(request, provider))
     settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)
 
