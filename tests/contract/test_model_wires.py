@@ -333,9 +333,9 @@ def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
     ("turn", "words", "fix"),
     [
         (HELLO, "answers, 120 tokens", ""),
-        (Turn(status=401, error={"error": {"message": f"bad {KEY}"}}), "does not accept the key", "Make a new key"),
-        (Turn(status=404, error={"error": {"type": "not_found_error"}}), "no model of that name", "Check the name"),
-        (Turn(status=500), "cannot serve this now", "Try again later"),
+        (Turn(status=401, error={"error": {"message": f"bad {KEY}"}}), "does not accept the key", "Create a new key"),
+        (Turn(status=404, error={"error": {"type": "not_found_error"}}), "no model with that name", "Compare the name"),
+        (Turn(status=500), "is overloaded", "Try again later"),
     ],
 )
 def test_a_check_is_one_small_question_that_says_what_is_wrong(

@@ -33,7 +33,7 @@ def test_the_same_pieces_come_back_in_order(tmp_path: Path) -> None:
     first, second = pieces(recorder), pieces(recorder)
     player = ReplayingChat(path)
     assert (pieces(player), pieces(player)) == (first, second)
-    with pytest.raises(NotOnCassette, match="no answer left for a question of 1 messages, the last 'How is it going"):
+    with pytest.raises(NotOnCassette, match="no reply left for a request with 1 messages, the last 'How is it going"):
         pieces(player)
 
 

@@ -36,7 +36,7 @@ class Content:
     def __init__(self) -> None:
         self.used: list[Settings] = []
 
-    def choice(self, settings: Settings) -> object:
+    def targets(self, settings: Settings) -> object:
         if settings.model == "nonsense":
             raise Invalid("model names no provider.")
         return None

@@ -48,14 +48,14 @@ def test_one_model_answers_every_tier_until_a_tier_has_its_own(tmp_path: Path) -
 def test_a_known_provider_moves_only_where_the_users_environment_says_so(tmp_path: Path) -> None:
     moved = chosen(tmp_path, LABWRIGHT_MODEL="openai:x", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     assert moved[Tier.DEFAULT].endpoint.base_url == "http://127.0.0.1:9/v1"
-    with pytest.raises(Invalid, match="whose key goes to its own address") as refused:
+    with pytest.raises(Invalid, match="its key goes only to its own address") as refused:
         chosen(tmp_path, 'model = "openai:x"\n[endpoints.openai]\nbase_url = "https://elsewhere.example/v1"')
     assert "OPENAI_BASE_URL" in refused.value.hint
 
 
 @pytest.mark.parametrize("line", ['key_env = "OPENAI_API_KEY"', 'key_file = "~/.ssh/id_rsa"', 'api_key = "sk-1"'])
 def test_a_projects_file_neither_holds_a_key_nor_names_one_of_the_users_secrets(tmp_path: Path, line: str) -> None:
-    with pytest.raises(Invalid, match="does not belong into this file") as refused:
+    with pytest.raises(Invalid, match="must not contain a key") as refused:
         chosen(tmp_path, f'model = "lab:x"\n[endpoints.lab]\nbase_url = "http://gpu1/v1"\n{line}')
     assert "LABWRIGHT_KEY_LAB" in refused.value.hint and "sk-1" not in str(refused.value)
 
@@ -63,21 +63,21 @@ def test_a_projects_file_neither_holds_a_key_nor_names_one_of_the_users_secrets(
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ('model = "claude"', "model is 'claude', which names no provider and model"),
+        ('model = "claude"', "model is 'claude', which does not name a provider and a model"),
         ('model = "claude"', "LABWRIGHT_MODEL or model in labwright.toml"),
         ('model = "openai:x"\nmodel_cheap = "mini"', "model_cheap is 'mini'"),
         ('model = "antropic:claude"', "Did you mean anthropic:claude"),
         ('model = "nobody:x"', "Known: anthropic"),
-        ('model_heavy = "openai:x"', "Set model too"),
+        ('model_heavy = "openai:x"', "Set model as well"),
         ('model = "lab:x"\n[endpoints.lab]\nwire = "openai"', "http or https address"),
         ('model = "lab:x"\n[endpoints.lab]\nbase_url = "file:///etc/passwd"', "http or https address"),
-        ('model = "lab:x"\n[endpoints.lab]\nbase_url = "http://ada:pw@gpu1/v1"', "without a name, a password"),
+        ('model = "lab:x"\n[endpoints.lab]\nbase_url = "http://ada:pw@gpu1/v1"', "without a user name, a password"),
         ('model = "lab:x"\n[endpoints.lab]\nbase_url = "http://a/v1"\nwire = "grpc"', "Choose: anthropic, openai"),
         ('model = "lab:x"\n[endpoints.lab]\nbase_ulr = "http://a/v1"', "Did you mean base_url"),
         ('[endpoints."../x"]\nbase_url = "http://a/v1"', "lower-case letters"),
         ('[prices."openai:x"]\nin = 1', "needs in and out"),
         ('[prices."openai:x"]\nin = -1\nout = 1', "a number of US dollars"),
-        ('[prices."openai:x"]\nin = 1\nout = 1\nper = 5', "unknown per"),
+        ('[prices."openai:x"]\nin = 1\nout = 1\nper = 5', "unknown key per"),
     ],
 )
 def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, toml: str, words: str) -> None:
@@ -106,10 +106,10 @@ def test_a_key_comes_from_the_environment_or_from_a_file_of_ones_own(tmp_path: P
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o604])
 def test_a_key_file_that_others_may_read_is_refused_with_how_to_mend_it(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(KeyRefused, match="Others may read") as refused:
+    with pytest.raises(KeyRefused, match="Other users can read") as refused:
         find_key(KNOWN["anthropic"], key_in_file(tmp_path, mode))
     path = tmp_path / ".config/labwright/keys/anthropic"
-    assert refused.value.hint == f"Make it yours alone: chmod 600 {path}"
+    assert refused.value.hint == f"Make it private: chmod 600 {path}"
     os.chmod(path, 0o600)
     assert find_key(KNOWN["anthropic"], {"HOME": str(tmp_path)})
 
