@@ -94,8 +94,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from labwright.llm import Tier, Usage
-from labwright.llm.ledger import Book, Ledger, Limits
-ledger = Ledger(Book(Path(sys.argv[1])), "ses-1", Limits())
+from labwright.llm.ledger import Ledger, SpendingLimits, SpendingLog
+ledger = Ledger(SpendingLog(Path(sys.argv[1])), "ses-1", SpendingLimits())
 while True:
     ledger.record(Tier.DEFAULT, "m", Usage(tokens_in=1))
     print("written", flush=True)
