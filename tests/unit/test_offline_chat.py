@@ -180,7 +180,7 @@ def test_it_is_no_run_that_was_only_waited_for() -> None:
         *(ChatMessage(role="user", text=f"{WOKEN}[]"), ChatMessage(role="tool", text='{"run_id": "run-other"}')),
         ChatMessage(role="user", text="stop it"),
     )
-    answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said)))
+    answer = asyncio.run(read_reply(RulesChat(), ChatRequest(system="", messages=said)))
     assert [call.arguments for call in answer.calls] == [{"run_id": "run-good"}]
 
 
@@ -251,7 +251,7 @@ def test_who_looks_at_something_before_answering_a_planners_question_answers_it_
         ChatMessage(role="user", text="0.1 and 0.3"),
     )
     tools = (ToolSpec(name="create_plan", description="", schema={}),)
-    answer = asyncio.run(whole(RulesChat(), ChatRequest(system="", messages=said, tools=tools)))
+    answer = asyncio.run(read_reply(RulesChat(), ChatRequest(system="", messages=said, tools=tools)))
     assert [call.arguments for call in answer.calls] == [{"plan_id": "plan-1", "answers": ["0.1 and 0.3"]}]
 
 
