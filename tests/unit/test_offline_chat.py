@@ -17,7 +17,7 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.run import REHEARSAL, RunStatus
 from labwright.domain.session import Mode, PieceKind, SessionStatus
-from labwright.llm.chat import ChatMessage, ChatRequest, ToolSpec
+from labwright.llm.chat import ChatMessage, ChatRequest, ToolSpec, read_reply
 from tests.support.chatting import Talk, talking
 from tests.support.lab import ended_run, lab_in, make_run, move
 
