@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 
 from labwright.domain import errors
 from labwright.llm.faults import ModelFault
-from labwright.server.context import lab_of
 from labwright.server.fault_words import refusal
+from labwright.server.requests import lab_of
 from labwright.store.database import DatabaseDamaged, is_damage
 
 log = logging.getLogger(__name__)

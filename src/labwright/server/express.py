@@ -26,6 +26,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from labwright.domain.errors import LabwrightError
 from labwright.server import errors
+from labwright.server.requests import has_full_ids
 
 _MAX_KEY = 200  # as the ordinary way has it for Idempotency-Key
 _SHORT_SECONDS = 0.002  # so long may one call hold up all others
@@ -54,7 +55,10 @@ class Express:
             arguments["key"] = key
         try:
             await self.permission.dependency(request)  # type: ignore[misc]
-            form = self.form.model_validate(self.parse(body))
+            sent = self.parse(body)
+            if not has_full_ids(request.path_params, sent):
+                return None
+            form = self.form.model_validate(sent)
         except (LabwrightError, ValidationError, ValueError, RecursionError):
             return None
         return partial(self.endpoint, body=form, request=request, **arguments)

@@ -1,4 +1,4 @@
-"""The description of the API: what FastAPI derives from the routes, plus how to show a token and who may call."""
+"""The description of the API: what FastAPI derives from the routes, plus tokens, scopes and references."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from fastapi.routing import APIRoute
 
 from labwright.server.auth import OPEN_PATHS
 from labwright.server.models.meta import ErrorDetail, ErrorOut
+from labwright.server.requests import REFERENCES
 
 _REFERENCE = "#/components/schemas/{model}"
 _ERROR = {"content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model=ErrorOut.__name__)}}}}
-# Of every route. By reference: as models they would be built anew for each of them, before its first answer.
+# Errors of every route, as references: models would be built again for each route.
 ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 404, 409, 413, 422, 507), _ERROR)
 _SCHEMES = {
     "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
@@ -23,14 +24,14 @@ _SCHEMES = {
 }
 
 
-SCOPES = "x-scopes"  # of an operation: whose tokens may call it
+SCOPES = "x-scopes"  # of an operation: the scopes of tokens that may call it
 _Scopes = dict[tuple[str, str], list[str]]
 
 
 def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
-    """Make `/openapi.json` say which calls need a token and of which scope, so that tools (and `/docs`) can send it."""
+    """Add to `/openapi.json` which calls need a token, of which scope, and which parameters take names."""
     scopes = _scopes(routers)
-    once = threading.Lock()  # who asks second waits: models that are built late are not to be built by two threads
+    once = threading.Lock()  # models are built lazily, and two threads must not build them at once
 
     def schema() -> dict[str, Any]:
         with once:
@@ -68,4 +69,8 @@ def _with_security(schema: dict[str, Any], scopes: _Scopes) -> dict[str, Any]:
         for method, operation in operations.items():
             operation["security"] = [] if path in OPEN_PATHS else [{name: []} for name in _SCHEMES]
             operation[SCOPES] = scopes.get((method, path), [])
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in REFERENCES:
+                    noun = REFERENCES[parameter["name"]]
+                    parameter.setdefault("description", f"a {noun}: id, name, beginning of an id, or `last`")
     return schema

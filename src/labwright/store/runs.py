@@ -150,26 +150,6 @@ def move_workdir(tx: Transaction, old: str, new: str) -> None:
     tx.execute(RUNS["move_workdir"], old=old, new=new)
 
 
-def find(connection: sqlite3.Connection, reference: str) -> str:
-    """The id meant by an id, a name, the beginning of an id, or `last`: whole words before beginnings."""
-    if reference == "last":
-        row = connection.execute(RUNS["newest"]).fetchone()
-        if row:
-            return str(row[0])
-    prefix = reference if reference.startswith("run-") else f"run-{reference}"
-    rows = connection.execute(RUNS["find_by_prefix"], {"prefix": prefix}).fetchall()
-    if (prefix,) in rows:
-        return prefix
-    row = connection.execute(RUNS["find_by_name"], {"name": reference}).fetchone()
-    if row:
-        return str(row[0])
-    if len(rows) == 1:
-        return str(rows[0][0])
-    if rows:
-        raise Invalid(f"{reference!r} is the beginning of more than one run id.", hint="Type more of it.")
-    raise NotFound(f"There is no run {reference}.", hint="List runs with GET /runs or `labwright ps --all`.")
-
-
 def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Run]:
     found: list[Run] = []
     for status in statuses:

@@ -49,6 +49,7 @@ NOT_BLANK = r"\S"
 Text = Annotated[str, AfterValidator(_plain_text)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Tag = Annotated[Text, Field(min_length=1, max_length=100)]
+Reference = Annotated[Text, Field(min_length=1, max_length=200, description="id, name, beginning of an id, or `last`")]
 Id = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.@:-]+$")]
 PlainJson = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]

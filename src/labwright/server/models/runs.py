@@ -8,7 +8,18 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, create_model
 
 from labwright.domain.run import GpuwrapConfig, Run
-from labwright.server.models.fields import BIG, CallerEnvironment, Environment, Id, In, Name, PlainJson, Tag, Text
+from labwright.server.models.fields import (
+    BIG,
+    CallerEnvironment,
+    Environment,
+    Id,
+    In,
+    Name,
+    PlainJson,
+    Reference,
+    Tag,
+    Text,
+)
 
 
 def _described(record: type[Any]) -> Any:
@@ -78,11 +89,11 @@ class RunSettings(In):
 class RunIn(RunSettings):
     name: Name | None = Field(None, description="defaults to the command's first line")
     command: Annotated[Text, Field(max_length=1_000_000)]
-    sweep_id: Id | None = None
-    parent_run_id: Id | None = None
+    sweep_id: Reference | None = None
+    parent_run_id: Reference | None = None
     params: PlainJson = Field(default_factory=dict)
     seed: int | None = Field(None, ge=-BIG, le=BIG)
-    after: list[Id] = Field(default_factory=list, max_length=1000, description="runs that must finish first")
+    after: list[Reference] = Field(default_factory=list, max_length=1000, description="runs that must finish first")
     notes: Annotated[Text, Field(max_length=100_000)] = ""
 
 

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, Field
 
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.context import lab_of
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.server.routes.models import models_of
-from labwright.server.strict_json import StrictJsonRoute
 from labwright.services import settings
 from labwright.version import __version__
 

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from labwright.domain.alert import Alert, AlertStatus
 from labwright.server.auth import READERS, WRITERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.alerts import AlertAnswer
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import alerts, ownership
 
 router = APIRouter(prefix="/alerts", route_class=StrictJsonRoute, tags=["alerts"])

@@ -10,9 +10,8 @@ from labwright.agent.conversation import approvals
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.session import ApprovalRequest, ApprovalStatus
 from labwright.server.auth import actor_of, allow
-from labwright.server.context import lab_of
 from labwright.server.models.chat import ApprovalAnswer
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 
 router = APIRouter(prefix="/approvals", route_class=StrictJsonRoute, tags=["sessions"])
 

@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from labwright.server.auth import PERSON, PLANNERS, READERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.cluster import ClusterIn, ClusterOut, DetectIn, GpuHistoryOut
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import cluster
 
 router = APIRouter(prefix="/cluster", route_class=StrictJsonRoute, tags=["cluster"])

@@ -12,12 +12,12 @@ from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.event import OF_CONVERSATIONS, EventType
 from labwright.server.auth import READERS, actor_of, while_valid
-from labwright.server.context import hub_of, lab_of
 from labwright.server.models.meta import EventOut
+from labwright.server.requests import ReferenceRoute, hub_of, lab_of
 from labwright.server.stream import Wanted, event_dict, frame
 from labwright.store import events
 
-router = APIRouter(prefix="/events", tags=["events"])
+router = APIRouter(prefix="/events", route_class=ReferenceRoute, tags=["events"])
 _HEAR_CONVERSATIONS = frozenset({Scope.PERSON, Scope.VIEWER})
 Types = Annotated[str | None, Query(description="only these, comma-separated")]
 

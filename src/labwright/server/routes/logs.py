@@ -11,13 +11,13 @@ from fastapi.responses import StreamingResponse
 
 from labwright.compute.lab import Lab
 from labwright.server.auth import READERS, while_valid
-from labwright.server.context import hub_of, lab_of
 from labwright.server.models.runs import FirstErrorOut, LogDigestOut, LogsOut
+from labwright.server.requests import ReferenceRoute, hub_of, lab_of
 from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
 from labwright.services.runs import logs
 from labwright.services.runs import verbs as runs
 
-router = APIRouter(prefix="/runs/{run_id}/logs", tags=["logs"])
+router = APIRouter(prefix="/runs/{run_id}/logs", route_class=ReferenceRoute, tags=["logs"])
 _PIECE = 64 * 1024
 _POLL_SECONDS = 0.2
 

@@ -7,9 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.fields import In
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import housekeeping
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["maintenance"])

@@ -10,9 +10,8 @@ from labwright.agent.conversation import memories
 from labwright.domain.actor import Scope
 from labwright.domain.session import Memory
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.chat import MemoryIn, MemoryPatch
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of
 
 router = APIRouter(prefix="/memories", route_class=StrictJsonRoute, tags=["sessions"])
 

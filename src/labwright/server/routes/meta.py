@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
-from labwright.server.context import lab_of
 from labwright.server.models.meta import HealthOut
+from labwright.server.requests import lab_of
 from labwright.version import __version__
 
 router = APIRouter(tags=["server"])

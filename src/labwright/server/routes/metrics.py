@@ -18,14 +18,14 @@ from labwright.domain.actor import Scope
 from labwright.domain.errors import NotFound
 from labwright.paths import ARTIFACTS
 from labwright.server.auth import READERS, allow
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models.fields import BIG, In, Text
+from labwright.server.requests import ReferenceRoute, idempotency_key, lab_of
 from labwright.services.metrics import compare, export
 from labwright.services.metrics import verbs as metrics
 from labwright.services.runs import verbs as runs
 
-router = APIRouter(tags=["metrics"])
+router = APIRouter(route_class=ReferenceRoute, tags=["metrics"])
 _MAX_POINTS = 10_000
 _MAX_KEY = 1024
 _MAX_TIME = 1e11

@@ -12,10 +12,9 @@ from labwright.llm import Tier
 from labwright.llm.endpoints import Endpoint, delete_key, save_key
 from labwright.llm.models import Models
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.chat import SpentOut
 from labwright.server.models.fields import In
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import settings
 
 router = APIRouter(prefix="/models", route_class=StrictJsonRoute, tags=["models"])

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 from labwright.compute.notify import NotificationWorker
 from labwright.domain.alert import Severity
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.fields import In, Text
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import notifications
 from labwright.store.deliveries import DeliveryStatus
 

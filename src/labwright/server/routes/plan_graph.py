@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 
 from labwright.planning import plans
 from labwright.server.auth import READERS
-from labwright.server.context import lab_of
+from labwright.server.requests import ReferenceRoute, lab_of
 
 if TYPE_CHECKING:
     from labwright.planning.ir.model import PlanIR, StepIR
 
-router = APIRouter(prefix="/plans/{plan_id}", tags=["plans"])
+router = APIRouter(prefix="/plans/{plan_id}", route_class=ReferenceRoute, tags=["plans"])
 
 
 class WorkflowStepOut(BaseModel):

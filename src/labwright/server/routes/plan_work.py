@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request
 from labwright.domain.errors import Invalid
 from labwright.planning import plans
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.plans import (
     ApproveIn,
     ChangesOut,
@@ -23,7 +22,7 @@ from labwright.server.models.plans import (
     ValidateIn,
     WorkspaceOut,
 )
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import ownership
 
 router = APIRouter(prefix="/plans/{plan_id}", route_class=StrictJsonRoute, tags=["plans"])

@@ -10,9 +10,8 @@ from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
 from labwright.planning import plans
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.plans import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of
 from labwright.services import ownership
 
 router = APIRouter(prefix="/plans", route_class=StrictJsonRoute, tags=["plans"])

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
 from labwright.server.auth import READERS
-from labwright.server.context import lab_of
+from labwright.server.requests import lab_of
 from labwright.services.figures import Figure, figures
 
 router = APIRouter(tags=["server"])

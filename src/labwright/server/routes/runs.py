@@ -14,11 +14,10 @@ from labwright.domain.errors import Invalid
 from labwright.domain.run import Run, RunStatus
 from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.express import Express
 from labwright.server.models.alerts import AlertIn
 from labwright.server.models.runs import ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
-from labwright.server.strict_json import StrictJsonRoute, strict_loads
+from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of, strict_loads
 from labwright.services import alerts, ownership
 from labwright.services.runs import external, queue
 from labwright.services.runs import verbs as runs
@@ -131,9 +130,9 @@ def _sort(text: str) -> str:
     "/{run_id}", response_model=RunOut, dependencies=[allow(Scope.VIEWER, Scope.PLANNER, Scope.AGENT, Scope.RUN)]
 )
 def get_run(run_id: str, request: Request) -> Response:
-    """By id; the beginning of an id, a name or `last` work too."""
+    """Return one run."""
     lab = lab_of(request)
-    return _run(queue.with_reason(lab, runs.find(lab, run_id)))
+    return _run(queue.with_reason(lab, runs.get(lab, run_id)))
 
 
 @router.patch("/{run_id}", response_model=RunOut, dependencies=[WRITERS()])

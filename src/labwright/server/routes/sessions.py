@@ -12,10 +12,9 @@ from labwright.agent.conversation import sessions
 from labwright.domain.actor import Scope
 from labwright.domain.session import Mode, Session
 from labwright.server.auth import PERSON, actor_of, allow, while_valid
-from labwright.server.context import hub_of, idempotency_key, lab_of
 from labwright.server.models.chat import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
+from labwright.server.requests import StrictJsonRoute, hub_of, idempotency_key, lab_of
 from labwright.server.routes.models import models_of
-from labwright.server.strict_json import StrictJsonRoute
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["sessions"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]

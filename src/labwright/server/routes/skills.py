@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from labwright.domain.actor import Scope
 from labwright.server.api_catalog import api_catalog
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, token_of
-from labwright.server.context import lab_of
 from labwright.server.models.fields import In, Text
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import skills
 from labwright.services.skills import Asker
 from labwright.skills.skill import LONGEST_TEXT, SkillSource

@@ -9,9 +9,8 @@ from labwright.domain.actor import Scope
 from labwright.domain.errors import Invalid
 from labwright.domain.session import SuggestionStatus
 from labwright.server.auth import PERSON, actor_of, allow
-from labwright.server.context import lab_of
 from labwright.server.models.chat import SuggestionAccept, SuggestionOut
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 
 router = APIRouter(prefix="/suggestions", route_class=StrictJsonRoute, tags=["sessions"])
 

@@ -9,7 +9,6 @@ from fastapi.responses import StreamingResponse
 
 from labwright.domain.sweep import Sweep, SweepMethod
 from labwright.server.auth import READERS, WRITERS, actor_of
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.runs import RunSettings
 from labwright.server.models.sweeps import (
     SweepAddedOut,
@@ -21,7 +20,7 @@ from labwright.server.models.sweeps import (
     WildSweepIn,
     seed_values,
 )
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of
 from labwright.services import ownership
 from labwright.services.runs.new_run import NewRun
 from labwright.services.sweeps import results as sweep_views

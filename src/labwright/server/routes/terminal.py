@@ -7,7 +7,7 @@ from fastapi import APIRouter, WebSocket
 from labwright.compute.lab import Lab
 from labwright.compute.viewers import viewer_command
 from labwright.domain.actor import Scope
-from labwright.domain.errors import NotFound
+from labwright.domain.errors import LabwrightError
 from labwright.domain.run import LOCAL, RunStatus
 from labwright.server import terminal
 from labwright.services.runs import verbs as runs
@@ -26,8 +26,8 @@ async def open_terminal(socket: WebSocket, run_id: str) -> None:
         return
     lab: Lab = socket.app.state.lab
     try:
-        run = runs.get(lab, run_id)
-    except NotFound as error:
+        run = runs.find(lab, run_id)
+    except LabwrightError as error:
         await socket.close(_NOT_RUNNING, error.message[:120])
         return
     if run.status is not RunStatus.RUNNING or run.pid is None or run.launcher != LOCAL:

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from labwright.server.auth import PERSON, READERS, actor_of
-from labwright.server.context import lab_of
 from labwright.server.models.meta import ViewIn, ViewOut
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import saved_views as views
 from labwright.store.views import SavedView
 

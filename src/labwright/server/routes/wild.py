@@ -10,10 +10,9 @@ from labwright.agent.wild import verbs
 from labwright.agent.wild.wanted import NewWild
 from labwright.domain.wild import Wild
 from labwright.server.auth import READERS, WRITERS, actor_of
-from labwright.server.context import idempotency_key, lab_of
 from labwright.server.models.sweeps import seed_values
 from labwright.server.models.wild import WildIn, WildOut, WildResume, WildSteer
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of
 from labwright.services import ownership
 
 router = APIRouter(prefix="/wild", route_class=StrictJsonRoute, tags=["wild"])

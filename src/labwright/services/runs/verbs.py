@@ -14,11 +14,13 @@ from labwright.compute.runs.folder import forget_secrets, snapshot_root
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.command_line import params_after_change
-from labwright.domain.errors import Conflict, Invalid, NotFound
+from labwright.domain.errors import Conflict, Invalid
+from labwright.domain.ids import RUN
 from labwright.domain.run import Run, RunStatus, name_from
 from labwright.domain.search.configurations import SEED
 from labwright.domain.sweep import SweepStatus
 from labwright.files import write_json
+from labwright.services.references import full_id
 from labwright.services.runs.new_run import NewRun, name_from_params, plan_run
 from labwright.store import alerts, dependencies, metrics, runs, sweeps
 from labwright.store.database import Transaction
@@ -233,10 +235,7 @@ def get(lab: Lab, run_id: str) -> Run:
 
 def find(lab: Lab, reference: str) -> Run:
     """Return a run by id, name, the beginning of an id, or `last`."""
-    try:
-        return get(lab, reference)
-    except NotFound:
-        return get(lab, runs.find(lab.db.reader(), reference))
+    return get(lab, full_id(lab, RUN, reference))
 
 
 def diff(lab: Lab, run_id: str) -> dict[str, Any]:

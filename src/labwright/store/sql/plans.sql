@@ -7,6 +7,15 @@ INSERT INTO plans (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE 
 -- name: update
 UPDATE plans SET record = :record WHERE id = :id;
 
+-- name: find_by_prefix
+SELECT id FROM plans WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' ORDER BY id LIMIT 6;
+
+-- name: find_by_name
+SELECT id FROM plans WHERE record ->> 'title' = :name ORDER BY seq DESC LIMIT 1;
+
+-- name: newest
+SELECT id FROM plans ORDER BY seq DESC LIMIT 1;
+
 -- name: get
 SELECT record FROM plans WHERE id = :id;
 

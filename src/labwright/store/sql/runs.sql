@@ -14,7 +14,7 @@ SELECT record FROM runs WHERE id = :id;
 DELETE FROM runs WHERE id = :id;
 
 -- name: find_by_prefix
-SELECT id FROM runs WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' LIMIT 2;
+SELECT id FROM runs WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' ORDER BY id LIMIT 6;
 
 -- name: ids_by_name
 SELECT name, id FROM runs WHERE name IN (SELECT value FROM json_each(:names));

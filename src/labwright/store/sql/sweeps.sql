@@ -4,6 +4,15 @@ INSERT INTO sweeps (id, record) VALUES (:id, :record);
 -- name: upsert
 INSERT INTO sweeps (id, record) VALUES (:id, :record) ON CONFLICT (id) DO UPDATE SET record = excluded.record;
 
+-- name: find_by_prefix
+SELECT id FROM sweeps WHERE id >= :prefix AND id < :prefix || 'zzzzzzzzzzzz' ORDER BY id LIMIT 6;
+
+-- name: find_by_name
+SELECT id FROM sweeps WHERE record ->> 'name' = :name ORDER BY seq DESC LIMIT 1;
+
+-- name: newest
+SELECT id FROM sweeps ORDER BY seq DESC LIMIT 1;
+
 -- name: get
 SELECT record FROM sweeps WHERE id = :id;
 
