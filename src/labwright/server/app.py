@@ -1,4 +1,4 @@
-"""The application: routes, the door in front of them, and what runs while it is up."""
+"""The application: its routes, the checks in front of them, and its background workers."""
 
 from __future__ import annotations
 
@@ -31,31 +31,22 @@ from labwright.server.auth import Door
 from labwright.server.express import ExpressLane
 from labwright.server.openapi import ERRORS, describe
 from labwright.server.routes import (
-    access,
     alerts,
-    approvals,
     cluster,
     dashboard,
     events,
     logs,
-    maintenance,
-    memories,
-    meta,
     metrics,
     models,
     notifications,
-    plan_graph,
-    plan_work,
     plans,
-    prometheus,
     runs,
+    server,
     sessions,
     skills,
-    suggestions,
     sweeps,
     terminal,
     tools,
-    views,
     wild,
 )
 from labwright.server.stream import Hub
@@ -68,14 +59,14 @@ _EXPRESS_THREADS = 4
 
 
 def make_app(lab: Lab, *, bound_to: str) -> ASGIApp:
-    """The door, then the express lane, then everything else."""
+    """Return the application: first the door, then the express lane, then the routes."""
     api = make_api(lab)
     lane = ExpressLane(api, routes=(runs.EXPRESS, metrics.EXPRESS), threads=_EXPRESS_THREADS, must_wait=lab.db.is_held)
     return Door(lane, token=lab.token, allowed_hosts=lab.settings.allowed_hosts.split(","), bound_to=bound_to)
 
 
 def _planner(language_models: Models, plan_id: str) -> Model:
-    """Who answers for a plan: the model that the settings choose, or rules."""
+    """Return the model that plans: the one in the settings, or the offline rules."""
     from labwright.planning.prompts import PROMPTS
     from labwright.planning.rules import offline_model
 
@@ -83,7 +74,7 @@ def _planner(language_models: Models, plan_id: str) -> Model:
 
 
 class BackgroundService(Protocol):
-    """Something that works beside the requests, in its own threads."""
+    """A background worker with its own threads."""
 
     def start(self) -> None: ...
 
@@ -104,7 +95,7 @@ def make_api(lab: Lab) -> FastAPI:
         redoc_url=None,
         lifespan=_lifespan(hub, _workers(lab, notifier, language_models)),
         responses=ERRORS,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing of a project goes anywhere by itself
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # nothing leaves the machine
     )
     app.state.lab, app.state.hub, app.state.notifier, app.state.models = lab, hub, notifier, language_models
     _add_routes(app)
@@ -113,7 +104,7 @@ def make_api(lab: Lab) -> FastAPI:
 
 
 def _workers(lab: Lab, notifier: NotificationWorker, language_models: Models) -> list[BackgroundService]:
-    """In the order in which they start; what runs, first."""
+    """Return the workers in the order in which they start. The engine is first, since it follows running jobs."""
     return [
         Engine(lab),
         lab.gpu_history,
@@ -141,11 +132,9 @@ def _lifespan(hub: Hub, workers: list[BackgroundService]) -> Callable[[FastAPI],
 
 
 def _add_routes(app: FastAPI) -> None:
-    working = (meta, access, dashboard, cluster, metrics, runs, logs, views, sweeps, alerts, terminal)
-    planned = (plans, plan_work, plan_graph)
-    talking = (skills, models, sessions, approvals, suggestions, memories, wild, tools)
-    modules = (*working, *planned, *talking, notifications, events, maintenance, prometheus)
-    routers = [module.router for module in modules]
+    project = (server, dashboard, cluster, metrics, runs, logs, sweeps, alerts, terminal, plans)
+    assistant = (skills, models, sessions, wild, tools)
+    routers = [module.router for module in (*project, *assistant, notifications, events)]
     for router in routers:
         app.include_router(router)
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
@@ -154,5 +143,5 @@ def _add_routes(app: FastAPI) -> None:
 
 
 def _answer(lab: Lab, alert_id: str, choice: str) -> None:
-    """A rule's own answer goes through the same verb as a person's, and is recorded as the system's."""
+    """Respond to an alert on behalf of a rule, with the verb that users call."""
     alerts_verbs.respond(lab, alert_id, choice, SYSTEM)

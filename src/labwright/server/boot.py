@@ -5,23 +5,22 @@ Every reason not to start is a clear message, and nothing has been changed when 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import json
 import logging
+import logging.handlers
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from labwright.compute.database.backups import has_news, make_backup
 from labwright.compute.lab import Lab
 from labwright.compute.runs.alert_rules import project_rules
 from labwright.domain.actor import SYSTEM
-from labwright.domain.clock import now
+from labwright.domain.clock import now, rfc3339
 from labwright.domain.errors import LabwrightError
 from labwright.domain.event import Event, EventType
 from labwright.files import write_json, write_whole
@@ -31,7 +30,6 @@ from labwright.processes import identity
 from labwright.server.listening import Listener, last_port, listen
 from labwright.server.opening import open_lab, prepare_state, unusable
 from labwright.server.server_lock import is_still_ours, take_lock
-from labwright.server.server_log import log_to_file
 from labwright.settings import load_settings, unknown_tables
 
 log = logging.getLogger(__name__)
@@ -76,42 +74,13 @@ def _leave_copy(lab: Lab) -> None:
 
 
 def _run(lab: Lab, listener: Listener, lock: int) -> None:
-    import uvicorn
-
+    from labwright.server import http_server  # late: errors above are reported without loading the application
     from labwright.server.app import make_app
-    from labwright.server.one_packet import OnePacketProtocol
 
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            """As uvicorn does it, but it ends by returning: raising the signal anew would skip the tidying up."""
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, self.handle_exit)
-            yield
-
-    config = uvicorn.Config(
-        make_app(lab, bound_to=listener.socket.getsockname()[0]),
-        log_config=None,
-        access_log=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=2,  # open streams would hold it up for ever
-        http=OnePacketProtocol,
-        loop="uvloop",
-        ws=_web_socket,  # type: ignore[arg-type]
-        lifespan="on",
-        server_header=False,
-        proxy_headers=False,
-    )
+    app = make_app(lab, bound_to=listener.socket.getsockname()[0])
     lab.db.is_ours = lambda: is_still_ours(lock)
     _announce(lab, listener, lock)
-    Server(config).run(sockets=[listener.socket])
-
-
-def _web_socket(**connection: Any) -> asyncio.Protocol:
-    """For who looks into a run's terminal; its library is not imported before."""
-    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
-
-    return WSProtocol(**connection)
+    http_server.run(app, listener.socket)
 
 
 def _announce(lab: Lab, listener: Listener, lock: int) -> None:
@@ -145,3 +114,33 @@ def _announce(lab: Lab, listener: Listener, lock: int) -> None:
         raise unusable(lab.paths, error) from error
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
     log.info("listening on %s", url)
+
+
+class _ServerLog(logging.handlers.RotatingFileHandler):
+    """On a full disk lines are left out: telling each on stderr would block us once nobody reads there."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name in the standard library
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts: dict[str, object] = {
+            "time": rfc3339(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "thread": record.threadName,
+        }
+        if record.exc_info:
+            facts["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(facts, ensure_ascii=False)
+
+
+def log_to_file(paths: ProjectPaths, *, as_json: bool) -> None:
+    handler = _ServerLog(paths.server_log, maxBytes=10 << 20, backupCount=3)
+    words = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(_JsonLines() if as_json else words)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

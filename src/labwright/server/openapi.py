@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from labwright.domain.actor import Scope
 from labwright.server.auth import OPEN_PATHS
 from labwright.server.models.meta import ErrorDetail, ErrorOut
 from labwright.server.requests import REFERENCES
@@ -74,3 +75,58 @@ def _with_security(schema: dict[str, Any], scopes: _Scopes) -> dict[str, Any]:
                     noun = REFERENCES[parameter["name"]]
                     parameter.setdefault("description", f"a {noun}: id, name, beginning of an id, or `last`")
     return schema
+
+
+Json = dict[str, Any]
+_FIELDS_SHOWN = 24
+_LONGEST_SUMMARY = 110
+
+
+def api_catalog(schema: Json) -> str:
+    """Grouped by what the calls are about; those that are a person's alone are named once, so that nobody tries."""
+    groups: dict[str, list[str]] = {}
+    for_people: list[str] = []
+    for call, operation in _operations(schema):
+        if Scope.AGENT in operation[SCOPES] or not operation["security"]:
+            groups.setdefault(operation.get("tags", ["other"])[0], []).append(_line(schema, call, operation))
+        else:
+            for_people.append(f"`{call}`")
+    parts = [f"**{tag}**\n" + "\n".join(lines) for tag, lines in groups.items()]
+    if for_people:
+        parts.append(f"A person's alone, refused to you: {', '.join(for_people)}.")
+    return "\n\n".join(parts)
+
+
+def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def _line(schema: Json, call: str, operation: Json) -> str:
+    words = " ".join(str(operation.get("description") or operation["summary"]).split())
+    summary = words.split(". ")[0].rstrip(".")[:_LONGEST_SUMMARY]
+    query = [part["name"] for part in operation.get("parameters", []) if part["in"] == "query"]
+    asked = f"?{'&'.join(f'{name}=' for name in query)}" if query else ""
+    body = _fields(schema, operation)
+    return f"- `{call}{asked}`{f' `{{{body}}}`' if body else ''} — {summary}"
+
+
+def _fields(schema: Json, operation: Json) -> str:
+    """Names of what the body holds; those that must be there have a star."""
+    content = operation.get("requestBody", {}).get("content", {})
+    form = _resolved(schema, content.get("application/json", {}).get("schema", {}))
+    needed = set(form.get("required", ()))
+    names = [f"{name}*" if name in needed else name for name in form.get("properties", {})]
+    names.sort(key=lambda name: not name.endswith("*"))
+    return ", ".join([*names[:_FIELDS_SHOWN], *(["…"] if len(names) > _FIELDS_SHOWN else [])])
+
+
+def _resolved(schema: Json, form: Json) -> Json:
+    for choice in form.get("anyOf", ()):
+        if "$ref" in choice:
+            form = choice
+    if "$ref" in form:
+        found: Json = schema["components"]["schemas"][form["$ref"].rsplit("/", 1)[1]]
+        return found
+    return form

@@ -113,7 +113,7 @@ class Hub:
         finally:
             self._clients.discard(client)
 
-    async def follow(self, seq: int, wanted: Wanted) -> AsyncIterator[bytes]:
+    async def follow(self, seq: int, wanted: StreamFilter) -> AsyncIterator[bytes]:
         epoch = self._lab.db.epoch
         with self._connected(Client(wanted.takes_hint, hears_events=True)) as client:
             while not self.closing:
@@ -155,7 +155,7 @@ def _ends(piece: Piece, turn: int | None) -> bool:
     return turn is not None and piece.turn >= turn and piece.kind is PieceKind.END
 
 
-class Wanted:
+class StreamFilter:
     """What a client asked to hear, as far as it may."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What needs no server, or none may run for: `python -m labwright.server.without_server VERB`.
+"""Verbs that need no server, or that require it to be down: `python -m labwright.server.without_server VERB`.
 
-People use `labwright db rebuild`, `labwright backup`, `labwright restore` and `labwright doctor`.
+Users call `labwright db rebuild`, `labwright backup`, `labwright restore` and `labwright doctor`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from labwright.compute.database.rebuild import rebuild
 from labwright.compute.database.restore import restore
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
+from labwright.server.doctor import check_setup
 from labwright.server.opening import unusable
 from labwright.server.server_lock import take_lock
-from labwright.server.set_up_checks import look_at_set_up
 from labwright.settings import load_settings
 from labwright.store.database import Database
 
@@ -46,9 +46,9 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _without_server(paths: ProjectPaths) -> Iterator[None]:
-    """Under the server's own lock, so that neither meets the other."""
+    """Hold the server's lock, so that no server starts meanwhile."""
     if not paths.state.is_dir():
-        raise NotFound(f"There is no {paths.state}.", hint="Name the project's folder with --project.")
+        raise NotFound(f"{paths.state} does not exist.", hint="Name the project folder with --project.")
     try:
         lock = take_lock(paths)
         try:
@@ -83,7 +83,7 @@ def _restore(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]
 
 
 def _check(paths: ProjectPaths, options: argparse.Namespace) -> list[dict[str, str]]:  # noqa: ARG001
-    return [asdict(finding) for finding in look_at_set_up(paths)]
+    return [asdict(finding) for finding in check_setup(paths)]
 
 
 _VERBS: dict[str, Callable[[ProjectPaths, argparse.Namespace], Any]] = {

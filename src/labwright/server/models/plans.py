@@ -121,7 +121,7 @@ class ApprovalOut(BaseModel):
     reason: str
 
 
-class NodeOut(BaseModel):
+class PlanNodeOut(BaseModel):
     node: str
     status: str = Field(description="pending, started, finished, failed, suspended or retried")
     seconds: float | None
@@ -151,7 +151,7 @@ class PlanningOut(BaseModel):
     ready_for_run: bool
     digest: str = Field(description="what was validated last")
     feedback: dict[str, str]
-    progress: list[NodeOut]
+    progress: list[PlanNodeOut]
     steps: list[StepOut] = Field(description="of its execution, those that were reached")
 
 

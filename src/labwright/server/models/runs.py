@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, Field, create_model
 
+from labwright.domain.alert import Severity
 from labwright.domain.run import GpuwrapConfig, Run
 from labwright.server.models.fields import (
     BIG,
@@ -131,6 +132,12 @@ class RerunIn(In):
     secrets: Annotated[
         CallerEnvironment | None, Field(description="values of its secret variables, which are not kept")
     ] = None
+
+
+class AlertIn(In):
+    message: Annotated[Text, Field(min_length=1, max_length=10_000)]
+    choices: list[Tag] = Field(default_factory=list, max_length=20)
+    severity: Severity = Severity.WARNING
 
 
 class LogsOut(BaseModel):

@@ -8,11 +8,15 @@ from fastapi import APIRouter, Query, Request, Response
 
 from labwright.domain.alert import Alert, AlertStatus
 from labwright.server.auth import READERS, WRITERS, actor_of
-from labwright.server.models.alerts import AlertAnswer
+from labwright.server.models.fields import In, Tag
 from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import alerts, ownership
 
 router = APIRouter(prefix="/alerts", route_class=StrictJsonRoute, tags=["alerts"])
+
+
+class AlertAnswer(In):
+    choice: Tag
 
 
 @router.get("", response_model=list[Alert], dependencies=[READERS()])

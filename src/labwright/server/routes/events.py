@@ -14,7 +14,7 @@ from labwright.domain.event import OF_CONVERSATIONS, EventType
 from labwright.server.auth import READERS, actor_of, while_valid
 from labwright.server.models.meta import EventOut
 from labwright.server.requests import ReferenceRoute, hub_of, lab_of
-from labwright.server.stream import Wanted, event_dict, frame
+from labwright.server.stream import StreamFilter, event_dict, frame
 from labwright.store import events
 
 router = APIRouter(prefix="/events", route_class=ReferenceRoute, tags=["events"])
@@ -48,7 +48,7 @@ async def stream_events(
     """Server-sent events. Without `after` or `Last-Event-ID` it begins now; `reset` tells of a restored database."""
     hub, lab = hub_of(request), lab_of(request)
     actor = actor_of(request)
-    wanted = Wanted(topics, _heard(types, actor), run_id, conversations=actor.scope in _HEAR_CONVERSATIONS)
+    wanted = StreamFilter(topics, _heard(types, actor), run_id, conversations=actor.scope in _HEAR_CONVERSATIONS)
     newest = events.last_seq(lab.db.reader())
     epoch, _, position = (last_event_id or "").partition(":")
     known = position.isdecimal() and epoch == lab.db.epoch and int(position) <= newest

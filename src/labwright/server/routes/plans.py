@@ -1,16 +1,35 @@
-"""/plans: the documents. Agents write them; only a person deletes them. Their workspaces are in `plan_work.py`."""
+"""/plans: documents, their workspaces, review and execution. Agents write plans; only a person deletes them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from labwright.domain.errors import Invalid
 from labwright.domain.plan import PlanStatus
 from labwright.planning import plans
 from labwright.server.auth import PERSON, PLANNERS, READERS, WRITERS, actor_of
-from labwright.server.models.plans import FormatOut, PlanIn, PlanOut, PlanPatch, PlanSummary, PlanTextIn, PlanVersionOut
+from labwright.server.models.plans import (
+    ApproveIn,
+    ChangesOut,
+    CompilationOut,
+    CompileIn,
+    FileIn,
+    FileOut,
+    FormatOut,
+    PlanIn,
+    PlanOut,
+    PlanPatch,
+    PlanSummary,
+    PlanTextIn,
+    PlanVersionOut,
+    ReportOut,
+    ReviewIn,
+    ValidateIn,
+    WorkspaceOut,
+)
 from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of
 from labwright.services import ownership
 
@@ -113,3 +132,141 @@ def archive_plan(plan_id: str, request: Request) -> PlanOut:
     ownership.check_archiving(lab, plan_id, actor_of(request))
     plans.archive(lab, plan_id, actor_of(request))
     return PlanOut(**plans.get(lab, plan_id))
+
+
+@router.post("/{plan_id}/compile", status_code=202, dependencies=[PLANNERS()])
+def compile_plan(plan_id: str, request: Request, body: CompileIn | None = None) -> PlanOut:
+    """Make the workspace, in the background: `planning` of the plan and `plan.node` events tell how far it is.
+
+    From the saved text where there is one, else from the goal. What is done already is not done again. While one is
+    under way, another is a 409.
+    """
+    options = body.value() if body else plans.CompileOptions()
+    return PlanOut(**plans.compile_plan(lab_of(request), plan_id, options, actor_of(request)))
+
+
+@router.get("/{plan_id}/workspace", dependencies=[READERS()])
+def get_plan_workspace(plan_id: str, request: Request) -> WorkspaceOut:
+    """What there is to review: files, validation, rehearsal, and the digest of the bytes as they now are."""
+    return WorkspaceOut(**plans.workspace_view(lab_of(request), plan_id))
+
+
+@router.get("/{plan_id}/workspace/files/{path:path}", dependencies=[READERS()])
+def read_plan_file(plan_id: str, path: str, request: Request) -> FileOut:
+    """One file, as text."""
+    return FileOut(**plans.read_file(lab_of(request), plan_id, path))
+
+
+@router.put("/{plan_id}/workspace/files/{path:path}", dependencies=[WRITERS()])
+def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> FileOut:
+    """An edit takes an approval back; validate the plan afterwards."""
+    made = plans.write_file(lab_of(request), plan_id, path, body.content, body.sha256, actor_of(request))
+    return FileOut(**made)
+
+
+@router.get("/{plan_id}/compilations", dependencies=[READERS()])
+def list_plan_compilations(plan_id: str, request: Request) -> list[CompilationOut]:
+    """Those that came as far as their checks, the newest first; the last twenty are kept."""
+    return [CompilationOut(**one) for one in plans.compilations_view(lab_of(request), plan_id)]
+
+
+@router.get("/{plan_id}/changes", dependencies=[READERS()])
+def get_plan_changes(
+    plan_id: str,
+    request: Request,
+    before: Annotated[int, Query(ge=1, le=1_000_000)],
+    after: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+) -> ChangesOut:
+    """What changed in plan, IR, code and tests between two compilations; without `after`, to the files as they are."""
+    return ChangesOut(**plans.changes_view(lab_of(request), plan_id, before, after))
+
+
+@router.post("/{plan_id}/validate", status_code=202, dependencies=[PLANNERS()])
+def validate_plan(plan_id: str, request: Request, body: ValidateIn | None = None) -> PlanOut:
+    """Every check again on the files as they are, in the background."""
+    rehearsal = body.rehearsal if body else None
+    return PlanOut(**plans.validate(lab_of(request), plan_id, actor_of(request), rehearsal))
+
+
+@router.post("/{plan_id}/review", dependencies=[PERSON()])
+def review_plan(plan_id: str, body: ReviewIn, request: Request) -> PlanOut:
+    """Approve a digest; or reject, with a reason and the node that is to be done again."""
+    lab, actor = lab_of(request), actor_of(request)
+    if not body.approved:
+        return PlanOut(**plans.reject(lab, plan_id, body.reason, body.node, actor))
+    if body.digest is None:
+        hint = "GET /plans/{plan_id}/workspace has the digest of what you look at."
+        raise Invalid("An approval needs the digest of what was looked at.", hint=hint, field=("digest",))
+    return PlanOut(**plans.approve(lab, plan_id, body.digest, actor, body.reason))
+
+
+@router.post("/{plan_id}/approve", dependencies=[PERSON()])
+def approve_plan(plan_id: str, body: ApproveIn, request: Request) -> PlanOut:
+    """The same as a review with `approved: true`. Answers when the final check is done."""
+    return PlanOut(**plans.approve(lab_of(request), plan_id, body.digest, actor_of(request)))
+
+
+@router.post("/{plan_id}/execute", status_code=202, dependencies=[WRITERS()])
+def execute_plan(plan_id: str, request: Request) -> PlanOut:
+    """Run it: only what is approved, ready for a run, and still what was approved; else 409 with what changed."""
+    return PlanOut(**plans.execute(lab_of(request), plan_id, actor_of(request)))
+
+
+@router.post("/{plan_id}/stop", dependencies=[WRITERS()])
+def stop_plan(plan_id: str, request: Request) -> PlanOut:
+    """End an execution, or a compilation, with all the runs that it started. An agent ends what it began."""
+    ownership.check_plan(lab_of(request), plan_id, actor_of(request))
+    return PlanOut(**plans.stop(lab_of(request), plan_id, actor_of(request)))
+
+
+@router.get("/{plan_id}/report", dependencies=[READERS()])
+def get_plan_report(plan_id: str, request: Request) -> ReportOut:
+    """What an execution found out."""
+    return ReportOut(**plans.results_view(lab_of(request), plan_id))
+
+
+if TYPE_CHECKING:
+    from labwright.planning.ir.model import PlanIR, StepIR
+
+
+class WorkflowStepOut(BaseModel):
+    id: str
+    kind: str
+    inputs: dict[str, str] = Field(description="by name: the output that feeds it, as `step.output`")
+    outputs: dict[str, str] = Field(description="by name: the type")
+    responsibility: str
+    command: str
+
+
+class WorkflowOut(BaseModel):
+    name: str
+    steps: list[WorkflowStepOut]
+    edges: list[tuple[str, str]]
+    grid: dict[str, Any]
+
+
+@router.get("/{plan_id}/workflow", dependencies=[READERS()])
+def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
+    """The workflow as the IR has it; 422 where that is not there or cannot be read."""
+    from labwright.planning.ir.model import read_ir  # here, as the planner is large and may never be needed
+
+    lab = lab_of(request)
+    plans.get_document(lab, plan_id)
+    found = read_ir(plans.folder_of(lab, plan_id))
+    workflow = found.workflow
+    steps = [_step(found, step) for step in workflow.steps]
+    return WorkflowOut(
+        name=workflow.name, steps=steps, edges=workflow.edges, grid=workflow.grid.model_dump(mode="json")
+    )
+
+
+def _step(found: PlanIR, step: StepIR) -> WorkflowStepOut:
+    task = found.tasks[step.id]
+    return WorkflowStepOut(
+        id=step.id,
+        kind=step.kind,
+        inputs={name: given.source for name, given in step.inputs.items()},
+        outputs=dict(step.outputs),
+        responsibility=task.responsibility,
+        command=task.command,
+    )

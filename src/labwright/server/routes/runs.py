@@ -15,8 +15,7 @@ from labwright.domain.run import Run, RunStatus
 from labwright.processes import ProcessIdentity
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow
 from labwright.server.express import Express
-from labwright.server.models.alerts import AlertIn
-from labwright.server.models.runs import ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
+from labwright.server.models.runs import AlertIn, ExternalRunIn, ImportIn, RerunIn, RunIn, RunOut, RunPatch
 from labwright.server.requests import StrictJsonRoute, idempotency_key, lab_of, strict_loads
 from labwright.services import alerts, ownership
 from labwright.services.runs import external, queue

@@ -1,18 +1,34 @@
-"""/sessions and /chat: conversations. What is said in them is a person's; agents have no way into others' sessions."""
+"""/sessions, /chat, /approvals, /suggestions, /memories: conversations and the questions that they raise.
+
+Only a person takes part in a conversation; an agent cannot read the sessions of others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from labwright.agent.conversation import sessions
-from labwright.domain.actor import Scope
-from labwright.domain.session import Mode, Session
-from labwright.server.auth import PERSON, actor_of, allow, while_valid
-from labwright.server.models.chat import ChatIn, PieceOut, SessionIn, SessionOut, SessionPatch, SpentOut
+from labwright.agent.conversation import approvals, memories, sessions, suggestions
+from labwright.domain.actor import Actor, Scope
+from labwright.domain.errors import Invalid
+from labwright.domain.session import ApprovalRequest, ApprovalStatus, Memory, Mode, Session, SuggestionStatus
+from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, allow, while_valid
+from labwright.server.models.chat import (
+    ApprovalAnswer,
+    ChatIn,
+    MemoryIn,
+    MemoryPatch,
+    PieceOut,
+    SessionIn,
+    SessionOut,
+    SessionPatch,
+    SpentOut,
+    SuggestionAccept,
+    SuggestionOut,
+)
 from labwright.server.requests import StrictJsonRoute, hub_of, idempotency_key, lab_of
 from labwright.server.routes.models import models_of
 
@@ -110,3 +126,103 @@ def chat(body: ChatIn, request: Request, key: Key = None) -> StreamingResponse:
 
 def _out(request: Request, session: Session) -> SessionOut:
     return SessionOut(**session.to_dict(), spent=SpentOut(**models_of(request).spent(session.id)))
+
+
+@router.get("/approvals", response_model=list[ApprovalRequest], dependencies=[allow(Scope.VIEWER)])
+def list_approvals(
+    request: Request,
+    response: Response,
+    status: ApprovalStatus | None = None,
+    session_id: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+) -> list[dict[str, Any]]:
+    """Newest first."""
+    found, following = approvals.page(lab_of(request), status, session_id, limit, cursor)
+    if following is not None:
+        response.headers["X-Next-Cursor"] = str(following)
+    return [approval.to_dict() for approval in found]
+
+
+@router.post("/approvals/{approval_id}/respond", response_model=ApprovalRequest, dependencies=[allow(Scope.ANSWER)])
+def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request) -> dict[str, Any]:
+    """The turn that asked goes on with the answer; what is approved is done as you.
+
+    Also with the token of scope `answer` that a channel was sent with the question: for that question, once.
+    """
+    answered = approvals.respond(
+        lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=_person(actor_of(request))
+    )
+    return answered.to_dict()
+
+
+def _person(actor: Actor) -> Actor:
+    """Whom a person has given the power to answer, by naming a channel in the settings, answers for that person."""
+    return Actor(Scope.PERSON, "webhook") if actor.scope is Scope.ANSWER else actor
+
+
+@router.get("/suggestions", dependencies=[allow(Scope.VIEWER)])
+def list_suggestions(
+    request: Request, session_id: str | None = None, status: SuggestionStatus | None = None
+) -> list[SuggestionOut]:
+    """Newest first."""
+    return [SuggestionOut(**found) for found in suggestions.page(lab_of(request), session_id, status)]
+
+
+@router.post("/suggestions/{suggestion_id}/accept", dependencies=[PERSON()])
+def accept_suggestion(suggestion_id: str, body: SuggestionAccept, request: Request) -> SuggestionOut:
+    """Into a skill of the project, which conversations are told; or its template into the folder `templates`."""
+    lab, actor = lab_of(request), actor_of(request)
+    if body.into == "skill":
+        name = body.name or suggestions.SKILL
+        return SuggestionOut(**suggestions.accept_into_skill(lab, suggestion_id, name, actor))
+    if body.name is None:
+        raise Invalid("A template needs a name.", hint="Give the name of a file, such as lr.yaml.", field=("name",))
+    return SuggestionOut(**suggestions.accept_into_template(lab, suggestion_id, body.name, actor))
+
+
+@router.post("/suggestions/{suggestion_id}/dismiss", dependencies=[PERSON()])
+def dismiss_suggestion(suggestion_id: str, request: Request) -> SuggestionOut:
+    """It is not shown among the open ones any more."""
+    return SuggestionOut(**suggestions.dismiss(lab_of(request), suggestion_id, actor_of(request)))
+
+
+@router.get("/memories", response_model=list[Memory], dependencies=[READERS()])
+def list_memories(
+    request: Request,
+    response: Response,
+    accepted: bool | None = None,
+    q: Annotated[str | None, Query(max_length=200)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+) -> list[dict[str, Any]]:
+    """Newest first. An agent sees what was accepted, and not what other agents propose."""
+    if actor_of(request).scope is Scope.AGENT:
+        accepted = True
+    found, following = memories.page(lab_of(request), accepted, q, limit, cursor)
+    if following is not None:
+        response.headers["X-Next-Cursor"] = str(following)
+    return [memory.to_dict() for memory in found]
+
+
+@router.post("/memories", response_model=Memory, status_code=201, dependencies=[WRITERS()])
+def add_memory(
+    body: MemoryIn,
+    request: Request,
+    key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)] = None,
+) -> dict[str, Any]:
+    """A person's is accepted at once, an agent's is a proposal."""
+    once = idempotency_key(key, request, body)
+    return memories.add(lab_of(request), body.text, actor_of(request), key=once).to_dict()
+
+
+@router.patch("/memories/{memory_id}", response_model=Memory, dependencies=[PERSON()])
+def change_memory(memory_id: str, body: MemoryPatch, request: Request) -> dict[str, Any]:
+    changes = body.model_dump(exclude_none=True)
+    return memories.update(lab_of(request), memory_id, changes, actor_of(request)).to_dict()
+
+
+@router.delete("/memories/{memory_id}", status_code=204, dependencies=[PERSON()])
+def delete_memory(memory_id: str, request: Request) -> Response:
+    memories.delete(lab_of(request), memory_id, actor_of(request))
+    return Response(status_code=204)

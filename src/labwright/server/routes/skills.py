@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from labwright.domain.actor import Scope
-from labwright.server.api_catalog import api_catalog
 from labwright.server.auth import PERSON, READERS, WRITERS, actor_of, token_of
 from labwright.server.models.fields import In, Text
+from labwright.server.openapi import api_catalog
 from labwright.server.requests import StrictJsonRoute, lab_of
 from labwright.services import skills
 from labwright.services.skills import Asker

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Body, Header, Request
 
 from labwright.agent.wild.verbs import RULES
 from labwright.server.auth import READERS, WRITERS, actor_of
-from labwright.server.context import hub_of, lab_of
-from labwright.server.strict_json import StrictJsonRoute
+from labwright.server.requests import StrictJsonRoute, hub_of, lab_of
 
 router = APIRouter(prefix="/tools", route_class=StrictJsonRoute, tags=["tools"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
