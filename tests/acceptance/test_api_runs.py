@@ -98,7 +98,7 @@ def test_a_verb_at_the_wrong_time_is_a_conflict_and_changes_nothing(lab: LiveSer
 def test_stop_works_before_the_start(lab: LiveServer) -> None:
     run = ready(lab)
     stopped = lab.post(f"/runs/{run['id']}/stop")
-    assert (stopped["status"], stopped["status_reason"]) == ("stopped", "stopped before it began")
+    assert (stopped["status"], stopped["status_reason"]) == ("stopped", "stopped before it started")
     assert stopped["ended_at"]
 
 
@@ -330,7 +330,7 @@ def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
     for kept in (lab.state / "snapshots").rglob(f"{run['snapshot']['hash']}.json"):
         kept.unlink()
     answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
-    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
+    assert answer.status == 409 and "has been deleted" in answer.json["error"]["message"]
 
 
 def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveServer) -> None:
@@ -343,7 +343,7 @@ def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveS
     ended = lab.wait_for_end(run["id"])
     assert ended["status"] == "failed" and "no longer kept" in ended["error"]
     answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
-    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
+    assert answer.status == 409 and "has been deleted" in answer.json["error"]["message"]
 
 
 def test_a_name_is_stronger_than_the_beginning_of_an_id_and_weaker_than_an_id(lab: LiveServer) -> None:

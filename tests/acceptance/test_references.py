@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from labwright.domain.actor import Scope
+from labwright.tokens import mint
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 from tests.unit.plan_texts import GOOD
@@ -105,3 +107,10 @@ def test_what_nobody_has_is_not_found_and_what_several_have_lists_them(lab: Live
     assert (ambiguous.status, ambiguous.json["error"]["code"]) == (422, "invalid")
     assert f"more than one {noun}: {noun}-" in ambiguous.json["error"]["message"]
     assert len(made) == len(set(made))
+
+
+def test_a_token_that_may_not_call_a_route_learns_nothing_about_names(lab: LiveServer) -> None:
+    viewer = mint(lab.token, Scope.VIEWER, "visitor", 600)
+    for path, body in (("/runs/nobody/stop", None), ("/runs", {"command": "true", "sweep_id": "nobody"})):
+        assert lab.call("POST", path, body, token=viewer).status == 403
+    assert lab.call("GET", "/runs/nobody", token=viewer).status == 404

@@ -24,6 +24,7 @@ REFERENCES = {"run_id": RUN, "sweep_id": SWEEP, "plan_id": PLAN}
 _IN_QUERY = {**REFERENCES, "run_ids": RUN, "ids": RUN}
 _IN_BODY = {"sweep_id": SWEEP, "parent_run_id": RUN, "after": RUN}
 _LISTS = frozenset({"run_ids", "ids"})
+_PERMISSIONS = "labwright.permissions"  # in the scope of a request: the checks of its route
 
 
 def lab_of(request: Request) -> Lab:
@@ -49,8 +50,10 @@ class ReferenceRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        permissions = [each.dependency for each in self.dependencies if hasattr(each.dependency, "allowed_scopes")]
 
         async def resolved(request: Request) -> Response:
+            request.scope[_PERMISSIONS] = permissions
             request.scope["path_params"] = await _resolved(request, request.scope["path_params"], REFERENCES)
             if query := request.scope["query_string"]:
                 request.scope["query_string"] = await _resolved_query(request, query)
@@ -109,6 +112,8 @@ async def _resolved(request: Request, values: dict[str, Any], kinds: dict[str, s
     references = _open_references(values, kinds)
     if not references:
         return values
+    for check in request.scope[_PERMISSIONS]:  # before the response reveals what exists
+        await check(request)
     lab = lab_of(request)
     ids = await run_in_threadpool(lambda: {key: full_id(lab, *key) for key in references})
 
