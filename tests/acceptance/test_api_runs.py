@@ -98,7 +98,7 @@ def test_a_verb_at_the_wrong_time_is_a_conflict_and_changes_nothing(lab: LiveSer
 def test_stop_works_before_the_start(lab: LiveServer) -> None:
     run = ready(lab)
     stopped = lab.post(f"/runs/{run['id']}/stop")
-    assert (stopped["status"], stopped["status_reason"]) == ("stopped", "stopped before it started")
+    assert (stopped["status"], stopped["status_reason"]) == ("stopped", "stopped before it began")
     assert stopped["ended_at"]
 
 

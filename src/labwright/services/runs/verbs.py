@@ -117,7 +117,7 @@ def _stop(lab: Lab, run_id: str, actor: Actor, reason: str) -> Run:
         if run.is_active:
             stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
         else:
-            why = reason or "stopped before it started"
+            why = reason or "stopped before it began"
             stopped = end_run(tx, run, RunStatus.STOPPED, reason=why, actor=str(actor))
             lab.journal.note(tx, [stopped])
     if stopped.is_active:
