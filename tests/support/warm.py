@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Literal
 
 Kind = Literal["server", "command"]
-# What an interpreter or its libraries read when they start, a fork would not read again.
-READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_")
+# An interpreter and its libraries read these only when they start, so a fork would ignore them.
+READ_AT_START = ("PYTHON", "LD_PRELOAD", "LC_", "LANG", "TZ", "MALLOC_")
 
 
 def can_be_warm(environment: Mapping[str, str]) -> bool:
