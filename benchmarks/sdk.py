@@ -12,7 +12,7 @@ from benchmarks import loggers
 from benchmarks.figure import Figure, at_least, at_most, best_rate, median_of, p95
 from benchmarks.server import connected, fresh_server
 from labwright.client.connection import Connection
-from labwright.client.sse import frames
+from labwright.client.follow import frames
 from tests.support.live_server import LiveServer
 
 _ROUNDS = 5

@@ -14,7 +14,7 @@ import psutil
 
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
-from labwright.client.sse import frames
+from labwright.client.follow import frames
 from labwright.paths import ProjectPaths
 from tests.support.live_server import LiveServer
 

@@ -64,7 +64,7 @@ def test_a_whole_history_comes_back_in_another_place(make_server: Callable[..., 
     assert made["path"] == str(file) and made["files"] > 5
     assert file.stat().st_mode & 0o077 == 0
     later = server.post("/runs", {"command": "true"})["id"]
-    assert "is there already" in labwright(server, "backup", "--to", str(file)).stderr
+    assert "already exists" in labwright(server, "backup", "--to", str(file)).stderr
 
     elsewhere = make_server("elsewhere", LABWRIGHT_MAX_PARALLEL="1")
     assert answer(elsewhere, "restore", str(file), "--json")["project"] == str(server.project)

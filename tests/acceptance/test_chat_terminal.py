@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.cli.markdown import end_of_whole_blocks
+from labwright.cli.markdown import end_of_complete_blocks
 from tests.acceptance.test_cli_terminal import COLOUR, at_terminal
 from tests.support.live_server import LiveServer
 from tests.support.model_server import Turn, model_server
@@ -30,10 +30,10 @@ ANSWER = """The best is **lr 0.3**, and this sentence is longer than a line of t
 
 SHOW_PIECES = """
 import json, sys
-from labwright.cli.chat.view import ChatScreen
+from labwright.cli.chat.view import ChatView
 from labwright.cli.screen import Screen
 
-shown = ChatScreen(Screen())
+shown = ChatView(Screen())
 for text in json.load(open(sys.argv[1])):
     shown.show({"kind": "text", "data": {"text": text}})
 shown.show({"kind": "end", "data": {"why": "done"}})
@@ -80,7 +80,7 @@ def test_an_answer_of_a_model_is_drawn(make_server: Callable[..., LiveServer]) -
     ],
 )
 def test_a_block_is_whole_when_nothing_more_can_change_it(text: str, whole: str) -> None:
-    assert text[: end_of_whole_blocks(text)] == whole
+    assert text[: end_of_complete_blocks(text)] == whole
 
 
 def screen_showing(folder: Path, pieces: list[str], rows: int) -> str:

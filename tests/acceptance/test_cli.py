@@ -141,8 +141,8 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_line(lab: LiveServer) -> 
 
 
 def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
-    waiter = begin(lab, "run", "--wait", "--name", "goes on", "--", "sleep", "60")
-    run = running(lab, "goes on")
+    waiter = begin(lab, "run", "--wait", "--name", "continues", "--", "sleep", "60")
+    run = running(lab, "continues")
     waiter.send_signal(signal.SIGINT)
     _, said = waiter.communicate(timeout=60)
     assert waiter.returncode == 130
@@ -272,7 +272,7 @@ def test_what_is_piped_in_is_said_not_to_reach_the_run(lab: LiveServer) -> None:
         check=True,
     )
     assert piped.stdout == "done\n"
-    assert "what is piped in does not reach the run" in piped.stderr
+    assert "piped input is not passed to the run" in piped.stderr
 
 
 def test_archived_runs_leave_the_list_and_deleting_needs_a_yes(lab: LiveServer) -> None:
@@ -319,7 +319,7 @@ def test_in_a_folder_that_was_deleted_it_says_so(lab: LiveServer, tmp_path: Path
         text=True,
     )
     assert called.returncode == 1
-    assert called.stderr.startswith("error: The folder that you are in was deleted.\nhint: "), called.stderr
+    assert called.stderr.startswith("error: The current folder was deleted.\nhint: "), called.stderr
 
 
 def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
@@ -357,7 +357,7 @@ def test_diff_shows_what_changed_since(lab: LiveServer) -> None:
     code = lab.project / "train.py"
     code.write_text("rate = 1\n")
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
-    assert "Nothing has changed" in labwright(lab, "diff", run).stdout
+    assert "has not changed" in labwright(lab, "diff", run).stdout
     code.write_text("rate = 2\n")
     assert "+rate = 2" in labwright(lab, "diff", run).stdout
 

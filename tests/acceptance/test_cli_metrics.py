@@ -65,7 +65,7 @@ def test_curves_and_tables_fit_the_terminal(lab: LiveServer, runs: list[str], co
     for command in (["metrics", runs[0]], ["metrics", runs[0], "--x", "time", "--log", "--key", "train/loss"]):
         shown = COLOUR.sub("", at_terminal(lab, *command, columns=columns))
         assert "┤" in shown and "⠀" not in shown
-        assert max(len(line) for line in shown.splitlines() if not line.startswith("Beside")) <= columns
+        assert max(len(line) for line in shown.splitlines() if not line.startswith("Compare runs")) <= columns
 
 
 def test_an_unknown_metric_is_an_error_that_names_the_known_ones(lab: LiveServer, runs: list[str]) -> None:
@@ -137,8 +137,8 @@ def test_a_comparison_says_which_values_are_in_no_curve(lab: LiveServer) -> None
     send(lab, strange, [{"key": "wide", "step": s, "value": value} for s, value in enumerate((1, "NaN", 2))])
     wait_until(lambda: "wide" in lab.run(strange)["summary"], "its points to be read")
     shown = labwright(lab, "compare", narrow, strange, "--key", "wide").stdout
-    assert f"NaN or infinite in places, and left out there: {strange}\n" in shown
-    assert f"not taken: 2 values of {narrow} (" in shown
+    assert f"NaN and infinite values are left out: {strange}\n" in shown
+    assert f"rejected: 2 values of {narrow} (" in shown
 
 
 def compared_in_one_row(lab: LiveServer, ids: list[str]) -> str:
@@ -163,7 +163,7 @@ def test_without_a_key_it_is_said_what_the_table_does_not_show(lab: LiveServer) 
     left_out = own[0]["summary_left_out"]
     shown = labwright(lab, "compare", *ids).stdout
     assert f"not shown: {left_out} more metrics of {ids[0]}: labwright metrics {ids[0]}\n" in shown and left_out >= 30
-    assert f"not taken as metrics: {ids[0]}, 1 time (bad: not a number)\n" in shown
+    assert f"rejected metric values of {ids[0]}: 1 (bad: not a number)\n" in shown
     assert f"of {ids[1]}" not in shown
     in_json = labwright(lab, "compare", *ids, "--json")
     assert json.loads(in_json.stdout) and f"{left_out} more metrics of {ids[0]}" in in_json.stderr
@@ -176,7 +176,7 @@ def test_of_many_curves_those_that_are_drawn_have_a_mark_and_no_other_has(lab: L
         wait_until(lambda run=run: "many" in lab.run(run)["summary"], "its points to be read")
     shown = labwright(lab, "compare", *ids, "--key", "many").stdout.splitlines()
     assert "".join(line[0] for line in shown if "run-" in line) == " ●▲■◆○△□◇  "
-    assert "Drawn: those with a mark, 8 of 10." in shown
+    assert "8 of 10 are drawn: those with a mark." in shown
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

@@ -73,14 +73,14 @@ def test_a_file_is_saved_with_its_own_title_and_goal(lab: LiveServer, plan_id: s
     assert plan["goal"].startswith("Find the learning rate")
     assert labwright(lab, "plan", "show", plan_id[5:9]).stdout == GOOD
     listed = labwright(lab, "plan", "list").stdout
-    assert plan_id in listed and "exact" in listed
+    assert plan_id in listed and "valid" in listed and "invalid" not in listed
 
 
 def test_what_is_wrong_is_shown_with_its_line(lab: LiveServer) -> None:
     (lab.project / "bad.md").write_text(GOOD.replace("GPU count: 2", "GPU count: two"))
     said = labwright(lab, "plan", "save", "bad.md", "--title", "bad", "--goal", "g")
     assert said.returncode == 0
-    assert "1 fault of form" in said.stdout
+    assert "1 format error" in said.stdout
     assert "line 8: GPU count is not a number" in said.stdout
     untitled = subprocess.run(
         [*LABWRIGHT, "plan", "save", "-"], input=b"no title", cwd=lab.project, env=lab.environment, capture_output=True
@@ -106,9 +106,9 @@ def test_an_edit_is_saved_as_a_new_version(lab: LiveServer, plan_id: str) -> Non
 
 
 def test_an_edit_that_changes_nothing_saves_nothing(lab: LiveServer, plan_id: str) -> None:
-    assert "Nothing was changed" in labwright(lab, "plan", "edit", plan_id, env=editor(lab, "true")).stderr
+    assert "No changes." in labwright(lab, "plan", "edit", plan_id, env=editor(lab, "true")).stderr
     failed = labwright(lab, "plan", "edit", plan_id, env=editor(lab, "exit 3"))
-    assert (failed.returncode, "ended with 3" in failed.stderr) == (1, True)
+    assert (failed.returncode, "exited with 3" in failed.stderr) == (1, True)
     assert (
         "Set EDITOR" in labwright(lab, "plan", "edit", plan_id, env={"EDITOR": "no-such-editor", "VISUAL": ""}).stderr
     )
@@ -130,7 +130,7 @@ def test_archive_and_delete(lab: LiveServer, plan_id: str) -> None:
     assert plan_id not in labwright(lab, "plan", "list").stdout
     assert plan_id in labwright(lab, "plan", "list", "--all").stdout
     assert plan_id in labwright(lab, "plan", "list", "--status", "archived").stdout
-    assert "needs a yes" in labwright(lab, "plan", "delete", plan_id).stderr
+    assert "Confirm with --yes." in labwright(lab, "plan", "delete", plan_id).stderr
     assert answer(lab, "plan", "delete", plan_id, "--yes", "--json") == [plan_id]
     assert labwright(lab, "plan", "show", plan_id).returncode == 1
     events = labwright(lab, "events").stdout

@@ -60,7 +60,7 @@ def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer)
     run = place.submit("while ! test -e go; do sleep 0.05; done; exit 8")
     place.wait_for_status(run["id"], "running")
     ended = labwright(place, "down")
-    assert (ended.returncode, "1 run still going" in ended.stdout) == (0, True)
+    assert (ended.returncode, "1 run still active" in ended.stdout) == (0, True)
     assert not (place.state / "server.json").exists()
     assert labwright(place, "ps").returncode == 3
 
@@ -75,7 +75,7 @@ def test_down_claims_nothing_of_runs_that_the_server_did_not_tell_of(place: Live
     place.wait_for_status(run["id"], "running")
     (place.state / "token").write_text("lw_another\n")
     ended = labwright(place, "down")
-    assert ended.stdout == "The server has ended. Runs that were going go on.\n"
+    assert ended.stdout == "The server has stopped. Active runs continue.\n"
     assert "A valid token is needed" in ended.stderr
 
     (place.project / "go").touch()
@@ -105,7 +105,7 @@ def test_commands_work_from_below_the_project(place: LiveServer) -> None:
     assert labwright(place, "ps", cwd=below).returncode == 0
     assert labwright(place, "ps", "--project", str(place.project), cwd="/").returncode == 0
     refused = labwright(place, "up", "-d", cwd=below)
-    assert refused.returncode == 1 and "One for this folder alone: labwright up --project ." in refused.stderr
+    assert refused.returncode == 1 and "For a server of this folder: labwright up --project ." in refused.stderr
     assert "No runs yet" in labwright(place, "ps").stdout
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_was_killed_leaves_a_file_that_fools_nobody(place: LiveSer
     wait_until(lambda: start_time(killed) is None, "it to be gone: a large process takes its time")
     wait_until(lambda: labwright(place, "ps").returncode == 3, "the end to be noticed")
     tidied = labwright(place, "down")
-    assert (tidied.returncode, "had ended already" in tidied.stdout) == (0, True)
+    assert (tidied.returncode, "had already stopped" in tidied.stdout) == (0, True)
     assert "No server is running" in labwright(place, "down").stdout
     up(place)
     assert process_of(place) != killed
@@ -182,7 +182,7 @@ def test_down_ends_a_server_whose_state_has_become_read_only(place: LiveServer) 
         ended = call("down")
     finally:
         place.state.chmod(0o700)
-    assert ("has ended" in ended.stdout, ended.stderr) == (True, "")
+    assert ("has stopped" in ended.stdout, ended.stderr) == (True, "")
 
 
 def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:

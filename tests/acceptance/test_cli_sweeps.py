@@ -27,7 +27,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 def test_the_example_runs_to_its_end_and_shows_what_it_found(lab: LiveServer) -> None:
     done = labwright(lab, "sweep", "grid.yaml", "--wait")
     assert done.returncode == 0, done.stderr
-    for words in ("completed", "27 finished", "Best by mean loss", "± STD", "What mattered", "Verdict", "noise"):
+    for words in ("completed", "27 finished", "Best by mean loss", "± STD", "Parameter importance", "Verdict", "noise"):
         assert words in done.stdout, done.stdout
     assert "\x1b" not in done.stdout
     table = labwright(lab, "sweep", "show", "optimizers", "--export", "csv").stdout.splitlines()
@@ -63,7 +63,7 @@ def test_a_sweep_is_steered_by_verbs(lab: LiveServer) -> None:
     assert "1 run added" in labwright(lab, "sweep", "retry-failed", "verbs").stdout
     sweep_when(lab, made["id"], "completed")
     extended = labwright(lab, "sweep", "extend", "verbs", "--add", "a=2,3").stdout
-    assert "1 run added, 2 there already" in extended
+    assert "1 run added, 2 already exist" in extended
     sweep_when(lab, made["id"], "completed")
     refused = labwright(lab, "sweep", "pause", "verbs")
     assert refused.returncode == 1

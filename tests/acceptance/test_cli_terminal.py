@@ -112,7 +112,7 @@ def test_the_last_line_is_what_to_do_next(lab: LiveServer) -> None:
 
 def test_deleting_asks_first(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
-    assert "for ever?" in at_terminal(lab, "delete", run, typed="n\n", question=YES_OR_NO)
+    assert "permanently?" in at_terminal(lab, "delete", run, typed="n\n", question=YES_OR_NO)
     assert lab.run(run)["id"] == run
     at_terminal(lab, "delete", run, typed="y\n", question=YES_OR_NO)
     assert lab.call("GET", f"/runs/{run}").status == 404
@@ -198,7 +198,7 @@ def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
         terminal.until("Whole.")
         terminal.until("› ")
         terminal.type("\x04")
-        assert "Go on with: labwright chat --session" in terminal.rest()
+        assert "Continue: labwright chat --session" in terminal.rest()
         assert [asked.body["messages"][-1]["content"] for asked in provider.asked] == ["tell me more"] * 2
 
 
@@ -214,5 +214,5 @@ def test_a_question_that_was_answered_elsewhere_does_not_end_the_conversation(se
     assert f"Approval {asked['id']} is denied already." in terminal.until("so nothing was done.")
     terminal.until("› ")
     terminal.type("\x04")
-    assert "Go on with: labwright chat --session" in terminal.rest()
+    assert "Continue: labwright chat --session" in terminal.rest()
     assert server.run(run_id)["status"] == "ready"

@@ -69,7 +69,7 @@ def test_a_server_that_lives_is_waited_for_however_slow_it_is(
     try:
         waiting = Waiting(server, plan_id, monkeypatch)
         wait_until(lambda: waiting.tries >= 3, "tries that take longer than a dead server is given")
-        assert waiting.thread.is_alive() and set(waiting.told) == {"the server is slow to answer; waiting for it"}
+        assert waiting.thread.is_alive() and set(waiting.told) == {"the server is slow to respond; waiting"}
     finally:
         os.kill(pid, signal.SIGCONT)
     waiting.thread.join(timeout=60)
@@ -83,7 +83,7 @@ def test_a_server_that_ended_is_given_up_after_a_moment(server: LiveServer, monk
     waiting.thread.join(timeout=60)
     server.start()
     assert waiting.failure is not None and "has ended" in waiting.failure.message
-    assert waiting.told[-1] == "the server went away; waiting for it to come back"
+    assert waiting.told[-1] == "the server stopped; waiting for it to restart"
 
 
 def _pid(server: LiveServer) -> int:

@@ -122,7 +122,7 @@ def test_a_state_folder_that_is_a_link_to_nowhere_is_found_and_its_fix_helps(
     server = make_server()
     server.state.symlink_to(tmp_path / "scratch disk" / "state")
     found = lines(server)["state folder"]
-    assert found["status"] == "fail" and "scratch disk/state, which is not there" in found["said"]
+    assert found["status"] == "fail" and "scratch disk/state, which does not exist" in found["said"]
     subprocess.run(["bash", "-c", found["fix"].partition(": ")[2]], check=True)
     assert lines(server)["state folder"]["status"] == "ok"
 
@@ -135,7 +135,7 @@ def test_things_of_another_user_in_the_state_folder_are_found(make_server: Calla
         (server.state / name).touch(mode=0o600)
     os.chown(server.state / "token", 65534, 65534)
     found = lines(server)["state folder"]
-    assert found["status"] == "fail" and found["said"].endswith("another user's: token")
+    assert found["status"] == "fail" and found["said"].endswith("of another user: token")
     subprocess.run(["bash", "-c", found["fix"].removeprefix("sudo ")], check=True)
     assert lines(server)["state folder"]["status"] == "ok"
 
@@ -146,7 +146,7 @@ def test_a_project_and_a_database_that_may_not_be_written_are_found(stage: Path)
     try:
         (stage / "theirs").mkdir()
         found = lines_as(user, stage / "theirs")["state folder"]
-        assert found["status"] == "fail" and "you may not write there" in found["said"] and found["fix"]
+        assert found["status"] == "fail" and "the folder is not writable" in found["said"] and found["fix"]
         state = user.make_folder(user.make_folder(stage / "own") / ".labwright")
         (state / "labwright.db").touch(mode=0o600)
         found = lines_as(user, stage / "own")["database"]
@@ -242,6 +242,6 @@ def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., Li
         server.state.rmdir()
         subprocess.run(["mount", "-o", "remount,ro", str(server.project)], check=True)
         found = lines(server)["state folder"]
-        assert found["status"] == "fail" and "cannot be made: the disk is read-only" in found["said"]
+        assert found["status"] == "fail" and "cannot be created: the disk is read-only" in found["said"]
     finally:
         subprocess.run(["umount", "-l", str(server.project)], check=True)

@@ -77,7 +77,7 @@ def test_the_command_takes_in_all_that_is_there_and_shows_it(server: LiveServer)
     for run in found.values():
         wait_until(lambda run=run: len(values(server, run["id"])) == POINTS, "its points")
     again = labwright(server, "import", str(place))
-    assert again.stderr.count("is here already") == 3
+    assert again.stderr.count("is already imported") == 3
     assert len(server.all_runs()) == 3
 
 

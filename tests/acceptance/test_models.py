@@ -46,9 +46,7 @@ def test_models_shows_tiers_keys_and_prices_but_never_a_key(make_server: Callabl
     assert not tiers["heavy"]["usable"] and "no key for openai" in tiers["heavy"]["key"]
     assert (tiers["default"]["priced"], tiers["cheap"]["priced"]) == (True, False)
     shown = labwright(server, "models").stdout
-    assert all(
-        words in shown for words in ("claude-sonnet-5-5", "not known", "nothing so far", "pauses and asks at $10")
-    )
+    assert all(words in shown for words in ("claude-sonnet-5-5", "unknown", "nothing so far", "pauses and asks at $10"))
     logs = "".join(path.read_text() for path in (server.state / "logs").iterdir() if path.is_file())
     assert KEY not in answer.body.decode() + shown + logs + (server.state / "server.json").read_text()
 
@@ -101,7 +99,7 @@ def test_no_run_gets_the_keys_of_the_servers_models(make_server: Callable[..., L
 def test_no_sdk_is_loaded_before_a_model_is_asked(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     code = (
         "import sys, os; os.environ.update(LABWRIGHT_MODEL='anthropic:x')\n"
-        "import labwright.cli.main, labwright.cli.models, labwright.server.app, labwright.server.boot\n"
+        "import labwright.cli.main, labwright.cli.machine, labwright.server.app, labwright.server.boot\n"
         "import labwright.llm.models, labwright.llm.cassette, labwright.planning.prompts\n"
         "from labwright.paths import ProjectPaths\nfrom labwright.settings import load_settings\n"
         "from pathlib import Path\nhere = Path(sys.argv[1])\n"

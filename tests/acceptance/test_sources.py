@@ -150,7 +150,7 @@ def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -
     notices = [event for event in lab.get(f"/events?run_id={run}&limit=1000") if event["type"] == "run.notice"]
     assert str(notices).count("its step is not a whole number") == 1
     shown = labwright(lab, "show", run).stdout
-    assert "not taken as metrics: 13 times" in shown and "not a whole number" in shown
+    assert "Rejected metric values: 13 (" in shown and "not a whole number" in shown
     assert "13 times" in labwright(lab, "metrics", run).stdout
 
 

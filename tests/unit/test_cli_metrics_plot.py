@@ -7,7 +7,7 @@ import math
 import pytest
 
 from labwright.cli.formatting import width
-from labwright.cli.metrics.plot import Curve, Line, count_words, draw, spark
+from labwright.cli.metrics.plot import Line, PlotCurve, draw, short_count, sparkline
 
 NAN = math.nan
 
@@ -16,7 +16,7 @@ def text(line: Line) -> str:
     return "".join(cell if isinstance(cell, str) else cell[0] for cell in line)
 
 
-def drawn(*curves: Curve, columns: int = 60, rows: int = 10, log: bool = False) -> list[str]:
+def drawn(*curves: PlotCurve, columns: int = 60, rows: int = 10, log: bool = False) -> list[str]:
     return [text(line) for line in draw(curves, columns, rows, log=log)]
 
 
@@ -39,31 +39,31 @@ def drawn(*curves: Curve, columns: int = 60, rows: int = 10, log: bool = False) 
     ],
 )
 def test_whatever_the_values_a_plot_fits_its_columns(ys: list[float], columns: int, log: bool) -> None:
-    lines = drawn(Curve(xs=list(range(len(ys))), ys=ys), columns=columns, log=log)
+    lines = drawn(PlotCurve(xs=list(range(len(ys))), ys=ys), columns=columns, log=log)
     assert max(width(line) for line in lines) <= columns
     assert len(lines) in (1, 12)
 
 
 @pytest.mark.parametrize("x", [2**63 - 1, -(2**63), 1e30, 1e308])
 def test_wherever_it_stands_a_lone_point_is_drawn_or_said_to_be_nowhere(x: float) -> None:
-    assert len(drawn(Curve(xs=[x], ys=[1.0]))) in (1, 12)
-    assert len(drawn(Curve(xs=[0, x], ys=[1.0, 2.0]))) == 12
+    assert len(drawn(PlotCurve(xs=[x], ys=[1.0]))) in (1, 12)
+    assert len(drawn(PlotCurve(xs=[0, x], ys=[1.0, 2.0]))) == 12
 
 
 def test_the_axis_of_huge_numbers_names_them() -> None:
-    lines = drawn(Curve(xs=[0, 1], ys=[-1e308, 1e308]), rows=9)
+    lines = drawn(PlotCurve(xs=[0, 1], ys=[-1e308, 1e308]), rows=9)
     assert lines[0].strip().startswith("1e+308 ┤") and lines[8].strip().startswith("-1e+308 ┤")
-    assert spark([-1e308, 0.0, 1e308], 3) == "▁▅█"
+    assert sparkline([-1e308, 0.0, 1e308], 3) == "▁▅█"
 
 
 def test_nothing_but_nan_is_said() -> None:
-    assert drawn(Curve(xs=[1, 2], ys=[NAN, math.inf])) == ["(no number that could be drawn)"]
+    assert drawn(PlotCurve(xs=[1, 2], ys=[NAN, math.inf])) == ["(no values to draw)"]
 
 
 def test_a_gap_stays_empty_and_a_lone_point_is_seen() -> None:
     ys = [1.0] * 40 + [NAN] * 20 + [1.0] + [NAN] * 20 + [1.0] * 19
     row = next(
-        line for line in drawn(Curve(xs=list(range(100)), ys=ys), columns=106, rows=1) if "⠤" in line or "⠒" in line
+        line for line in drawn(PlotCurve(xs=list(range(100)), ys=ys), columns=106, rows=1) if "⠤" in line or "⠒" in line
     )
     body = row.split("┤" if "┤" in row else "│")[1]
     groups = [part for part in body.split(" ") if part]
@@ -71,38 +71,38 @@ def test_a_gap_stays_empty_and_a_lone_point_is_seen() -> None:
 
 
 def test_the_axis_names_round_numbers_where_they_are() -> None:
-    lines = drawn(Curve(xs=[0, 1000], ys=[0.0, 1.0]), rows=9)
+    lines = drawn(PlotCurve(xs=[0, 1000], ys=[0.0, 1.0]), rows=9)
     assert lines[0].strip().startswith("1 ┤") and lines[8].strip().startswith("0 ┤")
     assert lines[-1].split()[0] == "0" and lines[-1].split()[-1] == "1,000"
 
 
 @pytest.mark.parametrize("last", [3, 9, 20])
 def test_steps_are_counted_in_whole_numbers(last: int) -> None:
-    lines = drawn(Curve(xs=[1, last], ys=[1.0, 2.0]), columns=120)
+    lines = drawn(PlotCurve(xs=[1, last], ys=[1.0, 2.0]), columns=120)
     assert len(lines[-1].split()) > 1
     assert all(label.isdigit() for label in lines[-1].split()), lines[-1]
 
 
 def test_neighbouring_ticks_never_carry_the_same_number() -> None:
-    lines = drawn(Curve(xs=[0, 1], ys=[77.5, 77.51]), rows=9)
+    lines = drawn(PlotCurve(xs=[0, 1], ys=[77.5, 77.51]), rows=9)
     labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
     assert labels == ["77.51", "77.505", "77.5"]
 
 
 def test_a_logarithmic_axis_is_one() -> None:
-    lines = drawn(Curve(xs=[0, 1, 2], ys=[0.001, 1.0, 1000.0]), rows=13, log=True)
+    lines = drawn(PlotCurve(xs=[0, 1, 2], ys=[0.001, 1.0, 1000.0]), rows=13, log=True)
     labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
     assert labels == ["1000", "100", "10", "1", "0.1", "0.01", "0.001"]
 
 
 def test_each_curve_has_a_mark_that_needs_no_colour() -> None:
-    curves = [Curve(xs=[0, 1, 2], ys=[0.0, 1.0, float(i)], mark=mark) for i, mark in enumerate("●▲")]
+    curves = [PlotCurve(xs=[0, 1, 2], ys=[0.0, 1.0, float(i)], mark=mark) for i, mark in enumerate("●▲")]
     joined = "\n".join(drawn(*curves))
     assert "●" in joined and "▲" in joined
 
 
 def test_counts_are_short() -> None:
-    assert [count_words(value) for value in (0, 999, 1200, 45_000, 1.5e6, 0.25)] == [
+    assert [short_count(value) for value in (0, 999, 1200, 45_000, 1.5e6, 0.25)] == [
         "0",
         "999",
         "1,200",
@@ -113,6 +113,6 @@ def test_counts_are_short() -> None:
 
 
 def test_a_line_of_blocks_rises_with_its_values() -> None:
-    assert spark([0.0, 1.0, 2.0, 3.0], 4) == "▁▃▆█"
-    assert spark([0.0, NAN, 1.0], 3) == "▁ █"
-    assert spark([NAN], 3) == ""
+    assert sparkline([0.0, 1.0, 2.0, 3.0], 4) == "▁▃▆█"
+    assert sparkline([0.0, NAN, 1.0], 3) == "▁ █"
+    assert sparkline([NAN], 3) == ""

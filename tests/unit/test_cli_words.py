@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from labwright.cli.chat.view import ChatScreen
+from labwright.cli.chat.view import ChatView
 from labwright.cli.formatting import ago, duration, number, one_line, parse_duration, parse_value, shorten, size, width
-from labwright.cli.machine import _holder
+from labwright.cli.machine import holder
 from labwright.cli.main import COMMANDS, load
-from labwright.cli.runs.commands import exit_code_of, reason_teller
+from labwright.cli.runs.commands import exit_code_of, reason_reporter
 from labwright.cli.runs.submit import caller_environment, gpuwrap_config
-from labwright.cli.screen import Screen, fitted
-from labwright.client.sse import frames
+from labwright.cli.screen import Column, Screen
+from labwright.client.follow import frames
 from labwright.domain.clock import epoch_seconds
 from labwright.domain.errors import Invalid
 from labwright.domain.gpu import BusyLimits, Gpu, LeaseHolder
@@ -90,10 +90,46 @@ def test_wide_letters_are_cut_by_columns() -> None:
     assert shorten("short", 5) == "short"
 
 
-def test_the_widest_column_that_may_shrink_gives_way_first() -> None:
-    assert fitted([14, 60, 8, 20], [False, True, False, True], 80) == [14, 32, 8, 20]
-    assert fitted([14, 60, 8], [False, True, False], None) == [14, 60, 8]
-    assert fitted([14, 60, 8], [False, True, False], 20) == [14, 8, 8]
+COLUMNS = [
+    Column("id", "id"),
+    Column("name", "name", shrinks=True),
+    Column("n", lambda item: str(item["n"]), right=True),
+    Column("wide", "note", min_width=100),
+    Column("note", "note", shrinks=True, optional=True),
+]
+
+
+def table_lines(capsys: pytest.CaptureFixture[str], *items: dict[str, object], columns: int | None) -> list[str]:
+    screen = Screen()
+    screen.is_terminal = columns is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", str(columns or 80))
+        screen.table(COLUMNS, items)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_table_fits_the_terminal_and_the_widest_column_shrinks_first(capsys: pytest.CaptureFixture[str]) -> None:
+    item = {"id": "run-4k2x9m1c7t", "name": "x" * 60, "n": 5, "note": "y" * 20}
+    head, row = table_lines(capsys, item, columns=80)
+    assert head.split() == ["ID", "NAME", "N", "NOTE"]
+    assert row == f"run-4k2x9m1c7t  {'x' * 38}…  5  {'y' * 20}"
+    assert len(row) == 80
+
+
+def test_a_table_in_a_pipe_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    item = {"id": "run-4k2x9m1c7t", "name": "日本", "n": 12, "note": "y" * 200}
+    head, row = table_lines(capsys, item, columns=None)
+    assert head == f"ID              NAME   N  WIDE{' ' * 196}  NOTE"
+    assert row == f"run-4k2x9m1c7t  日本  12  {'y' * 200}  {'y' * 200}"
+
+
+def test_an_optional_column_without_values_and_a_wide_one_on_a_narrow_terminal_are_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    head, _ = table_lines(capsys, {"id": "a", "name": "b", "n": 1, "note": ""}, columns=80)
+    assert head.split() == ["ID", "NAME", "N"]
+    head, _ = table_lines(capsys, {"id": "a", "name": "b", "n": 1, "note": ""}, columns=120)
+    assert head.split() == ["ID", "NAME", "N", "WIDE"]
 
 
 @pytest.mark.parametrize(
@@ -157,16 +193,16 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    say = reason_teller()
+    report = reason_reporter()
     sending = {"id": "run-1", "status": "launching", "status_reason": "sbatch has not answered yet"}
     for run in (sending, sending, {**sending, "status_reason": ""}, {**sending, "status": "running"}):
-        say(run)
+        report(run)
     assert capsys.readouterr().err == "run-1: sbatch has not answered yet\n"
 
 
 def test_a_lease_that_says_nothing_of_itself_is_no_free_card() -> None:
     card = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1, lease=LeaseHolder(run_id="", user=""))
-    assert _holder(card.to_dict(), BusyLimits()) == ("a run (someone)", "blue")
+    assert holder(card.to_dict(), BusyLimits()) == ("a run (unknown user)", "blue")
 
 
 @pytest.mark.parametrize(
@@ -181,14 +217,14 @@ def test_a_terminal_shows_why_planning_waits_or_fails(
     capsys: pytest.CaptureFixture[str], status: str, shown: str
 ) -> None:
     facts = {"node": "ValidateWorkspace", "status": status, "seconds": 2.0, "message": "no room"}
-    ChatScreen(Screen()).show({"kind": "plan", "data": facts})
+    ChatView(Screen()).show({"kind": "plan", "data": facts})
     assert shown in capsys.readouterr().out
 
 
 def test_numbers_with_the_same_fault_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     marks = [{"text": str(number), "detail": "no evidence is cited for it"} for number in range(45)]
     marks.append({"text": "0.75", "detail": "the run has 0.25"})
-    ChatScreen(Screen()).show({"kind": "message", "data": {"marks": marks}})
+    ChatView(Screen()).show({"kind": "message", "data": {"marks": marks}})
     assert capsys.readouterr().out.splitlines() == [
         "⚠ 0, 1, 2, 3, 4, 5, 6, 7 and 37 more: no evidence is cited for it",
         "⚠ 0.75: the run has 0.25",

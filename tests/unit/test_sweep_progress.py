@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from labwright.cli.sweeps.progress import counts_of
+from labwright.cli.sweeps.view import run_counts
 from labwright.domain.run import RunStatus
 
 
 def test_a_run_of_every_status_is_counted() -> None:
     """One that waits in Slurm's queue is launching, often for days."""
-    words = counts_of({"progress": {"total": len(RunStatus), **{str(status): 1 for status in RunStatus}}})
+    words = run_counts({"progress": {"total": len(RunStatus), **{str(status): 1 for status in RunStatus}}})
     assert set(words.split(", ")) == {f"1 {status}" for status in RunStatus}

@@ -1,4 +1,4 @@
-"""`events`: the stored stream of what happened and who did it."""
+"""`events`: the log of what happened and who did it."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from typing import Annotated, Any
 
 import typer
 
+from labwright.cli.command import with_client
 from labwright.cli.formatting import clock_time, one_line, size
-from labwright.cli.options import AsJson, Project, connect
 from labwright.cli.runs.view import status_cell
 from labwright.cli.screen import Cell, Screen, note
-from labwright.client.follow import follow_events, last_position
+from labwright.client.follow import OPENED, follow_events, last_position
+from labwright.client.lab import LabClient
 from labwright.domain.event import EventType
 
 Json = dict[str, Any]
-_OWN_FRAMES = ("hello", "reset")
-# Of an event's facts those that tell a person something, in the order in which they are read.
-_TELLING = (
+# The fields of an event that are shown, in this order.
+_SHOWN_FIELDS = (
     "name", "title", "text", "node", "step", "number", "question", "type", "url", "status", "message", "answer",
 )  # fmt: skip
 
 
+@with_client
 def events(
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as things happen.")] = False,
-    limit: Annotated[int, typer.Option("-n", min=0, max=5000, metavar="N", help="How many of the newest.")] = 30,
-    run: Annotated[str | None, typer.Option(metavar="RUN", help="Only of this run.")] = None,
-    project: Project = None,
-    as_json: AsJson = False,
+    screen: Screen,
+    client: LabClient,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Show new events as they happen.")] = False,
+    limit: Annotated[int, typer.Option("-n", min=0, max=5000, metavar="N", help="Show the newest N events.")] = 30,
+    run: Annotated[str | None, typer.Option(metavar="RUN", help="Only events of this run.")] = None,
 ) -> None:
-    screen, client = Screen(as_json=as_json), connect(project)
     run_id = client.run(run)["id"] if run else None
     last = last_position(client)
-    # One run's events may lie anywhere in the stream, so all of its own are asked for.
+    # The events of one run may be anywhere in the log, so all of them are requested.
     recent = client.events(0 if run_id else max(0, last - limit), 5000, run_id)[-limit:] if limit else []
-    if as_json and not follow:
+    if screen.as_json and not follow:
         screen.json(recent)
         return
     for event in recent:
         _show(screen, event)
     if follow:
         for frame in follow_events(client, {"after": last, "run_id": run_id}, note):
-            if frame.event not in _OWN_FRAMES:
+            if frame.event not in OPENED:
                 _show(screen, frame.data)
     elif not recent:
-        screen.say("Nothing has happened yet. Start a run: labwright run -- python train.py")
+        screen.print("No events yet. Start a run: labwright run -- python train.py")
 
 
 def _show(screen: Screen, event: Json) -> None:
@@ -51,17 +51,17 @@ def _show(screen: Screen, event: Json) -> None:
         screen.json_line(event)
         return
     when, by = clock_time(event["time"]), f"  ({event['actor']})"
-    line = f"{event['type']:<15} ", (f"{_subject(event):<16} ", "bold"), *_words(event)
-    screen.say((f"{when}  ", "dim"), *line, (by, "dim"))
+    line = f"{event['type']:<15} ", (f"{_subject(event):<16} ", "bold"), *_details(event)
+    screen.print((f"{when}  ", "dim"), *line, (by, "dim"))
 
 
 def _subject(event: Json) -> str:
-    """What it is about: a run before all else, then what the type names, as the plan of `plan.node`."""
+    """Return the id of the run, or of what the type names, such as the plan of `plan.node`."""
     kind = event["type"].partition(".")[0]
     return event["run_id"] or event["data"].get(f"{kind}_id") or event["sweep_id"] or ""
 
 
-def _words(event: Json) -> list[Cell]:
+def _details(event: Json) -> list[Cell]:
     data = event["data"]
     if "to" in data:
         to = status_cell(data["to"]) if event["type"] == EventType.RUN_STATUS else data["to"]
@@ -73,4 +73,4 @@ def _words(event: Json) -> list[Cell]:
         return [f"changed: {', '.join(data['changed'])}{version}"]
     if "freed_bytes" in data:
         return [f"freed {size(data['freed_bytes'])}"]
-    return [" · ".join(one_line(str(data[name])) for name in _TELLING if data.get(name))]
+    return [" · ".join(one_line(str(data[name])) for name in _SHOWN_FIELDS if data.get(name))]

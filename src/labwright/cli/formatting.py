@@ -1,4 +1,4 @@
-"""How numbers read: durations as `3m 12s`, bytes as `1.2 GB`, times as `5m ago`; and the way back."""
+"""Format and parse values: durations such as `3m 12s`, sizes such as `1.2 GB`, times such as `5m ago`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from labwright.domain.errors import Invalid
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(d|h|m|s)")
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _WIDE = ("W", "F")
+_LONG, _VERY_LONG = 1e4, 1e7
 
 
 def duration(seconds: float) -> str:
@@ -44,8 +45,13 @@ def ago(timestamp: str, now: float | None = None) -> str:
 
 
 def clock_time(timestamp: str) -> str:
-    """As the clock on the wall shows it."""
+    """Return the local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_seconds(timestamp)))
+
+
+def moment(timestamp: str | None) -> str:
+    """Return the local time and how long ago that was."""
+    return f"{clock_time(timestamp)}  ({ago(timestamp)})" if timestamp else ""
 
 
 def size(count: float) -> str:
@@ -60,29 +66,30 @@ def gigabytes(megabytes: float) -> str:
     return f"{megabytes / 1024:.1f} GB"
 
 
-_LONG, _VERY_LONG = 1e4, 1e7
-
-
 def number(value: object) -> str:
-    """Four digits that count, but a whole part of up to seven is not cut; a whole number as it is."""
+    """Format a float with four significant digits; whole parts of up to seven digits are kept."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:.0f}" if _LONG <= abs(value) < _VERY_LONG else f"{value:.4g}"
 
 
-def counted(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def budget_of(gpu_hours: float | None, runs: int | None, wall_time: str | None) -> dict[str, Any]:
-    """As the API has it, of what was given."""
+def assignments(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={number(value)}" for name, value in values.items())
+
+
+def parse_budget(gpu_hours: float | None, runs: int | None, wall_time: str | None) -> dict[str, Any]:
+    """Return the budget as the API expects it, with the limits that were given."""
     wall = parse_duration(wall_time) if wall_time else None
     given = {"gpu_hours": gpu_hours, "runs": runs, "wall_seconds": wall}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def parse_duration(text: str) -> float:
-    """`2h`, `90m`, `1h30m`, `45s`, or plain seconds."""
+    """Parse `2h`, `90m`, `1h30m`, `45s`, or plain seconds."""
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
     if not text or _DURATION.sub("", text):
@@ -93,12 +100,12 @@ def parse_duration(text: str) -> float:
 def parse_pair(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise Invalid(f"{option} {text!r} has no name and value.", hint=f"Write it like {option} NAME=VALUE.")
+        raise Invalid(f"{option} {text!r} is not NAME=VALUE.", hint=f"Write it like {option} NAME=VALUE.")
     return name, value
 
 
 def parse_value(text: str) -> Any:
-    """A number, true, false or null where it reads as one; else the text itself."""
+    """Return a number, true, false or null if the text is one; otherwise the text."""
     try:
         value = json.loads(text, parse_constant=_refuse)
     except ValueError:
@@ -111,17 +118,17 @@ def _refuse(name: str) -> Any:
 
 
 def one_line(text: str) -> str:
-    """Safe to print in a line: no newlines, no control characters that would steer the terminal."""
+    """Return the text without newlines and control characters."""
     return "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
 
 
 def visible(text: str) -> str:
-    """Nothing that steers the terminal, hides, or turns the order of letters around."""
+    """Replace characters that control the terminal, are invisible, or change the direction of text."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text.replace("\r\n", "\n"))
 
 
 def width(text: str) -> int:
-    """Columns on a terminal."""
+    """Return how many columns the text takes on a terminal."""
     return sum(_columns(character) for character in text)
 
 

@@ -1,4 +1,4 @@
-"""`gpu` and `cluster`: what there is to run on, and who is using it."""
+"""`gpu`, `cluster` and `models`: what this machine offers, and who uses it."""
 
 from __future__ import annotations
 
@@ -6,155 +6,183 @@ from typing import Annotated, Any
 
 import typer
 
-from labwright.cli.formatting import ago, counted, duration, gigabytes, one_line
-from labwright.cli.options import AsJson, Project, connect
+from labwright.cli.command import with_client
+from labwright.cli.formatting import ago, duration, gigabytes, one_line, plural
 from labwright.cli.screen import Cell, Column, Screen
+from labwright.client.lab import LabClient
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import BusyLimits, Gpu, is_free
 from labwright.settings import load_settings
 
 Json = dict[str, Any]
 _BAR = 8
-_WIDE = 100
 _BUSY, _SOME = 80, 10
 
 
-def gpu(project: Project = None, as_json: AsJson = False) -> None:
-    screen = Screen(as_json=as_json)
-    client = connect(project)
+def _partition_name(found: Json) -> str:
+    return f"{found['name']} (default)" if found["default"] else str(found["name"])
+
+
+def _partition_nodes(found: Json) -> str:
+    return f"{found['nodes']} ({found['nodes_unwell']} unhealthy)" if found["nodes_unwell"] else str(found["nodes"])
+
+
+def _time_limit(found: Json) -> str:
+    return duration(found["time_limit_seconds"]) if found["time_limit_seconds"] else "none"
+
+
+_PARTITION_COLUMNS = [
+    Column("name", _partition_name, shrinks=True),
+    Column("state", "state"),
+    Column("nodes", _partition_nodes),
+    Column("CPUs", lambda found: str(found["cpus"])),
+    Column("GPUs", lambda found: str(found["gpus"])),
+    Column("time limit", _time_limit),
+]
+
+
+@with_client
+def gpu(screen: Screen, client: LabClient) -> None:
     cluster = client.cluster()["cluster"]
-    if as_json:
+    if screen.as_json:
         screen.json(cluster["gpus"])
     elif cluster["type"] == ClusterType.SLURM:
-        _slurm_gpus(screen, cluster)
+        count = f"{plural(cluster['gpu_count'], 'GPU')} on {plural(cluster['node_count'], 'Slurm node')}"
+        screen.print((count, "bold"), ". To see the GPUs of a run: labwright show RUN")
+        if cluster["gpu_count"]:
+            _show_partitions(screen, [found for found in cluster["partitions"] if found["gpus"]])
     elif not cluster["gpus"]:
-        screen.say(f"No GPU here ({cluster['type']}). What was looked at: labwright cluster")
-        screen.next("Rehearse with simulated ones: labwright sim gpus 4 -- bash")
+        screen.print(f"No GPU found ({cluster['type']}). Detection details: labwright cluster")
+        screen.suggest("Try simulated GPUs: labwright sim gpus 4 -- bash")
     else:
         settings = load_settings(client.paths.project)
         limits = BusyLimits(memory_mb=settings.gpu_busy_memory_mb, utilization=settings.gpu_busy_utilization)
-        _gpu_table(screen, cluster["gpus"], limits)
+        screen.table(_gpu_columns(limits), cluster["gpus"])
 
 
-def _slurm_gpus(screen: Screen, cluster: Json) -> None:
-    """Cards there are Slurm's to give; which one a job has, its run says."""
-    words = f"{counted(cluster['gpu_count'], 'GPU')} on {counted(cluster['node_count'], 'node')} of Slurm"
-    screen.say((words, "bold"), ". Which one a run has: labwright show RUN")
-    if cluster["gpu_count"]:
-        _partition_table(screen, [found for found in cluster["partitions"] if found["gpus"]])
-
-
-def _gpu_table(screen: Screen, gpus: list[Json], limits: BusyLimits) -> None:
-    with_bar = screen.is_terminal and screen.columns >= _WIDE
-    columns = [
-        Column(title="gpu", right=True),
-        Column(title="name", shrinks=True),
-        Column(title="memory", right=True),
-        Column(title="use", right=True),
-        *([Column(title="")] if with_bar else []),
-        Column(title="held by"),
-        Column(title="processes", shrinks=True),
+def _gpu_columns(limits: BusyLimits) -> list[Column]:
+    return [
+        Column("gpu", lambda card: str(card["index"]), right=True),
+        Column("name", "name", shrinks=True),
+        Column("memory", _memory, right=True),
+        Column("use", lambda card: f"{card['utilization']}%", right=True),
+        Column("", _bar, min_width=100),
+        Column("held by", lambda card: holder(card, limits)),
+        Column("processes", lambda card: ", ".join(map(_process, card["processes"])), shrinks=True),
     ]
-    screen.table(columns, [_gpu_row(card, limits, with_bar) for card in gpus])
 
 
-def _gpu_row(card: Json, limits: BusyLimits, with_bar: bool) -> list[Cell]:
+def _memory(card: Json) -> str:
+    return f"{card['memory_used_mb'] / 1024:.1f} of {gigabytes(card['memory_total_mb'])}"
+
+
+def _bar(card: Json) -> Cell:
     use = card["utilization"]
-    style = "amber" if use >= _BUSY else "blue" if use >= _SOME else "dim"
-    bar: list[Cell] = [(_bar(use), style)] if with_bar else []
-    memory = f"{card['memory_used_mb'] / 1024:.1f} of {gigabytes(card['memory_total_mb'])}"
-    processes = ", ".join(_process_words(process) for process in card["processes"])
-    return [str(card["index"]), card["name"], memory, f"{use}%", *bar, _holder(card, limits), processes]
+    full = round(use / 100 * _BAR)
+    return "█" * full + "░" * (_BAR - full), "yellow" if use >= _BUSY else "blue" if use >= _SOME else "dim"
 
 
-def _holder(card: Json, limits: BusyLimits) -> Cell:
-    lease = card["lease"]
-    if lease:
-        return f"{lease['run_id'] or 'a run'} ({lease['user'] or 'someone'})", "blue"
-    return ("free", "green") if is_free(Gpu.from_dict(card), limits) else ("in use, no lease", "amber")
+def holder(card: Json, limits: BusyLimits) -> Cell:
+    """Return who holds the card. A lease without details still holds it."""
+    if lease := card["lease"]:
+        return f"{lease['run_id'] or 'a run'} ({lease['user'] or 'unknown user'})", "blue"
+    return ("free", "green") if is_free(Gpu.from_dict(card), limits) else ("in use, no lease", "yellow")
 
 
-def _bar(percent: int) -> str:
-    full = round(percent / 100 * _BAR)
-    return "█" * full + "░" * (_BAR - full)
+def _process(process: Json) -> str:
+    user = f"{process['user']} " if process["user"] else ""
+    return f"{user}{process['name'] or 'unknown'} {process['pid']} {gigabytes(process['memory_mb'])}"
 
 
-def _process_words(process: Json) -> str:
-    who = f"{process['user']} " if process["user"] else ""
-    return f"{who}{process['name'] or 'unseen'} {process['pid']} {gigabytes(process['memory_mb'])}"
-
-
+@with_client
 def cluster(
-    detect: Annotated[bool, typer.Option("--detect", help="Look again.")] = False,
+    screen: Screen,
+    client: LabClient,
+    detect: Annotated[bool, typer.Option("--detect", help="Detect the machine again.")] = False,
     set_type: Annotated[
-        ClusterType | None, typer.Option("--set", help="Set the type by hand; --detect takes it back.")
+        ClusterType | None, typer.Option("--set", help="Configure the type manually. --detect undoes it.")
     ] = None,
-    project: Project = None,
-    as_json: AsJson = False,
 ) -> None:
-    screen, client = Screen(as_json=as_json), connect(project)
     if set_type:
         view = client.set_cluster(set_type)
     elif detect:
-        with screen.working("looking at the machine"):
+        with screen.working("detecting the machine"):
             view = client.detect_cluster()
     else:
         view = client.cluster()
-    if as_json:
-        screen.json(view)
-    else:
-        _show_cluster(screen, view["cluster"], view["run_summary"])
+    screen.result(view, lambda _: _show_cluster(screen, view["cluster"], view["run_summary"]))
 
 
 def _show_cluster(screen: Screen, found: Json, runs: dict[str, int]) -> None:
-    active = [f"{count} {status}" for status, count in runs.items() if count]
     advice = found["recommended"]
+    names = [card["name"] for card in found["gpus"]]
+    cards = ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
+    parallel = f"{advice['max_parallel']}{', configured manually' if found['parallel_by_hand'] else ''}"
     screen.facts(
         [
             ("type", (found["type"], "bold")),
-            ("status", (found["status"], "green" if found["status"] == ClusterStatus.HEALTHY else "amber")),
+            ("status", (found["status"], "green" if found["status"] == ClusterStatus.HEALTHY else "yellow")),
             ("source", f"{found['source']}, {ago(found['last_detected_at'])}" if found["last_detected_at"] else ""),
             ("node", found["head_node"]),
             ("nodes", str(found["node_count"]) if found["node_count"] > 1 else ""),
-            ("GPUs", ", ".join(_card_words(found["gpus"])) or str(found["gpu_count"] or "none")),
+            ("GPUs", cards or str(found["gpu_count"] or "none")),
             ("CPU cores", str(found["cpu_count"])),
             ("memory", gigabytes(found["memory_total_mb"])),
-            ("shared", "yes, other people use this machine" if found["shared_machine"] else "no"),
+            ("other users", "yes" if found["shared_machine"] else "no"),
             ("gpuwrap", advice["gpuwrap"].replace("_", " ")),
-            (
-                "at a time",
-                counted(advice["max_parallel"], "run") + (", set by hand" if found["parallel_by_hand"] else ""),
-            ),
-            ("runs", ", ".join(active) or "none"),
+            ("max parallel runs", parallel),
+            ("runs", ", ".join(f"{count} {status}" for status, count in runs.items() if count) or "none"),
         ]
     )
     if found["partitions"]:
-        _partition_table(screen, found["partitions"])
-    screen.heading("Looked at")
-    for look in found["evidence"]:
-        screen.say((f"{look['looked_at']}: ", "dim"), one_line(look["said"]))
-    screen.next("GPUs one by one: labwright gpu" if found["gpus"] else "Look again: labwright cluster --detect")
+        _show_partitions(screen, found["partitions"])
+    screen.heading("Detection details")
+    for entry in found["evidence"]:
+        screen.paragraph(f"{entry['looked_at']}: {one_line(entry['said'])}")
+    screen.suggest("List GPUs: labwright gpu" if found["gpus"] else "Detect again: labwright cluster --detect")
 
 
-def _partition_table(screen: Screen, partitions: list[Json]) -> None:
+def _show_partitions(screen: Screen, partitions: list[Json]) -> None:
     screen.heading("Partitions")
-    titles = ("name", "state", "nodes", "CPUs", "GPUs", "time limit")
-    screen.table([Column(title=title) for title in titles], [_partition_row(found) for found in partitions])
+    screen.table(_PARTITION_COLUMNS, partitions)
 
 
-def _partition_row(found: Json) -> list[Cell]:
-    unwell = f" ({found['nodes_unwell']} not well)" if found["nodes_unwell"] else ""
-    limit = found["time_limit_seconds"]
-    return [
-        f"{found['name']} (default)" if found["default"] else found["name"],
-        found["state"],
-        f"{found['nodes']}{unwell}",
-        str(found["cpus"]),
-        str(found["gpus"]),
-        duration(limit) if limit else "none",
-    ]
+_TIER_COLUMNS = [
+    Column("tier", "tier"),
+    Column("model", "model", style="bold", shrinks=True),
+    Column("key", lambda tier: (tier["key"], "green" if tier["usable"] else "red"), shrinks=True),
+    Column("price", lambda tier: "known" if tier["priced"] else ("unknown", "yellow")),
+    Column("calls", lambda tier: str(tier["spent"]["calls"]), right=True),
+    Column("spent", lambda tier: f"${tier['spent']['cost_usd']:.2f}" if tier["priced"] else "", right=True),
+]
 
 
-def _card_words(gpus: list[Json]) -> list[str]:
-    names = [card["name"] for card in gpus]
-    return [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+@with_client
+def models(screen: Screen, client: LabClient) -> None:
+    """Shows where keys were found, but not the keys. No model is called; labwright doctor tests them."""
+    found = client.models()
+    screen.result(found, lambda _: _show_models(screen, found))
+
+
+def _show_models(screen: Screen, found: Json) -> None:
+    if found["configured"]:
+        screen.table(_TIER_COLUMNS, found["tiers"])
+        for hint in dict.fromkeys(tier["hint"] for tier in found["tiers"] if tier["hint"]):
+            screen.print((f"fix: {hint}", "dim"))
+    else:
+        screen.print(f"No language model is configured. Labwright uses {found['offline']}.")
+        example = "set LABWRIGHT_MODEL, for example to anthropic:claude-sonnet-5-5"
+        screen.print(f"To choose one: {example}, then run labwright down and labwright up -d.")
+    screen.print("")
+    spent, limits = found["spent"], found["session_limits"]
+    cost = tokens = ""
+    if spent["calls"]:
+        unpriced = f", {spent['unpriced_calls']} without a known price" if spent["unpriced_calls"] else ""
+        cost = f"${spent['cost_usd']:.2f} in {plural(spent['calls'], 'call')}{unpriced}"
+        tokens = f"{spent['tokens_in']:,} in ({spent['cache_read']:,} cached), {spent['tokens_out']:,} out"
+    parts = [f"${limits['usd']:g}"] if limits["usd"] else []
+    parts += [f"{limits['tokens']:,} tokens"] if limits["tokens"] else []
+    limit = f"pauses and asks at {' or '.join(parts)}" if parts else "none"
+    screen.facts([("spent", cost or "nothing so far"), ("tokens", tokens), ("session limit", limit)])
+    if found["configured"]:
+        screen.suggest("Test the models: labwright doctor")

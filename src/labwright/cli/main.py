@@ -1,4 +1,4 @@
-"""`labwright`: the list of commands. Each is loaded when it is called, so that help and start-up stay quick."""
+"""`labwright`: the list of commands. Each is imported when it is called, so that start-up and help stay fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from labwright.cli.screen import drop_output, make_streams_patient, show_error
+from labwright.cli.screen import discard_output, make_streams_tolerant, show_error
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.files import is_refusal
 from labwright.version import __version__
@@ -25,66 +25,66 @@ SECTIONS: dict[str, _Entries] = {
     "Server": {
         "up": ("server.commands", "up", "Start this project's server."),
         "url": ("server.commands", "url", "Print the address of this project's server."),
-        "down": ("server.commands", "down", "End this project's server; its runs go on."),
-        "doctor": ("server.doctor", "doctor", "Check what Labwright needs, and say how to mend it."),
+        "down": ("server.commands", "down", "Stop this project's server. Its runs continue."),
+        "doctor": ("server.doctor", "doctor", "Check what Labwright needs, and show how to fix problems."),
     },
     "Runs": {
         "run": ("runs.submit", "run", "Run a command."),
-        "ps": ("runs.commands", "ps", "List runs: the active ones and the newest."),
-        "show": ("runs.commands", "show", "Show one run in full."),
+        "ps": ("runs.commands", "ps", "List active and recent runs."),
+        "show": ("runs.commands", "show", "Show a run in full."),
         "logs": ("runs.logs", "logs", "Show a run's output."),
-        "wait": ("runs.commands", "wait", "Wait until runs have ended; exit with the run's exit code."),
-        "attach": ("runs.attach", "attach", "Watch a run in tmux and type into it."),
-        "start": ("runs.commands", "start", "Start a run that was made with --no-start."),
-        "stop": ("runs.commands", "stop", "Stop runs and everything they started."),
-        "rerun": ("runs.submit", "rerun", "Run the same again, as a new run."),
-        "diff": ("runs.commands", "diff", "Show what changed in the code since a run was submitted."),
-        "archive": ("runs.commands", "archive", "Take ended runs out of the usual lists."),
-        "unarchive": ("runs.commands", "unarchive", "Put archived runs back."),
+        "wait": ("runs.commands", "wait", "Wait until runs have ended, and exit with the run's exit code."),
+        "attach": ("runs.attach", "attach", "Open a run in tmux, to watch it and type into it."),
+        "start": ("runs.commands", "start", "Start a run that was created with --no-start."),
+        "stop": ("runs.commands", "stop", "Stop runs and all their processes."),
+        "rerun": ("runs.submit", "rerun", "Run the same command again as a new run."),
+        "diff": ("runs.commands", "diff", "Show code changes since a run was submitted."),
+        "archive": ("runs.commands", "archive", "Remove ended runs from the default lists."),
+        "unarchive": ("runs.commands", "unarchive", "Restore archived runs to the default lists."),
         "delete": ("runs.commands", "delete", "Delete ended runs with all their files."),
     },
     "Metrics": {
         "metrics": ("metrics.show", "metrics", "Show a run's metrics, with curves."),
-        "compare": ("metrics.compare", "compare", "Compare one metric over several runs."),
-        "export": ("metrics.export", "export", "Write every point of runs as CSV or JSON lines."),
-        "import": ("metrics.export", "import_runs", "Take in runs that were logged without a server."),
+        "compare": ("metrics.compare", "compare", "Compare a metric across runs."),
+        "export": ("metrics.export", "export", "Export all metric values as CSV or JSON lines."),
+        "import": ("metrics.export", "import_runs", "Import runs that were logged without a server."),
     },
     "Sweeps": {
         "sweeps": ("sweeps.commands", "sweeps", "List sweeps."),
-        "sweep": ("sweeps.commands", "sweep", "Run many configurations: from a file, or as a sweep that runs join."),
+        "sweep": ("sweeps.commands", "sweep", "Run many configurations, and show and control sweeps."),
     },
     "Plans": {
-        "plan": ("plans.commands", "plan", "Plan an experiment from a goal; review, execute and read plans."),
+        "plan": ("plans.commands", "plan", "Plan an experiment from a goal; review and execute plans."),
     },
     "Wild Mode": {
-        "wild": ("wild", "wild", "Experiment after experiment until a goal is met; steer, pause, stop and read loops."),
+        "wild": ("wild", "wild", "Run experiments until a goal is reached; steer and stop loops."),
     },
-    "Conversation": {
-        "chat": ("chat.commands", "chat", "Talk: ask, launch, compare; with rules alone where no model is chosen."),
-        "sessions": ("chat.sessions", "sessions", "List conversations, show or stop one."),
-        "approvals": ("chat.approvals", "approvals", "What an agent asks you for, and your answer."),
-        "memories": ("chat.memories", "memories", "What every conversation is told."),
+    "Chat": {
+        "chat": ("chat.commands", "chat", "Chat with the agent. Without a model, fixed rules answer."),
+        "sessions": ("chat.sessions", "sessions", "List, show, stop and delete conversations."),
+        "approvals": ("chat.sessions", "approvals", "List and answer approval requests of agents."),
+        "memories": ("chat.sessions", "memories", "List and change facts that every conversation knows."),
     },
     "Assistants": {
-        "skills": ("skills", "skills", "What models are told: list, read, render and install it."),
-        "mcp": ("mcp", "mcp", "Serve this project to a coding assistant, over MCP."),
+        "skills": ("skills", "skills", "List, show, render and install instructions for models."),
+        "mcp": ("mcp", "mcp", "Serve this project to a coding assistant over MCP."),
     },
     "Machine": {
-        "gpu": ("machine", "gpu", "Show the GPUs: who holds them, how busy they are."),
-        "cluster": ("machine", "cluster", "Show what there is to run on."),
-        "models": ("models", "models", "Show which language models answer, and what they took."),
-        "sim": ("sim", "sim", "Simulated GPUs, or a Slurm, to rehearse on a machine without."),
+        "gpu": ("machine", "gpu", "Show the GPUs, who holds them, and their utilization."),
+        "cluster": ("machine", "cluster", "Show the machine or cluster that runs use."),
+        "models": ("machine", "models", "Show the language models and their costs."),
+        "sim": ("sim", "sim", "Simulate GPUs or a Slurm cluster."),
     },
-    "News": {
-        "alerts": ("alerts", "alerts", "List open alerts, or answer one."),
-        "notifications": ("notifications", "notifications", "Show where news goes, and what became of it."),
-        "events": ("events", "events", "Show what happened, and who did it."),
+    "Notifications": {
+        "alerts": ("alerts", "alerts", "List, show and answer alerts."),
+        "notifications": ("notifications", "notifications", "Show notification channels and deliveries."),
+        "events": ("events", "events", "Show the event log."),
     },
-    "Upkeep": {
-        "gc": ("server.upkeep", "gc", "Free disk space by the retention settings."),
-        "backup": ("server.upkeep", "backup", "Write a backup now: of the database, or of the whole history."),
-        "restore": ("server.upkeep", "restore", "Bring a whole history back from such a file."),
-        "db": ("server.upkeep", "db", "The database: rebuild it from the run folders."),
+    "Maintenance": {
+        "gc": ("server.upkeep", "gc", "Free disk space according to the retention settings."),
+        "backup": ("server.upkeep", "backup", "Back up the database or the whole history."),
+        "restore": ("server.upkeep", "restore", "Restore a whole history from a backup file."),
+        "db": ("server.upkeep", "db", "Rebuild the database from the run folders."),
         "token": ("server.upkeep", "token", "Print a token for a viewer or an agent."),
     },
 }
@@ -92,7 +92,7 @@ COMMANDS: _Entries = {name: entry for section in SECTIONS.values() for name, ent
 
 
 class Commands(TyperGroup):
-    """Knows every command by name and help, and loads one only to run it."""
+    """Lists every command with its help, and imports one only to run it."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -111,7 +111,7 @@ class Commands(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """A command as typer makes it from a function, or a group of them."""
+    """Import a command or a group of commands."""
     module, attribute, text = COMMANDS[name]
     found = getattr(import_module(f"{_HERE}.{module}"), attribute)
     if isinstance(found, typer.Typer):
@@ -120,7 +120,7 @@ def load(name: str) -> Any:
         found.info.help = f"{text}\n\n{more or ''}"
         return typer.main.get_command(found)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-    # Options end where a run's command begins, with or without `--`.
+    # The options of `run` end where its command starts, with or without `--`.
     settings = {"allow_interspersed_args": name != "run"}
     alone.command(name, help=f"{text}\n\n{getdoc(found) or ''}", context_settings=settings)(found)
     return typer.main.get_command(alone)
@@ -129,8 +129,8 @@ def load(name: str) -> Any:
 app = typer.Typer(cls=Commands, rich_markup_mode=None, no_args_is_help=True)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"labwright {__version__}")
         raise typer.Exit
 
@@ -141,14 +141,14 @@ def labwright(
         bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Run experiments from a project folder, on this machine's GPUs, and never lose one."""
+    """Run and track machine learning experiments from a project folder."""
 
 
 def main() -> None:
     as_json = _wants_json(sys.argv[1:])
-    make_streams_patient()
+    make_streams_tolerant()
     try:
-        # Standing alone it would tell wrong usage itself, in words only; else it answers the exit code.
+        # In standalone mode Typer prints usage errors itself, but not as JSON; otherwise it returns the exit code.
         code = typer.main.get_command(app)(prog_name="labwright", standalone_mode=not as_json)
     except LabwrightError as error:
         show_error(error.code, error.message, error.hint, as_json=as_json)
@@ -156,7 +156,7 @@ def main() -> None:
     except OSError as error:
         if not is_refusal(error):
             raise
-        drop_output()
+        discard_output()
         show_error("storage", f"{error.filename or 'Standard output'}: {error.strerror}.", "", as_json=as_json)
         code = 1
     except typer.Abort:
@@ -169,6 +169,6 @@ def main() -> None:
 
 
 def _wants_json(arguments: list[str]) -> bool:
-    """Only before `--`: what comes after is somebody else's."""
+    """Return whether --json is given before `--`; arguments after it belong to another command."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in own

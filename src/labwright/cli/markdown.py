@@ -1,4 +1,4 @@
-"""Markdown on a terminal: a whole document, or an answer whose words are still coming."""
+"""Markdown on a terminal: a whole document, or an answer that is still arriving."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _CLEAR_LINE_ABOVE = f"\x1b[A{_CLEAR_LINE}"
 
 
 def show_document(text: str) -> None:
-    print(drawn(text), flush=True)
+    print(rendered(text), flush=True)
 
 
-def drawn(text: str) -> str:
-    """As it is to stand on the terminal, without empty lines around it."""
+def rendered(text: str) -> str:
+    """Return the text for the terminal, without empty lines around it."""
     from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown
 
     shown = Markdown("", hyperlinks=False)
-    # HTML as the text it is: rich would leave it out, and a reader is to see all of a plan.
+    # HTML is shown as text: Rich would leave it out, and a reader must see all of a plan.
     shown.parsed = MarkdownIt("commonmark", {"html": False}).enable("table").parse(visible(text))
     console = Console()
     with console.capture() as captured:
@@ -32,21 +32,21 @@ def drawn(text: str) -> str:
     return _EMPTY_AROUND.sub("", captured.get())
 
 
-class AnswerOnTerminal:
-    """Its words stand there as they come; as soon as a block of them is whole, it is drawn in their place."""
+class LiveMarkdown:
+    """Prints text as it arrives. When a block is complete, replaces it by the rendered block."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._block = ""  # came, and is not whole yet
-        self._shown = ""  # of it, as it came
+        self._block = ""  # received, not complete yet
+        self._shown = ""  # the part that is printed unrendered
 
-    def add(self, words: str) -> None:
-        self._block += words
-        if end := end_of_whole_blocks(self._block):
+    def add(self, text: str) -> None:
+        self._block += text
+        if end := end_of_complete_blocks(self._block):
             self._draw(self._block[:end])
-            self._screen.output("\n")
+            self._screen.write("\n")
             self._block = self._block[end:]
-        self._show_as_it_came(self._block)
+        self._print_raw(self._block)
 
     def end(self) -> None:
         if self._block.strip():
@@ -56,23 +56,23 @@ class AnswerOnTerminal:
     def _draw(self, block: str) -> None:
         rows = _rows_of(self._shown, self._screen.columns)
         if rows < self._screen.rows:
-            self._screen.output(f"\r{_CLEAR_LINE}{_CLEAR_LINE_ABOVE * (rows - 1)}{drawn(block)}\n")
-        else:  # its beginning has left the screen, and cannot be drawn over
-            self._show_as_it_came(f"{block.rstrip()}\n")
+            self._screen.write(f"\r{_CLEAR_LINE}{_CLEAR_LINE_ABOVE * (rows - 1)}{rendered(block)}\n")
+        else:  # its start has scrolled off the screen and cannot be replaced
+            self._print_raw(f"{block.rstrip()}\n")
         self._shown = ""
 
-    def _show_as_it_came(self, text: str) -> None:
-        came = visible(text).expandtabs()
-        self._screen.output(came[len(self._shown) :])
-        self._shown = came
+    def _print_raw(self, text: str) -> None:
+        shown = visible(text).expandtabs()
+        self._screen.write(shown[len(self._shown) :])
+        self._shown = shown
 
 
-def end_of_whole_blocks(text: str) -> int:
-    """Up to where nothing that still comes can change what it means: the last empty line that a new block follows."""
+def end_of_complete_blocks(text: str) -> int:
+    """Return the end of the text that later text cannot change: the last empty line before a new block."""
     end = place = 0
     fence, after_empty = "", False
     for line in text.splitlines(keepends=True):
-        if after_empty and not fence and not line[0].isspace():  # what is indented goes on with a list
+        if after_empty and not fence and not line[0].isspace():  # indented text may continue a list
             end = place
         fence = _fence_after(line, fence)
         after_empty = not line.strip()
@@ -81,7 +81,7 @@ def end_of_whole_blocks(text: str) -> int:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence that code stands behind after this line; empty outside of code."""
+    """Return the fence of the code block that is open after this line, or '' outside of code."""
     found = _FENCE.match(line)
     if found is None:
         return fence

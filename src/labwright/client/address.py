@@ -1,4 +1,4 @@
-"""Where a project's server is: the project folder, `server.json`, the token beside it."""
+"""Find a project's server: the project folder, `server.json`, and the token beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labwright.processes import ProcessIdentity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """What a server wrote about itself; `is_alive` tells whether it still holds."""
+    """The contents of `server.json`. `is_alive` says whether they are still true."""
 
     url: str
     process: ProcessIdentity
@@ -41,20 +41,20 @@ class RunningServer:
 
 
 def find_project(start: Path) -> Path:
-    """The nearest folder upwards that has a state folder, else where we are."""
+    """Return the nearest folder upwards that has a state folder, or `start` itself."""
     here = start.resolve()
     return next((folder for folder in (here, *here.parents) if (folder / STATE_DIR).is_dir()), here)
 
 
 def read_server(paths: ProjectPaths) -> RunningServer | None:
-    """None when there is no file, one that a crash cut off, or one that was copied from another project."""
+    """Return None if the file is missing, incomplete, or copied from another project."""
     try:
         facts: dict[str, Any] = json.loads(paths.server.read_text())
         server = RunningServer(
             url=facts["url"], process=ProcessIdentity.from_dict(facts), heartbeat=float(facts["heartbeat"])
         )
     except PermissionError as error:
-        raise _not_ours(paths) from error
+        raise _foreign_folder(paths) from error
     except (OSError, ValueError, KeyError, TypeError):
         return None
     is_copied = server.is_here and server.is_alive and paths.lock.exists() and not lives_here(paths)
@@ -62,17 +62,17 @@ def read_server(paths: ProjectPaths) -> RunningServer | None:
 
 
 def lives_here(paths: ProjectPaths) -> bool:
-    """Whether a server of this project lives on this host, whatever its files say."""
+    """Return whether a server of this project holds its lock on this host."""
     try:
         return is_locked(paths.lock)
     except FileNotFoundError:
         return False
     except PermissionError as error:
-        raise _not_ours(paths) from error
+        raise _foreign_folder(paths) from error
 
 
 def locate(paths: ProjectPaths) -> RunningServer:
-    """The server to talk to. Checked before a token is sent: the port may be somebody else's by now."""
+    """Return the server. It is checked before a token is sent, because another process may have the port now."""
     server = read_server(paths)
     if server is None:
         raise ServerUnreachable(f"No Labwright server runs for {paths.project}.")
@@ -80,7 +80,7 @@ def locate(paths: ProjectPaths) -> RunningServer:
         raise ServerUnreachable(f"The Labwright server for {paths.project} has ended.")
     if not server.is_here and server.is_loopback:
         raise ServerUnreachable(
-            f"The Labwright server for {paths.project} runs on {server.process.host}, at an address only it can reach.",
+            f"The Labwright server for {paths.project} runs on {server.process.host} and is only reachable there.",
             hint=f"Run the command on {server.process.host}, or start the server there with --host.",
         )
     return server
@@ -92,12 +92,13 @@ def read_token(paths: ProjectPaths) -> str:
     except FileNotFoundError:
         raise ServerUnreachable(f"There is no token in {paths.state}.") from None
     except PermissionError as error:
-        raise _not_ours(paths) from error
+        raise _foreign_folder(paths) from error
 
 
-def _not_ours(paths: ProjectPaths) -> LabwrightError:
+def _foreign_folder(paths: ProjectPaths) -> LabwrightError:
     error = LabwrightError(
-        f"The state folder {paths.state} belongs to somebody else.", hint="Ask its owner for a token, or use your own."
+        f"The state folder {paths.state} belongs to another user.",
+        hint="Ask its owner for a token, or use a project folder of your own.",
     )
     error.code = "forbidden"
     return error

@@ -1,4 +1,4 @@
-"""Requests over one kept-alive connection; errors come out as the server worded them."""
+"""HTTP requests over one kept-alive connection. Errors carry the server's own message and hint."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from urllib.parse import urlencode, urlsplit
 from labwright.domain.errors import Invalid, LabwrightError, ServerUnreachable
 
 _TIMEOUT_SECONDS = 60.0
-_IDLE_SECONDS = 2.0  # the server closes what was idle for 5
+_IDLE_SECONDS = 2.0  # the server closes connections that were idle for 5
 _BLOCK = 1 << 16
-# A silent server may well be alive, and then another one would not start.
-_HINT_AFTER_SILENCE = "Try again. If it stays so, run labwright doctor on the server's machine: it says what to do."
+# A silent server may be alive, and then a second one would not start.
+_HINT_AFTER_SILENCE = "Try again. If that does not help, run labwright doctor on the server's machine."
 _FAILURES = (OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     status: int
     headers: Mapping[str, str]  # names in lower case
     body: bytes
@@ -34,7 +34,7 @@ class Answer:
 
 
 class _OnePacket(http.client.HTTPConnection):
-    """Head and body of a request leave together: sent one by one, each would wake the server."""
+    """Sends head and body of a request together; sent separately, each would wake the server."""
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         if self.sock is None:
@@ -48,7 +48,7 @@ class Connection:
     def __init__(self, url: str, token: str, patience: float | None = None) -> None:
         self.url = url
         self._token = token
-        self._patience = patience or _TIMEOUT_SECONDS  # seconds for an answer
+        self._patience = patience or _TIMEOUT_SECONDS  # seconds to wait for a response
         self._kept: http.client.HTTPConnection | None = None
         self._used_at = 0.0
 
@@ -59,16 +59,16 @@ class Connection:
         body: object = None,
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Sent again on a fresh connection only where that cannot do a thing twice."""
+    ) -> Response:
+        """Send a request. It is sent again on a new connection only if that is idempotent."""
         if time.monotonic() - self._used_at > _IDLE_SECONDS:
             self.close()
-        once_more = self._kept is not None and (method == "GET" or "Idempotency-Key" in (headers or {}))
+        may_retry = self._kept is not None and (method == "GET" or "Idempotency-Key" in (headers or {}))
         try:
             return self._send(method, path, body, query, headers)
         except _FAILURES as error:
             self.close()
-            if not once_more:
+            if not may_retry:
                 raise self._unreachable(error) from error
         return self.request(method, path, body, query, headers)
 
@@ -79,16 +79,16 @@ class Connection:
         body: object,
         query: Mapping[str, object] | None,
         headers: Mapping[str, str] | None,
-    ) -> Answer:
+    ) -> Response:
         if self._kept is None:
             self._kept = self._open(self._patience)
         data = None if body is None else json.dumps(body).encode()
         self._kept.request(method, with_query(path, query), data, self._headers(data, headers))
         response = self._kept.getresponse()
-        answer = _read(response)
+        received = _read(response)
         self._used_at = time.monotonic()
-        raise_for_error(answer)
-        return answer
+        raise_for_error(received)
+        return received
 
     @contextmanager
     def stream(
@@ -99,9 +99,9 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         body: object = None,
     ) -> Iterator[Iterator[bytes]]:
-        """The lines of an answer that goes on, on a connection of its own; `silence` is how long each may take.
+        """Stream the lines of a response over a separate connection. `silence` is the timeout for each line.
 
-        With a body it is posted.
+        A request with a body is a POST.
         """
         connection = self._open(silence())
         data = None if body is None else json.dumps(body).encode()
@@ -132,13 +132,13 @@ class Connection:
         return sent if data is None else {"Content-Type": "application/json", **sent}
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
-        words = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         hint = _HINT_AFTER_SILENCE if isinstance(error, TimeoutError) else None
-        return ServerUnreachable(f"The Labwright server at {self.url} does not answer: {words}.", hint=hint)
+        return ServerUnreachable(f"The Labwright server at {self.url} does not answer: {reason}.", hint=hint)
 
 
 def _lines(response: http.client.HTTPResponse, before_each: Callable[[], None]) -> Iterator[bytes]:
-    """By `read1`, which fails where an answer was cut off; to `readline` that is an end like any other."""
+    """Yield lines. `read1` fails if a response was cut off; `readline` would take that for the end."""
     rest = b""
     while True:
         before_each()
@@ -152,7 +152,7 @@ def _lines(response: http.client.HTTPResponse, before_each: Callable[[], None]) 
 
 
 def with_query(path: str, query: Mapping[str, object] | None) -> str:
-    """A list is the same name several times."""
+    """Add the query to the path. A list repeats its name."""
     given = {name: _as_text(value) for name, value in (query or {}).items() if value is not None}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
@@ -163,21 +163,21 @@ def _as_text(value: object) -> str | list[str]:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read(response: http.client.HTTPResponse) -> Answer:
+def _read(response: http.client.HTTPResponse) -> Response:
     headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(status=response.status, headers=headers, body=response.read())
+    return Response(status=response.status, headers=headers, body=response.read())
 
 
-def raise_for_error(answer: Answer) -> None:
-    if answer.status < 400:
+def raise_for_error(response: Response) -> None:
+    if response.status < 400:
         return
     try:
-        facts = answer.json["error"]
+        facts = response.json["error"]
         error = _error_of(facts)
         error.code = facts["code"]
     except (ValueError, KeyError, TypeError):
-        error = LabwrightError(f"The server answered with status {answer.status} and no explanation.")
-        error.code = f"http_{answer.status}"
+        error = LabwrightError(f"The server returned status {response.status} without an explanation.")
+        error.code = f"http_{response.status}"
     raise error
 
 

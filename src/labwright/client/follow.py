@@ -1,14 +1,15 @@
-"""Following a run's output and waiting for ends, over streams that outlive a restart of the server."""
+"""Follow logs, events and conversations over streams that survive a restart of the server."""
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from labwright.client.lab import LabClient
-from labwright.client.sse import Frame, frames
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.domain.event import EventType
 from labwright.domain.plan import PlanStatus
@@ -16,24 +17,52 @@ from labwright.domain.run import TERMINAL, RunStatus
 from labwright.domain.sweep import ENDED as SWEEP_ENDS
 from labwright.domain.sweep import SweepStatus
 
-SILENCE_SECONDS = 45.0  # the server speaks every 15
-PATIENCE_SECONDS = 15.0  # how long a server may take to come back
+SILENCE_SECONDS = 45.0  # the server sends something every 15 s
+PATIENCE_SECONDS = 15.0  # how long a restart of the server may take
+OPENED = ("hello", "reset")  # the first frame of a stream, and the one after a gap
 _RETRY_SECONDS = 0.2
-_GONE = "the server went away; waiting for it to come back"
+_THROTTLE_SECONDS = 0.2
+_GONE = "the server stopped; waiting for it to restart"
+_SLOW = "the server is slow to respond; waiting"
 
+T = TypeVar("T")
 Json = dict[str, Any]
 Notice = Callable[[str], None]
-Answer = TypeVar("Answer")
 
 
-class TimedOut(LabwrightError):
-    """The time given is over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One server-sent event."""
+
+    event: str
+    data: Any
+    id: str = ""
+
+
+class WaitTimedOut(LabwrightError):
+    """The given time is over."""
 
     code = "timed_out"
 
 
+def frames(lines: Iterable[bytes]) -> Iterator[Frame]:
+    """Parse server-sent events. One that a broken connection cut off is dropped; the server sends it again."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        text = line.decode().rstrip("\r\n")
+        if not text:
+            if "data" in fields:
+                data = json.loads(fields["data"])
+                yield Frame(event=fields.get("event", "message"), data=data, id=fields.get("id", ""))
+            fields = {}
+            continue
+        name, _, value = text.partition(":")
+        if name:  # a line that starts with a colon is only a sign of life
+            fields[name] = value.removeprefix(" ")
+
+
 def follow_logs(client: LabClient, run_id: str, offset: int, notice: Notice) -> Iterator[Frame]:
-    """`log` frames from a position on, then `end`."""
+    """Yield `log` frames from an offset on, then `end`."""
     for frame in _resumed(client, f"/runs/{run_id}/logs/stream", {"offset": offset}, notice):
         yield frame
         if frame.event == "end":
@@ -41,17 +70,17 @@ def follow_logs(client: LabClient, run_id: str, offset: int, notice: Notice) -> 
 
 
 def follow_events(client: LabClient, query: dict[str, object], notice: Notice) -> Iterator[Frame]:
-    """For ever; the first frame is the server's `hello` with its position."""
+    """Yield events without end. The first frame is `hello`, with the position."""
     return _resumed(client, "/events/stream", {"topics": "events", **query}, notice)
 
 
-def follow_turn(client: LabClient, said: Json, notice: Notice) -> Iterator[Frame]:
-    """Say something, and the pieces of the turn that answers it. Said once, however often the connection breaks."""
+def follow_turn(client: LabClient, message: Json, notice: Notice) -> Iterator[Frame]:
+    """Send a message once, even over broken connections, and yield the pieces of the turn that answers it."""
     headers = {"Idempotency-Key": uuid.uuid4().hex}
     last: Frame | None = None
     while last is None:
         try:
-            with client.connection.stream("/chat", None, _silence(None), headers, said) as lines:
+            with client.connection.stream("/chat", None, _silence(None), headers, message) as lines:
                 for frame in frames(lines):
                     last = frame
                     yield frame
@@ -62,11 +91,35 @@ def follow_turn(client: LabClient, said: Json, notice: Notice) -> Iterator[Frame
 
 
 def follow_session(client: LabClient, session_id: str, after: int, notice: Notice, turn: int) -> Iterator[Frame]:
-    """The pieces of a conversation from a position on, until that turn or a later one has ended."""
+    """Yield the pieces of a conversation from a position on, until this turn or a later one has ended."""
     for frame in _resumed(client, f"/sessions/{session_id}/stream", {"after": after}, notice):
         yield frame
         if frame.event == "end" and frame.data["turn"] >= turn:
             return
+
+
+def watch(
+    client: LabClient,
+    read: Callable[[], T],
+    query: dict[str, object],
+    notice: Notice,
+    *,
+    concerns: Callable[[Frame], bool] = lambda _: True,
+    is_frequent: Callable[[Frame], bool] = lambda _: False,
+    deadline: float | None = None,
+) -> Iterator[tuple[T, Frame]]:
+    """Yield the current state once the stream is open, and again after each event that concerns it.
+
+    Reading only after the stream is open misses no change. Frequent events are throttled.
+    """
+    handled_at = 0.0
+    for frame in _resumed(client, "/events/stream", {"topics": "events", **query}, notice, deadline):
+        if frame.event not in OPENED:
+            too_soon = time.monotonic() - handled_at < _THROTTLE_SECONDS
+            if not concerns(frame) or (too_soon and is_frequent(frame)):
+                continue
+        yield retried(client, read, notice, deadline), frame
+        handled_at = time.monotonic()
 
 
 def wait_for_ends(
@@ -76,16 +129,13 @@ def wait_for_ends(
     timeout: float | None = None,
     changed: Callable[[Json], None] | None = None,
 ) -> Iterator[Json]:
-    """Each run once it has ended, in the order of their ends; `changed` hears of those that have not.
-
-    Looks at them only after the stream is open.
-    """
+    """Yield each run when it has ended. `changed` is called with runs that changed and have not ended."""
     left = set(run_ids)
     deadline = None if timeout is None else time.monotonic() + timeout
     types = f"{EventType.RUN_STATUS},{EventType.RUN_DELETED}{f',{EventType.RUN_UPDATED}' if changed else ''}"
     for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
-        for run_id in sorted(_perhaps_ended(frame, left)):
-            run = look(client, run_id, notice, deadline)
+        for run_id in sorted(_possibly_ended(frame, left)):
+            run = read_run(client, run_id, notice, deadline)
             if is_ended(run):
                 left.discard(run_id)
                 yield run
@@ -96,55 +146,57 @@ def wait_for_ends(
 
 
 def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: float) -> Json:
-    """The sweep once it has ended, or stands still until somebody decides."""
+    """Return the sweep when it has ended or is paused."""
+    query: dict[str, object] = {"types": EventType.SWEEP_STATUS}
     deadline = time.monotonic() + timeout
-    types = f"{EventType.SWEEP_STATUS}"
-    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
-        if frame.event in ("hello", "reset") or frame.data.get("sweep_id") == sweep_id:
-            sweep = asked(client, lambda: client.sweep(sweep_id), notice, deadline)
-            if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
-                return sweep
-    raise TimedOut  # a stream ends only by its deadline
+
+    def concerns(frame: Frame) -> bool:
+        return bool(frame.data.get("sweep_id") == sweep_id)
+
+    for sweep, _ in watch(client, lambda: client.sweep(sweep_id), query, notice, concerns=concerns, deadline=deadline):
+        if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
+            return sweep
+    raise WaitTimedOut
 
 
 def wait_for_plan(client: LabClient, plan_id: str, notice: Notice, timeout: float) -> Json:
-    """The plan once nobody compiles, checks or executes it."""
+    """Return the plan when nothing compiles, checks or executes it."""
+    query: dict[str, object] = {"types": f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS},{EventType.PLAN_DELETED}"}
     deadline = time.monotonic() + timeout
-    types = f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS},{EventType.PLAN_DELETED}"
-    for frame in _resumed(client, "/events/stream", {"topics": "events", "types": types}, notice, deadline):
-        if frame.event in ("hello", "reset") or frame.data["data"].get("plan_id") == plan_id:
-            plan = asked(client, lambda: client.plan(plan_id), notice, deadline)
-            if not plan["compiling_by"] and plan["status"] != PlanStatus.EXECUTING:
-                return plan
-    raise TimedOut  # a stream ends only by its deadline
+
+    def concerns(frame: Frame) -> bool:
+        return bool(frame.data["data"].get("plan_id") == plan_id)
+
+    for plan, _ in watch(client, lambda: client.plan(plan_id), query, notice, concerns=concerns, deadline=deadline):
+        if not plan["compiling_by"] and plan["status"] != PlanStatus.EXECUTING:
+            return plan
+    raise WaitTimedOut
 
 
 def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Iterator[Json]:
-    """The run as it is now, and again at every change, until it runs or has ended."""
-    types = f"{EventType.RUN_STATUS},{EventType.RUN_UPDATED}"
-    for _ in _resumed(client, "/events/stream", {"topics": "events", "types": types, "run_id": run_id}, notice):
-        run = look(client, run_id, notice)
+    """Yield the run now and at every change, until it runs or has ended."""
+    query: dict[str, object] = {"types": f"{EventType.RUN_STATUS},{EventType.RUN_UPDATED}", "run_id": run_id}
+    for run, _ in watch(client, lambda: client.run(run_id), query, notice):
         yield run
         if run["status"] == RunStatus.RUNNING or is_ended(run):
             return
 
 
-def look(client: LabClient, run_id: str, notice: Notice, deadline: float | None = None) -> Json:
-    """The run as it is."""
-    return asked(client, lambda: client.run(run_id), notice, deadline)
+def read_run(client: LabClient, run_id: str, notice: Notice, deadline: float | None = None) -> Json:
+    return retried(client, lambda: client.run(run_id), notice, deadline)
 
 
-def asked(client: LabClient, ask: Callable[[], Answer], notice: Notice, deadline: float | None = None) -> Answer:
-    """What the server answers to something that changes nothing, so it can be asked again after a restart."""
+def retried(client: LabClient, read: Callable[[], T], notice: Notice, deadline: float | None = None) -> T:
+    """Return what a read-only request returns, and repeat it if the server restarts meanwhile."""
     while True:
         try:
-            return ask()
+            return read()
         except ServerUnreachable:
             _await_server(client, notice, deadline)
 
 
 def last_position(client: LabClient) -> int:
-    """The number of the newest event."""
+    """Return the number of the newest event."""
     with client.connection.stream("/events/stream", {"topics": "events"}, _silence(None)) as lines:
         return int(next(frames(lines)).data["seq"])
 
@@ -153,8 +205,8 @@ def is_ended(run: Json) -> bool:
     return RunStatus(run["status"]) in TERMINAL
 
 
-def _perhaps_ended(frame: Frame, left: set[str]) -> set[str]:
-    if frame.event in ("hello", "reset"):
+def _possibly_ended(frame: Frame, left: set[str]) -> set[str]:
+    if frame.event in OPENED:
         return set(left)
     if frame.event == EventType.RUN_STATUS and frame.data["data"]["to"] not in TERMINAL:
         return set()
@@ -164,7 +216,7 @@ def _perhaps_ended(frame: Frame, left: set[str]) -> set[str]:
 def _resumed(
     client: LabClient, path: str, query: dict[str, object], notice: Notice, deadline: float | None = None
 ) -> Iterator[Frame]:
-    """One stream made of as many connections as it takes; a server that stays away is an error in the end."""
+    """Yield the frames of one stream over as many connections as needed. It ends only with an error."""
     position = ""
     while True:
         headers = {"Last-Event-ID": position} if position else None
@@ -180,6 +232,7 @@ def _resumed(
 
 
 def _silence(deadline: float | None) -> Callable[[], float]:
+    """Return a function that returns the timeout for the next line."""
     if deadline is None:
         return lambda: SILENCE_SECONDS
     return lambda: max(0.01, min(SILENCE_SECONDS, deadline - time.monotonic()))
@@ -187,14 +240,14 @@ def _silence(deadline: float | None) -> Callable[[], float]:
 
 def _check(deadline: float | None) -> None:
     if deadline is not None and time.monotonic() >= deadline:
-        raise TimedOut
+        raise WaitTimedOut
 
 
 def _await_server(client: LabClient, notice: Notice, deadline: float | None) -> None:
-    """One that has ended may take a moment to come back; one that lives is busy, and answers when it can."""
-    lives = client.is_server_alive()
-    notice("the server is slow to answer; waiting for it" if lives else _GONE)
-    patience = time.monotonic() + PATIENCE_SECONDS
+    """Wait for the server: without limit while its process lives, else for the time of a restart."""
+    is_alive = client.is_server_alive()
+    notice(_SLOW if is_alive else _GONE)
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
         _check(deadline)
         try:
@@ -202,9 +255,9 @@ def _await_server(client: LabClient, notice: Notice, deadline: float | None) -> 
             client.health()
             return
         except ServerUnreachable:
-            if lives and not (lives := client.is_server_alive()):
+            if is_alive and not (is_alive := client.is_server_alive()):
                 notice(_GONE)
-                patience = time.monotonic() + PATIENCE_SECONDS
-            if not lives and time.monotonic() > patience:
+                give_up_at = time.monotonic() + PATIENCE_SECONDS
+            if not is_alive and time.monotonic() > give_up_at:
                 raise
         time.sleep(_RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""The server's verbs as methods. Nothing is decided here: what is refused, the server refuses."""
+"""The HTTP API as methods. The server checks everything; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 from urllib.parse import quote
 
 from labwright.client.address import locate, read_server, read_token
-from labwright.client.connection import Answer, Connection
+from labwright.client.connection import Connection, Response
 from labwright.domain.errors import LabwrightError, NotFound
 from labwright.paths import ProjectPaths
 
 Json = dict[str, Any]
 _PAGE = 1000
-_TEXTS_A_PAGE = 20
+_TEXTS_PER_PAGE = 20
 _SLOW_SECONDS = 60.0
 
 
 def part(text: str) -> str:
-    """One part of a path. A slash would be two, quoted or not: what a model made up must not lead elsewhere."""
+    """Quote one segment of a path. Ids with a slash are refused: they would lead to another route."""
     if not text or "/" in text or text in (".", ".."):
-        raise NotFound(f"There is nothing by the id {text!r}.", hint="An id looks like run-4k2x9m1c7t.")
+        raise NotFound(f"{text!r} is not an id.", hint="An id looks like run-4k2x9m1c7t.")
     return quote(text, safe="")
 
 
 class LabClient:
-    """One project's server. Follows it when it was started again elsewhere."""
+    """A client for one project's server. It reconnects after the server restarts at another address."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LabClient:
         self.connection = self._connect()
 
     def is_server_alive(self) -> bool:
-        """Whether its process is there, as far as that can be seen from here: not where it is on another host."""
+        """Return whether the server's process runs on this host."""
         server = read_server(self.paths)
         return server is not None and server.is_here and server.is_alive
 
@@ -67,31 +67,31 @@ class LabClient:
         return self._get("/models")
 
     def has_dashboard(self) -> bool:
-        """Whether there are pages at the address itself; they are open, so no token goes along."""
+        """Return whether the server has the dashboard's pages. They need no token."""
         try:
             return Connection(self.url, "").request("GET", "/").status == 200
         except LabwrightError:
             return False
 
     def runs(self, limit: int, **filters: object) -> list[Json]:
-        """Newest first, over as many pages as it takes."""
+        """Return runs, newest first, from as many pages as needed."""
         found: list[Json] = []
         cursor: str | None = None
         while len(found) < limit:
             query = {**filters, "limit": min(limit - len(found), _PAGE), "cursor": cursor}
-            answer = self.connection.request("GET", "/runs", query=query)
-            found += answer.json
-            cursor = answer.headers.get("x-next-cursor")
+            response = self.connection.request("GET", "/runs", query=query)
+            found += response.json
+            cursor = response.headers.get("x-next-cursor")
             if cursor is None:
                 break
         return found
 
     def run(self, reference: str) -> Json:
-        """By id, the beginning of one, a name, or `last`."""
+        """Return the run with this id, start of an id, name, or `last`."""
         return self._get(f"/runs/{part(reference)}")
 
-    def create_run(self, wanted: Json) -> Json:
-        return self._create("/runs", wanted)
+    def create_run(self, spec: Json) -> Json:
+        return self._create("/runs", spec)
 
     def rerun(self, run_id: str, changes: Json) -> Json:
         return self._create(f"/runs/{part(run_id)}/rerun", changes)
@@ -118,7 +118,7 @@ class LabClient:
         return self._get(f"/runs/{part(run_id)}/logs", offset=offset, limit=limit)
 
     def raw_logs(self, run_id: str, *, offset: int, limit: int) -> bytes:
-        return self._answer("GET", f"/runs/{run_id}/logs/raw", offset=offset, limit=limit).body
+        return self._request("GET", f"/runs/{run_id}/logs/raw", offset=offset, limit=limit).body
 
     def grep_logs(self, run_id: str, text: str) -> Json:
         return self._get(f"/runs/{part(run_id)}/logs", grep=text)
@@ -130,7 +130,7 @@ class LabClient:
         return self._get(f"/runs/{part(run_id)}/metrics", keys=keys, max_points=max_points, x=x)
 
     def metric_keys(self, run_id: str) -> list[str]:
-        """Without any series: asking for one that cannot be there answers the names alone."""
+        """Return the names of all metrics. The empty key matches no series, so only names come back."""
         found: list[str] = self._get(f"/runs/{part(run_id)}/metrics", keys=[""], max_points=2)["keys"]
         return found
 
@@ -138,15 +138,15 @@ class LabClient:
         return self._get("/metrics/compare", run_ids=",".join(run_ids), key=key, max_points=max_points, x=x)
 
     def export(self, run_id: str, form: str, keys: list[str] | None, *, with_run: bool) -> Iterator[bytes]:
-        """Line by line, as the server makes them."""
+        """Yield lines as the server produces them."""
         query = {"format": form, "keys": keys, "with_run": with_run}
         with self.connection.stream(f"/runs/{part(run_id)}/metrics/export", query, lambda: _SLOW_SECONDS) as lines:
             yield from lines
 
     def import_run(self, path: str, *, outside: bool) -> tuple[Json, bool]:
-        """The run, and whether it is a new one."""
-        answer = self.connection.request("POST", "/runs/import", {"path": path, "outside": outside})
-        return answer.json, answer.status == 201
+        """Return the run, and whether it is new."""
+        response = self.connection.request("POST", "/runs/import", {"path": path, "outside": outside})
+        return response.json, response.status == 201
 
     def notifications(self, limit: int) -> Json:
         return self._get("/notifications", limit=limit)
@@ -170,14 +170,14 @@ class LabClient:
     def sweep(self, sweep_id: str) -> Json:
         return self._get(f"/sweeps/{part(sweep_id)}")
 
-    def create_wild_sweep(self, wanted: Json) -> Json:
-        return self._create("/sweeps/wild", wanted)
+    def create_wild_sweep(self, spec: Json) -> Json:
+        return self._create("/sweeps/wild", spec)
 
-    def create_sweep(self, wanted: Json) -> Json:
-        return self._create("/sweeps", wanted)
+    def create_sweep(self, spec: Json) -> Json:
+        return self._create("/sweeps", spec)
 
     def change_sweep(self, sweep_id: str, verb: str, body: Json | None = None) -> Json:
-        """start, stop, pause, resume, retry-failed or extend."""
+        """Send `start`, `stop`, `pause`, `resume`, `retry-failed` or `extend`."""
         return self._post(f"/sweeps/{part(sweep_id)}/{verb}", body)
 
     def sweep_results(self, sweep_id: str, key: str | None, goal: str | None, limit: int) -> Json:
@@ -189,7 +189,7 @@ class LabClient:
             yield from lines
 
     def plans(self, status: str | None = None, session_id: str | None = None, limit: int | None = None) -> list[Json]:
-        """Without their texts, newest first; by default all but the archived ones."""
+        """Return plans without their texts, newest first. By default archived plans are left out."""
         return self._newest("/plans", limit, status=status, session_id=session_id)
 
     def wilds(self) -> list[Json]:
@@ -198,28 +198,28 @@ class LabClient:
     def wild(self, wild_id: str) -> Json:
         return self._get(f"/wild/{part(wild_id)}")
 
-    def start_wild(self, wanted: Json) -> Json:
-        return self._create("/wild/start", wanted)
+    def start_wild(self, spec: Json) -> Json:
+        return self._create("/wild/start", spec)
 
     def change_wild(self, wild_id: str, verb: str, body: Json | None = None) -> Json:
-        """stop, pause, resume or steer."""
+        """Send `stop`, `pause`, `resume` or `steer`."""
         return self._post(f"/wild/{part(wild_id)}/{verb}", body)
 
     def plan(self, plan_id: str) -> Json:
         return self._get(f"/plans/{part(plan_id)}")
 
-    def create_plan(self, wanted: Json) -> Json:
-        return self._create("/plans", wanted)
+    def create_plan(self, spec: Json) -> Json:
+        return self._create("/plans", spec)
 
     def change_plan(self, plan_id: str, changes: Json) -> Json:
         found: Json = self.connection.request("PATCH", f"/plans/{part(plan_id)}", changes).json
         return found
 
     def plan_versions(self, plan_id: str) -> list[Json]:
-        return list(self._all(f"/plans/{part(plan_id)}/versions", page=_TEXTS_A_PAGE))
+        return list(self._all(f"/plans/{part(plan_id)}/versions", page=_TEXTS_PER_PAGE))
 
-    def compile_plan(self, plan_id: str, wanted: Json) -> Json:
-        return self._post(f"/plans/{plan_id}/compile", wanted)
+    def compile_plan(self, plan_id: str, spec: Json) -> Json:
+        return self._post(f"/plans/{plan_id}/compile", spec)
 
     def validate_plan(self, plan_id: str, rehearsal: bool | None) -> Json:
         return self._post(f"/plans/{plan_id}/validate", {"rehearsal": rehearsal})
@@ -254,7 +254,7 @@ class LabClient:
         self.connection.request("DELETE", f"/plans/{part(plan_id)}")
 
     def render_skill(self, name: str, variables: dict[str, str], shell: str | None = None) -> Json:
-        """`shell`: whether its commands will run here (`local`) or elsewhere (`remote`)."""
+        """Render a skill. `shell` says whether its commands run here (`local`) or elsewhere (`remote`)."""
         return self._post(f"/prompt-skills/{part(name)}/render", {"variables": variables, "shell": shell})
 
     def alerts(self, status: str | None, limit: int | None = None) -> list[Json]:
@@ -279,8 +279,8 @@ class LabClient:
         self.connection.request("DELETE", f"/sessions/{session_id}")
 
     def pieces(self, session_id: str, after: int) -> Iterator[Json]:
-        """What was said and done, over as many pages as it takes."""
-        while found := self._answer("GET", f"/sessions/{session_id}/pieces", after=after, limit=_PAGE).json:
+        """Yield the pieces of a conversation after a position."""
+        while found := self._request("GET", f"/sessions/{session_id}/pieces", after=after, limit=_PAGE).json:
             yield from found
             after = found[-1]["seq"]
 
@@ -291,7 +291,7 @@ class LabClient:
         return self._post(f"/approvals/{approval_id}/respond", {"approved": approved, "reason": reason})
 
     def suggestions(self, session_id: str | None, status: str | None) -> list[Json]:
-        found: list[Json] = self._answer("GET", "/suggestions", session_id=session_id, status=status).json
+        found: list[Json] = self._request("GET", "/suggestions", session_id=session_id, status=status).json
         return found
 
     def accept_suggestion(self, suggestion_id: str, into: str, name: str | None) -> Json:
@@ -314,12 +314,12 @@ class LabClient:
         self.connection.request("DELETE", f"/memories/{memory_id}")
 
     def events(self, after: int, limit: int, run_id: str | None = None) -> list[Json]:
-        found: list[Json] = self._answer("GET", "/events", after=after, limit=limit, run_id=run_id).json
+        found: list[Json] = self._request("GET", "/events", after=after, limit=limit, run_id=run_id).json
         return found
 
     def tools(self) -> list[Json]:
         """Return the tools of other assistants, with their schemas."""
-        found: list[Json] = self._answer("GET", "/tools").json
+        found: list[Json] = self._request("GET", "/tools").json
         return found
 
     def call_tool(self, name: str, arguments: Json) -> Json:
@@ -335,23 +335,23 @@ class LabClient:
         return self._post("/backup")
 
     def _newest(self, path: str, limit: int | None, **query: object) -> list[Json]:
-        """All of them without a limit."""
+        """Return the newest items, or all of them without a limit."""
         return list(islice(self._all(path, page=min(limit or _PAGE, _PAGE), **query), limit))
 
     def _all(self, path: str, page: int = _PAGE, **query: object) -> Iterator[Json]:
         cursor: str | None = None
         while True:
-            answer = self._answer("GET", path, **query, limit=page, cursor=cursor)
-            yield from answer.json
-            cursor = answer.headers.get("x-next-cursor")
+            response = self._request("GET", path, **query, limit=page, cursor=cursor)
+            yield from response.json
+            cursor = response.headers.get("x-next-cursor")
             if cursor is None:
                 return
 
-    def _answer(self, method: str, path: str, **query: object) -> Answer:
+    def _request(self, method: str, path: str, **query: object) -> Response:
         return self.connection.request(method, path, query=query)
 
     def _get(self, path: str, **query: object) -> Json:
-        found: Json = self._answer("GET", path, **query).json
+        found: Json = self._request("GET", path, **query).json
         return found
 
     def _post(self, path: str, body: Json | None = None) -> Json:
@@ -359,7 +359,7 @@ class LabClient:
         return found
 
     def _create(self, path: str, body: Json) -> Json:
-        """With a key, so that it can be sent again after a broken connection and still be done once."""
+        """Send a POST with an idempotency key, so that it can be retried after a broken connection."""
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         found: Json = self.connection.request("POST", path, body, headers=headers).json
         return found

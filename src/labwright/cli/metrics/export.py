@@ -1,4 +1,4 @@
-"""`export` and `import`: every point as a file, and runs that were logged without a server."""
+"""`export` and `import`: write all points to a file, and import runs that were logged without a server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from labwright.cli.formatting import counted
-from labwright.cli.options import AsJson, Project, RunRefs, connect
+from labwright.cli.command import Project, project_folder, with_client
+from labwright.cli.formatting import plural
+from labwright.cli.references import RunRefs, runs_of
 from labwright.cli.runs.view import run_line
 from labwright.cli.screen import Screen, note
 from labwright.client.follow import is_ended, wait_for_ends
@@ -28,29 +29,29 @@ OFFLINE = ".labwright-offline"
 _IMPORT_SECONDS = 60.0
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
 
 
 def export(
     runs: RunRefs,
-    form: Annotated[Form, typer.Option("--format", help="The form of the lines.")] = Form.CSV,
+    form: Annotated[ExportFormat, typer.Option("--format", help="The format.")] = ExportFormat.CSV,
     key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="KEY", help="Only this metric; repeat for more.")
+        list[str] | None, typer.Option("--key", metavar="KEY", help="Export only this metric. Can be repeated.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Into this file.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")] = None,
     project: Project = None,
 ) -> None:
-    """Key, step, time, value, source, attempt; with several runs the run's id before them."""
-    client = connect(project)
-    ids = list(dict.fromkeys(run["id"] for run in map(client.run, runs)))
+    """Columns: key, step, time, value, source, attempt. With several runs, the run's id comes first."""
+    client = LabClient(project_folder(project))
+    ids = [run["id"] for run in runs_of(client, runs)]
     left_out: list[LabwrightError] = []
     lines = 0
     with _target(output) as file:
         for run_id in ids:
             try:
-                lines += _export_run(client, run_id, form, key, file, with_run=len(ids) > 1, goes_on=lines > 0)
+                lines += _export_run(client, run_id, form, key, file, with_run=len(ids) > 1, has_header=lines > 0)
             except LabwrightError as error:
                 if error.code != NotFound.code:
                     raise
@@ -58,26 +59,26 @@ def export(
         if len(left_out) == len(ids):
             raise left_out[0]
     if output is not None:
-        note(f"{counted(lines - (form is Form.CSV), 'line')} in {output}")
+        note(f"{plural(lines - (form is ExportFormat.CSV), 'line')} written to {output}")
     if left_out:
-        words = " ".join(error.message for error in left_out)
-        raise NotFound(f"Left out: {words}", hint="The other runs are exported.")
+        reasons = " ".join(error.message for error in left_out)
+        raise NotFound(f"Some runs were not exported. {reasons}", hint="The other runs are exported.")
 
 
 def _export_run(
     client: LabClient,
     run_id: str,
-    form: Form,
+    form: ExportFormat,
     keys: list[str] | None,
     file: IO[bytes],
     *,
     with_run: bool,
-    goes_on: bool,
+    has_header: bool,
 ) -> int:
-    """Answers how many lines were written. `goes_on`: below lines that have their head already."""
+    """Write one run and return the number of lines. `has_header` says that the CSV header is written already."""
     lines = client.export(run_id, form, keys, with_run=with_run)
     count = 0
-    for line in islice(lines, 1 if goes_on and form is Form.CSV else 0, None):
+    for line in islice(lines, 1 if has_header and form is ExportFormat.CSV else 0, None):
         file.write(line)
         count += 1
     return count
@@ -90,31 +91,31 @@ def _target(output: Path | None) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     try:
-        with _in_place(output) if _is_no_plain_file(output) else _whole(output) as file:
+        with _append_to(output) if _is_special(output) else _replace_file(output) as file:
             yield file
     except OSError as error:
         raise Invalid(f"{output} cannot be written: {error.strerror}.") from error
 
 
-def _is_no_plain_file(output: Path) -> bool:
-    """A pipe, a device, or a name for a descriptor that somebody else has opened."""
+def _is_special(output: Path) -> bool:
+    """Return whether the path is a pipe, a device, or a link to an open descriptor."""
     folder = os.path.realpath(output.parent)
     names_descriptor = output.is_symlink() and (folder == "/dev" or folder.startswith("/proc/"))
     return names_descriptor or (output.exists() and not output.is_file())
 
 
 @contextmanager
-def _in_place(output: Path) -> Iterator[IO[bytes]]:
-    """Added to what is there: standard output may be a file that has something in it."""
+def _append_to(output: Path) -> Iterator[IO[bytes]]:
+    """Append: the path may be standard output, redirected to a file with contents."""
     with open(os.open(output, os.O_WRONLY | os.O_APPEND), "wb") as file:
         yield file
 
 
 @contextmanager
-def _whole(output: Path) -> Iterator[IO[bytes]]:
-    """A file is there whole or not at all; what a link points to is written, and the link stays."""
+def _replace_file(output: Path) -> Iterator[IO[bytes]]:
+    """Write the file completely or not at all. A link stays a link; its target is written."""
     target = Path(os.path.realpath(output))
-    if target.is_symlink():  # links in a circle lead to no file
+    if target.is_symlink():  # a loop of links
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     aside = target.with_name(f"{target.name}.{os.getpid()}.new")
     try:
@@ -127,49 +128,45 @@ def _whole(output: Path) -> Iterator[IO[bytes]]:
         aside.unlink(missing_ok=True)
 
 
+@with_client
 def import_runs(
+    screen: Screen,
+    client: LabClient,
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FOLDER", help=f"Folders of runs, or of such folders. Default: {OFFLINE} here."),
+        typer.Argument(metavar="FOLDER", help=f"Folders of runs. Default: {OFFLINE} in the current folder."),
     ] = None,
-    project: Project = None,
-    as_json: AsJson = False,
 ) -> None:
-    """What a script logged while no server was there. A folder that is here already is not taken in twice."""
-    screen, client = Screen(as_json=as_json), connect(project)
-    found = [run for folder in folders or [_default(client)] for run in _folders(folder)]
-    taken = []
+    """Imports what scripts logged without a server. A folder is imported only once."""
+    found = [run for folder in folders or [_default_folder(client)] for run in _run_folders(folder)]
+    imported = []
     for folder in found:
         run, is_new = client.import_run(str(folder), outside=bool(folders))
-        if not is_new and not as_json:
-            note(f"{folder} is here already.")
-        taken.append(run)
-    ended = _ended(client, taken)
-    if as_json:
-        screen.json(ended)
+        if not is_new and not screen.as_json:
+            note(f"{folder} is already imported.")
+        imported.append(run)
+    # The metrics of an imported run are read before it ends.
+    active = [run["id"] for run in imported if not is_ended(run)]
+    ended = {run["id"]: run for run in wait_for_ends(client, active, note, _IMPORT_SECONDS)} if active else {}
+    shown = [ended.get(run["id"], run) for run in imported]
+    if screen.as_json:
+        screen.json(shown)
         return
-    for run in ended:
+    for run in shown:
         run_line(screen, run)
-    screen.next(f"Its numbers: labwright metrics {ended[-1]['id']}")
+    screen.suggest(f"Metrics: labwright metrics {shown[-1]['id']}")
 
 
-def _default(client: LabClient) -> Path:
+def _default_folder(client: LabClient) -> Path:
     here = Path(OFFLINE)
     return here if here.is_dir() else client.paths.project / OFFLINE
 
 
-def _folders(folder: Path) -> list[Path]:
+def _run_folders(folder: Path) -> list[Path]:
     folder = folder.absolute()
     if (folder / "run.json").exists():
         return [folder]
     found = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
     if not found:
-        raise NotFound(f"There is no run to import in {folder}.", hint=f"Name a folder below {OFFLINE}.")
+        raise NotFound(f"There is no run to import in {folder}.", hint=f"Name a folder in {OFFLINE}.")
     return found
-
-
-def _ended(client: LabClient, taken: list[Json]) -> list[Json]:
-    """A run is shown with its end, once its numbers have been read."""
-    going = [run["id"] for run in taken if not is_ended(run)]
-    later = {run["id"]: run for run in wait_for_ends(client, going, note, _IMPORT_SECONDS)} if going else {}
-    return [later.get(run["id"], run) for run in taken]

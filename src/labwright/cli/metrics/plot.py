@@ -1,4 +1,4 @@
-"""Curves in a terminal: braille dots, axes with numbers, gaps where a value is no number. Pure: text out."""
+"""Draw curves as text: braille dots, axes with numbers, gaps for values that are not finite."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import pairwise
 
 from labwright.cli.screen import Cell
 
-STYLES = ("blue", "amber", "purple", "cyan", "green", "red")
+STYLES = ("blue", "yellow", "magenta", "cyan", "green", "red")
 MARKS = "●▲■◆○△□◇"
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a braille cell
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _NICE_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 _DAY = 86400
-_HUGE = 1e300  # what is larger is drawn in a larger unit: sums and differences stay within what a float holds
+_HUGE = 1e300  # larger values are drawn in a larger unit, so that sums do not overflow
 _HUGE_UNIT = 1e10
 _LEAST = 5e-324
-_EXACT = 2**50  # a part of a number that still changes it
+_EXACT = 2**50  # adding this fraction of a number still changes it
 _BEYOND_UNITS = 1e15
 _TICK_ROWS = 3
 _TICK_COLUMNS = 14
@@ -28,17 +28,17 @@ Line = list[Cell]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class PlotCurve:
     xs: Sequence[float]
     ys: Sequence[float]  # NaN and infinity are gaps
     style: str = STYLES[0]
     mark: str = ""
-    dotted: bool = False  # a border of something, not the thing itself
+    dotted: bool = False  # the edge of a deviation
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """From values to dots along one axis."""
+class AxisScale:
+    """Maps values to dots along one axis."""
 
     low: float
     high: float
@@ -58,7 +58,7 @@ class Scale:
 
 @dataclass(slots=True)
 class Canvas:
-    """Cells of 2 × 4 dots. A cell shows one style: the last that was drawn there."""
+    """Cells of 2 × 4 dots. A cell has the style that was drawn there last."""
 
     columns: int
     rows: int
@@ -81,43 +81,43 @@ class Canvas:
 
 
 def draw(
-    curves: Sequence[Curve],
+    curves: Sequence[PlotCurve],
     columns: int,
     rows: int,
     *,
     log: bool = False,
-    x_words: Callable[[float], str] | None = None,
+    x_label: Callable[[float], str] | None = None,
     unit: float = 1.0,
 ) -> list[Line]:
-    """So many columns wide; `rows` of curves, and two below for the axis. `x_words` given: x is in seconds.
+    """Return the lines of a plot: `rows` of curves, and two for the x axis. With `x_label`, x is in seconds.
 
-    `unit`: the axis names so many times what is drawn.
+    Labels of the y axis are multiplied by `unit`.
     """
     places = [(x, y) for curve in curves for x, y in zip(curve.xs, curve.ys, strict=True) if abs(x) < _HUGE]
     xs = [x for x, y in places if math.isfinite(y)]
     ys = [y for _, y in places if math.isfinite(y) and (y > 0 or not log)]
     if not ys:
-        return [[("(no number that could be drawn)", "dim")]]
+        return [[("(no values to draw)", "dim")]]
     if max(map(abs, ys)) >= _HUGE:
         smaller = [replace(curve, ys=[y / _HUGE_UNIT for y in curve.ys]) for curve in curves]
-        return draw(smaller, columns, rows, log=log, x_words=x_words, unit=_HUGE_UNIT)
+        return draw(smaller, columns, rows, log=log, x_label=x_label, unit=_HUGE_UNIT)
     low, high, ticks = _log_axis(min(ys), max(ys)) if log else _linear_axis(min(ys), max(ys), rows // _TICK_ROWS)
     ticks = [tick for tick in ticks if math.isfinite(tick * unit)]
     labels = _labels([tick * unit for tick in ticks])
     margin = max(len(label) for label in labels)
     room = max(10, columns - margin - 2)
     canvas = Canvas(room, rows)
-    x_axis = Scale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + max(1, abs(min(xs)) / _EXACT), room * 2)
-    y_axis = Scale(low, high, rows * 4, log)
+    x_axis = AxisScale(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + max(1, abs(min(xs)) / _EXACT), room * 2)
+    y_axis = AxisScale(low, high, rows * 4, log)
     for index, curve in enumerate(curves):
         _draw_curve(canvas, curve, x_axis, y_axis, index / len(curves))
     at_row = {_row_of(y_axis, tick, rows): label for tick, label in zip(ticks, labels, strict=True)}
     lines = [_with_axis(canvas, row, at_row, margin) for row in range(rows)]
-    return [*lines, *_x_axis(x_axis, margin, room, x_words)]
+    return [*lines, *_x_axis(x_axis, margin, room, x_label)]
 
 
 def _labels(ticks: list[float]) -> list[str]:
-    """Four digits that count, or as many as it takes to tell neighbours apart."""
+    """Format with four significant digits, or with more if labels would be equal."""
     for digits in range(4, 17):
         labels = [f"{tick:.{digits}g}" for tick in ticks]
         if len(set(labels)) == len(labels):
@@ -125,7 +125,7 @@ def _labels(ticks: list[float]) -> list[str]:
     return labels
 
 
-def _row_of(axis: Scale, tick: float, rows: int) -> int:
+def _row_of(axis: AxisScale, tick: float, rows: int) -> int:
     return rows - 1 - (axis.at(tick) or 0) // 4
 
 
@@ -134,7 +134,7 @@ def _with_axis(canvas: Canvas, row: int, labels: dict[int, str], margin: int) ->
     return [(f"{labels.get(row, ''):>{margin}} {'┤' if tick else '│'}", "dim"), *canvas.row(row)]
 
 
-def _draw_curve(canvas: Canvas, curve: Curve, x_axis: Scale, y_axis: Scale, shift: float) -> None:
+def _draw_curve(canvas: Canvas, curve: PlotCurve, x_axis: AxisScale, y_axis: AxisScale, shift: float) -> None:
     dots = [(x_axis.at(x), y_axis.at(y)) for x, y in zip(curve.xs, curve.ys, strict=True)]
     touched: dict[int, tuple[int, int]] = {}
     whole = [(x, y) if x is not None and y is not None else None for x, y in dots]
@@ -151,11 +151,11 @@ def _draw_curve(canvas: Canvas, curve: Curve, x_axis: Scale, y_axis: Scale, shif
         _put_marks(canvas, curve, touched, shift)
 
 
-def _put_marks(canvas: Canvas, curve: Curve, touched: dict[int, tuple[int, int]], shift: float) -> None:
-    """A few along the curve, not where the other curves have theirs, and one at its end."""
+def _put_marks(canvas: Canvas, curve: PlotCurve, touched: dict[int, tuple[int, int]], shift: float) -> None:
+    """Put a few marks along the curve, apart from those of other curves, and one at its end."""
     stride = max(8, canvas.columns // 5)
-    wanted = {int(shift * stride) + stride * index for index in range(canvas.columns // stride + 1)} & touched.keys()
-    for column in {*wanted, max(touched)}:
+    columns = {int(shift * stride) + stride * index for index in range(canvas.columns // stride + 1)} & touched.keys()
+    for column in {*columns, max(touched)}:
         canvas.marks[touched[column]] = curve.mark
         canvas.styles[touched[column]] = curve.style
 
@@ -170,7 +170,7 @@ def _line(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, i
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
-    """A range that has an extent, also for a single value."""
+    """Return a range that is not empty, also for a single value."""
     if high > low and math.isfinite(high - low):
         return low, high
     room = abs(low) * 0.1 or 1.0
@@ -178,13 +178,13 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 
 
 def _linear_axis(low: float, high: float, count: int) -> tuple[float, float, list[float]]:
-    """The range of the values, and the round numbers in it."""
+    """Return the range of the values, and the round numbers in it."""
     low, high = _apart(low, high)
     return low, high, _ticks(low, high, max(2, count))
 
 
 def _ticks(low: float, high: float, count: int) -> list[float]:
-    """About so many; more where a range has too few round numbers to be read."""
+    """Return about `count` round numbers; more if the range has fewer than two."""
     step = _nice_step((high - low) / count)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     found = [index * step for index in range(first, last + 1)]
@@ -197,7 +197,7 @@ def _nice_step(least: float) -> float:
 
 
 def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Powers of ten: some where there are many, halves and fifths of them where there are few."""
+    """Return the range, with powers of ten as ticks: a selection if there are many, also 2 and 5 times if few."""
     if math.log10(high) - math.log10(low) < 1e-9:
         low, high = max(low / 2, _LEAST), high * 2
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -208,12 +208,12 @@ def _log_axis(low: float, high: float) -> tuple[float, float, list[float]]:
     return low, high, inside or [low, high]
 
 
-def _x_axis(axis: Scale, margin: int, room: int, x_words: Callable[[float], str] | None) -> list[Line]:
+def _x_axis(axis: AxisScale, margin: int, room: int, x_label: Callable[[float], str] | None) -> list[Line]:
     rule, labels = ["─"] * room, [" "] * room
     free_from = 0
-    for tick in _x_ticks(axis, room // _TICK_COLUMNS, seconds=x_words is not None):
+    for tick in _x_ticks(axis, room // _TICK_COLUMNS, seconds=x_label is not None):
         column = (axis.at(tick) or 0) // 2
-        text = x_words(tick) if x_words else count_words(tick)
+        text = x_label(tick) if x_label else short_count(tick)
         start = min(max(0, column - len(text) // 2), room - len(text))
         if start < free_from:
             continue
@@ -223,11 +223,11 @@ def _x_axis(axis: Scale, margin: int, room: int, x_words: Callable[[float], str]
     return [[(f"{'':>{margin}} └{''.join(rule)}", "dim")], [(f"{'':>{margin}}  {''.join(labels).rstrip()}", "dim")]]
 
 
-def _x_ticks(axis: Scale, count: int, *, seconds: bool) -> list[float]:
+def _x_ticks(axis: AxisScale, count: int, *, seconds: bool) -> list[float]:
     least = (axis.high - axis.low) / max(1, count)
     step = _nice_seconds(least) if seconds else _nice_step(least)
     if not seconds and float(axis.low).is_integer() and float(axis.high).is_integer():
-        step = 5.0 if step == 2.5 else max(1.0, step)  # between whole numbers of steps there is no half of one
+        step = 5.0 if step == 2.5 else max(1.0, step)  # steps are whole numbers
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
 
@@ -236,8 +236,8 @@ def _nice_seconds(least: float) -> float:
     return next((float(nice) for nice in _NICE_SECONDS if nice >= least), _nice_step(least / _DAY) * _DAY)
 
 
-def count_words(value: float) -> str:
-    """`1,200`, `45k`, `1.5M`."""
+def short_count(value: float) -> str:
+    """Format as `1,200`, `45k` or `1.5M`."""
     if abs(value) >= _BEYOND_UNITS:
         return f"{value:.4g}"
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -246,12 +246,12 @@ def count_words(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
 
 
-def spark(values: Sequence[float], columns: int) -> str:
-    """A series in one line; a gap is a space."""
+def sparkline(values: Sequence[float], columns: int) -> str:
+    """Draw a series in one line. A gap is a space."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return ""
-    low, half = min(finite), max(finite) / 2 - min(finite) / 2 or 1.0  # the whole may be more than a float holds
+    low, half = min(finite), max(finite) / 2 - min(finite) / 2 or 1.0  # the full range may overflow
     columns = min(columns, len(values))
     parts = [values[i * len(values) // columns : (i + 1) * len(values) // columns] for i in range(columns)]
     return "".join(_block([(value / 2 - low / 2) / half for value in part if math.isfinite(value)]) for part in parts)

@@ -1,4 +1,4 @@
-"""A text in the user's own editor. What was typed is never lost: where it cannot be used, its file stays."""
+"""Edit a text in the user's editor. If it cannot be saved, its file is kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from labwright.domain.errors import Invalid
 
-_USUAL = ("nano", "vi")
+_FALLBACKS = ("nano", "vi")
 
 
-class Edited:
+class EditedFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kept = False
@@ -26,7 +26,7 @@ class Edited:
         try:
             return self.path.read_bytes().decode()
         except UnicodeDecodeError as error:
-            raise Invalid("The edited text is not UTF-8.", hint=f"It is in {self.keep()}.") from error
+            raise Invalid("The edited text is not UTF-8.", hint=f"Your text is in {self.keep()}.") from error
 
     def keep(self) -> Path:
         self.kept = True
@@ -34,9 +34,9 @@ class Edited:
 
 
 @contextmanager
-def edit_text(text: str, name: str) -> Iterator[Edited]:
+def edit_text(text: str, name: str) -> Iterator[EditedFile]:
     folder = Path(tempfile.mkdtemp(prefix="labwright-"))
-    edited = Edited(folder / name)
+    edited = EditedFile(folder / name)
     try:
         edited.path.write_bytes(text.encode())
         _open(edited)
@@ -46,21 +46,21 @@ def edit_text(text: str, name: str) -> Iterator[Edited]:
             shutil.rmtree(folder)
 
 
-def _open(edited: Edited) -> None:
+def _open(edited: EditedFile) -> None:
     command = _editor()
     try:
         code = subprocess.run([*command, str(edited.path)], check=False).returncode
     except OSError as error:
         raise Invalid(f"{command[0]} cannot be started: {error.strerror}.", hint="Set EDITOR.") from error
     if code != 0:
-        raise Invalid(f"{command[0]} ended with {code}; nothing was saved.", hint=f"The text is in {edited.keep()}.")
+        raise Invalid(f"{command[0]} exited with {code}; nothing was saved.", hint=f"Your text is in {edited.keep()}.")
 
 
 def _editor() -> list[str]:
     chosen = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if chosen:
         return chosen
-    found = next((name for name in _USUAL if shutil.which(name)), None)
+    found = next((name for name in _FALLBACKS if shutil.which(name)), None)
     if found is None:
-        raise Invalid("There is no editor.", hint="Set EDITOR, for example: export EDITOR=nano")
+        raise Invalid("No editor was found.", hint="Set EDITOR, for example: export EDITOR=nano")
     return [found]

@@ -1,4 +1,4 @@
-"""`up` and `down`: the server as a process of its own, in front or detached."""
+"""`up`, `url` and `down`: start and stop the server, in the foreground or detached."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from labwright.cli.formatting import counted
-from labwright.cli.options import AsJson, Project, present_folder, project_folder
-from labwright.cli.screen import Screen, note
+from labwright.cli.command import AsJson, Project, current_folder, project_folder
+from labwright.cli.formatting import plural
+from labwright.cli.screen import Screen, note, warn
 from labwright.client.address import RunningServer, lives_here, locate, read_server, read_token
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Conflict, LabwrightError, ServerUnreachable
@@ -28,27 +28,26 @@ from labwright.processes import ProcessIdentity, read_identity, start_time, term
 from labwright.settings import unknown_tables
 from labwright.version import __version__
 
-_START_SECONDS = 120.0  # a database of many thousand runs may be restored first
-_END_SECONDS = 20.0
-_COUNT_SECONDS = 10.0  # for a word about runs, from a server that is to end anyway
-_LOOK_SECONDS = 0.02
-_WORDS_BYTES = 1 << 16
-_NEXT = "Next: labwright run -- python train.py"
+_START_SECONDS = 120.0  # a large database may be restored first
+_STOP_SECONDS = 20.0
+_COUNT_SECONDS = 10.0  # to count runs before the server stops
+_POLL_SECONDS = 0.02
+_LOG_BYTES = 1 << 16
 
 
 def up(
-    detach: Annotated[bool, typer.Option("-d", "--detach", help="Start it in the background.")] = False,
+    detach: Annotated[bool, typer.Option("-d", "--detach", help="Run in the background.")] = False,
     host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on. Default: this machine alone.")
+        str | None, typer.Option(metavar="ADDRESS", help="The address to listen on. Default: only this machine.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, metavar="PORT", help="The port. Default: 8484 or a free one.")
+        int | None, typer.Option(min=0, max=65535, metavar="PORT", help="The port. Default: 8484 or a free port.")
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """It keeps its state in .labwright/ there. Runs outlive it: start it again and they are all back."""
+    """The server keeps its state in .labwright/ of the project. Runs continue when it stops."""
     paths = ProjectPaths(project_folder(project))
     _refuse_second(paths)
     screen = Screen(as_json=as_json)
@@ -58,64 +57,63 @@ def up(
             server = _start_detached(paths, command)
         _greet(screen, paths, server, no_browser)
         return
-    _in_background(lambda server: _greet(screen, paths, server, no_browser, in_front=True), paths, os.getpid())
+    _when_started(lambda server: _greet(screen, paths, server, no_browser, in_foreground=True), paths, os.getpid())
     os.execv(command[0], command)  # noqa: S606
 
 
 def url(project: Project = None, as_json: AsJson = False) -> None:
     """For scripts: curl $(labwright url)/health"""
     screen, server = Screen(as_json=as_json), locate(ProjectPaths(project_folder(project)))
-    if as_json:
-        screen.json({"url": server.url})
-    else:
-        screen.say(server.url)
+    screen.result({"url": server.url}, lambda _: screen.print(server.url))
 
 
 def down(project: Project = None, as_json: AsJson = False) -> None:
-    """It is asked to end and given time to; queued runs wait for the next `labwright up`."""
+    """Active runs continue. Queued runs wait for the next `labwright up`."""
     paths = ProjectPaths(project_folder(project))
     screen = Screen(as_json=as_json)
     server = read_server(paths)
     if server is None:
-        _end_unlisted(screen, paths)
+        _stop_unlisted(screen, paths)
         return
     if not server.is_here:
         raise Conflict(
             f"The server runs on {server.process.host}.", hint=f"Run labwright down on {server.process.host}."
         )
     if not server.is_alive:
-        _forget(paths, server)
-        _say_down(screen, paths, {"was_running": False}, "The server had ended already, without tidying up; done now.")
+        _remove_file(paths, server)
+        _show_down(
+            screen, paths, {"was_running": False}, "The server had already stopped. Its files are cleaned up now."
+        )
         return
-    going, queued = _going_and_queued(paths.project)
-    with screen.working("ending the server"):
-        _end(server.process)
-    _forget(paths, server)
-    facts = {"was_running": True, "runs_going_on": going, "runs_queued": queued}
-    _say_down(screen, paths, facts, f"The server has ended.{_left_behind(going, queued)}")
+    active, queued = _active_and_queued(paths.project)
+    with screen.working("stopping the server"):
+        _stop(server.process)
+    _remove_file(paths, server)
+    facts = {"was_running": True, "runs_going_on": active, "runs_queued": queued}
+    _show_down(screen, paths, facts, f"The server has stopped. {_remaining_runs(active, queued)}")
 
 
-def _end_unlisted(screen: Screen, paths: ProjectPaths) -> None:
-    """A server whose `server.json` is gone still holds the lock, and the lock's file says who it is."""
+def _stop_unlisted(screen: Screen, paths: ProjectPaths) -> None:
+    """Stop a server whose `server.json` was deleted. The lock file names its process."""
     if not lives_here(paths):
-        _say_down(screen, paths, {"was_running": False}, "No server is running here.")
+        _show_down(screen, paths, {"was_running": False}, "No server is running.")
         return
     process = read_identity(paths.lock)
     if process is None or not process.is_alive:
         raise Conflict(
-            f"Some process holds {paths.lock}, and it is not known which.",
-            hint=f"Find it with `fuser -v {paths.lock}`; if it is a Labwright server, end it with kill. Runs go on.",
+            f"An unknown process holds {paths.lock}.",
+            hint=f"Find it with `fuser -v {paths.lock}`. If it is a Labwright server, kill it. Runs continue.",
         )
-    with screen.working("ending the server"):
-        _end(process)
-    words = f"The server (process {process.pid}) has ended; its server.json was missing. Runs go on."
-    _say_down(screen, paths, {"was_running": True}, words)
+    with screen.working("stopping the server"):
+        _stop(process)
+    text = f"The server (process {process.pid}) has stopped. Its server.json was missing. Runs continue."
+    _show_down(screen, paths, {"was_running": True}, text)
 
 
-def _forget(paths: ProjectPaths, server: RunningServer) -> None:
-    """Its file, where it could not remove that itself; never that of one started meanwhile.
+def _remove_file(paths: ProjectPaths, server: RunningServer) -> None:
+    """Remove `server.json` if the server did not, but not that of a server that was started meanwhile.
 
-    On a read-only disk it stays: it names a process that is no more, so it misleads nobody.
+    On a read-only disk the file stays. That is harmless, because its process does not exist any more.
     """
     left = read_server(paths)
     if left is not None and left.process == server.process:
@@ -123,69 +121,62 @@ def _forget(paths: ProjectPaths, server: RunningServer) -> None:
             paths.server.unlink(missing_ok=True)
 
 
-def _left_behind(going: int | None, queued: int | None) -> str:
-    if going is None:
-        return " Runs that were going go on."
-    words = f" {counted(going, 'run')} still going." if going else " No run is going."
-    return f"{words} {counted(queued, 'run')} queued until the next labwright up." if queued else words
+def _remaining_runs(active: int | None, queued: int | None) -> str:
+    if active is None:
+        return "Active runs continue."
+    text = f"{plural(active, 'run')} still active." if active else "No run is active."
+    return f"{text} {plural(queued, 'run')} queued until the next labwright up." if queued else text
 
 
-def _say_down(screen: Screen, paths: ProjectPaths, facts: dict[str, Any], text: str) -> None:
-    if screen.as_json:
-        screen.json({"project": str(paths.project), **facts})
-        return
-    screen.say(text)
-    screen.next("Start it again: labwright up -d")
+def _show_down(screen: Screen, paths: ProjectPaths, facts: dict[str, Any], text: str) -> None:
+    screen.result({"project": str(paths.project), **facts}, lambda _: screen.print(text))
+    screen.suggest("Start it again: labwright up -d")
 
 
 def _refuse_second(paths: ProjectPaths) -> None:
     server = read_server(paths)
     if server is not None and server.is_here and server.is_alive:
+        is_below = paths.project in current_folder().parents
+        own_server = ". For a server of this folder: labwright up --project ." if is_below else ""
         raise Conflict(
             f"A server for {paths.project} already runs at {server.url} (process {server.process.pid}).",
-            hint=f"Use it as it is, or end it with: labwright down{_one_of_its_own(paths)}",
+            hint=f"Use it, or stop it with: labwright down{own_server}",
         )
 
 
-def _one_of_its_own(paths: ProjectPaths) -> str:
-    """For who stands below a project, and meant the folder that they are in."""
-    is_below = paths.project in present_folder().parents
-    return ". One for this folder alone: labwright up --project ." if is_below else ""
-
-
 def _server_command(paths: ProjectPaths, host: str | None, port: int | None) -> list[str]:
-    """-P: a project may hold files named like modules of the standard library."""
+    """Return the command. -P: a project may have files named like modules of the standard library."""
     command = [sys.executable, "-P", "-m", "labwright.server", "--project", str(paths.project)]
     command += ["--host", host] if host else []
     return command + (["--port", str(port)] if port is not None else [])
 
 
 def _start_detached(paths: ProjectPaths, command: list[str]) -> RunningServer:
-    with _turn_to_start(paths), _open_log(paths) as log:
+    with _start_lock(paths), _open_log(paths) as log:
         _refuse_second(paths)
-        began = log.tell()
+        start = log.tell()
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=paths.project
         )
         server = _await_start(paths, process.pid, lambda: process.poll() is not None)
         if server is None:
-            log.seek(began)
-            raise _own_words(log.read().decode(errors="replace"))
-    process.returncode = 0  # it goes on without us
+            log.seek(start)
+            raise _start_error(log.read().decode(errors="replace"))
+    process.returncode = 0  # it continues without this process
     return server
 
 
-def _turn_to_start(paths: ProjectPaths) -> AbstractContextManager[Any]:
-    """One start at a time: who comes second is told where the first is, and their words do not mix in one log.
+def _start_lock(paths: ProjectPaths) -> AbstractContextManager[Any]:
+    """Allow one start at a time, so that the second finds the first, and their messages do not mix in one log.
 
-    That is opened here once more, since the server keeps what it is given.
+    The log is opened separately for the lock, because the server keeps the other descriptor.
     """
     try:
         paths.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths.state.chmod(0o700)
         log = open(_start_log(paths), "ab")  # noqa: SIM115
         fcntl.flock(log, fcntl.LOCK_EX)
-    except OSError:  # the server says what is the matter
+    except OSError:  # the server reports the problem
         return nullcontext()
     return log
 
@@ -195,26 +186,26 @@ def _start_log(paths: ProjectPaths) -> Path:
 
 
 def _open_log(paths: ProjectPaths) -> IO[bytes]:
-    """What the server says before its own log is open; in memory where the disk takes no words, not even why."""
+    """Open the log for messages before the server's own log is open. It is in memory if the disk is full."""
     try:
         log = open(_start_log(paths), "ab+")  # noqa: SIM115
-        _want_room(log.fileno())
+        _check_space(log.fileno())
     except OSError:
         return os.fdopen(os.memfd_create("start.log"), "wb+")
     log.seek(0, os.SEEK_END)
     return log
 
 
-def _want_room(fd: int) -> None:
+def _check_space(fd: int) -> None:
     size = os.fstat(fd).st_size
     try:
-        os.posix_fallocate(fd, size, _WORDS_BYTES)
+        os.posix_fallocate(fd, size, _LOG_BYTES)
     finally:
         os.ftruncate(fd, size)
 
 
 def _await_start(paths: ProjectPaths, pid: int, has_ended: Callable[[], bool]) -> RunningServer | None:
-    """None once the process has ended instead."""
+    """Return the server when it answers, or None if its process has ended."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         server = read_server(paths)
@@ -222,10 +213,8 @@ def _await_start(paths: ProjectPaths, pid: int, has_ended: Callable[[], bool]) -
             return server
         if has_ended():
             return None
-        time.sleep(_LOOK_SECONDS)
-    raise ServerUnreachable(
-        f"The server is still not up after {_START_SECONDS:.0f} s.", hint=f"See {paths.server_log}."
-    )
+        time.sleep(_POLL_SECONDS)
+    raise ServerUnreachable(f"The server did not start within {_START_SECONDS:.0f} s.", hint=f"See {paths.server_log}.")
 
 
 def _answers(paths: ProjectPaths) -> bool:
@@ -235,41 +224,41 @@ def _answers(paths: ProjectPaths) -> bool:
         return False
 
 
-def _own_words(text: str) -> LabwrightError:
-    """The server's `error:` line and its hint; a traceback's last line where it had no words."""
+def _start_error(text: str) -> LabwrightError:
+    """Return the server's `error:` line and hint, or the last line of a traceback."""
     lines = [line for line in text.splitlines() if line.strip()]
     start = next((index for index, line in enumerate(lines) if line.startswith("error: ")), None)
     if start is None:
-        return LabwrightError(f"The server ended at once: {lines[-1] if lines else 'it said nothing'}")
+        return LabwrightError(f"The server stopped at once: {lines[-1] if lines else 'no message'}")
     hint = " ".join(line.removeprefix("hint: ") for line in lines[start + 1 :])
     return LabwrightError(lines[start].removeprefix("error: "), hint=hint)
 
 
-def _in_background(then: Callable[[RunningServer], None], paths: ProjectPaths, pid: int) -> None:
-    """In a grandchild, so that the server, which takes our place, has no child to look after."""
+def _when_started(then: Callable[[RunningServer], None], paths: ProjectPaths, pid: int) -> None:
+    """Call `then` in a grandchild, so that the server, which replaces this process, has no child to wait for."""
     sys.stdout.flush()
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         return
     if os.fork() == 0:
-        began = start_time(pid)
-        server = _await_start(paths, pid, lambda: start_time(pid) != began)
+        started = start_time(pid)
+        server = _await_start(paths, pid, lambda: start_time(pid) != started)
         if server is not None:
             then(server)
     os._exit(0)
 
 
 def _greet(
-    screen: Screen, paths: ProjectPaths, server: RunningServer, no_browser: bool, *, in_front: bool = False
+    screen: Screen, paths: ProjectPaths, server: RunningServer, no_browser: bool, *, in_foreground: bool = False
 ) -> None:
-    for words in unknown_tables(paths.project):
-        note(f"warning: {words}")
+    for text in unknown_tables(paths.project):
+        warn(text)
     if screen.as_json:
         screen.json({"project": str(paths.project), "url": server.url, "pid": server.process.pid})
         return
     link = _sign_in_link(paths, server)
-    screen.say(("Labwright ", "bold"), (f"{__version__} for {paths.project}", "dim"))
+    screen.print(("Labwright ", "bold"), (f"{__version__} for {paths.project}", "dim"))
     screen.facts(
         [
             ("Address", (server.url, "blue")),
@@ -278,15 +267,15 @@ def _greet(
             ("From your machine", _tunnel(server.url)),
         ]
     )
-    if in_front:
-        screen.next("Ctrl-C ends the server; runs go on.")
-    screen.next(_NEXT)
+    if in_foreground:
+        screen.suggest("Ctrl-C stops the server; runs continue.")
+    screen.suggest("Next: labwright run -- python train.py")
     if link and screen.is_terminal and not no_browser and _on_desktop():
         _open_browser(paths, link)
 
 
 def _sign_in_link(paths: ProjectPaths, server: RunningServer) -> str:
-    """The token is behind a #, so that a browser never sends it as part of an address."""
+    """Return the link with the token after a #, which browsers do not send to servers."""
     if not LabClient(paths.project).has_dashboard():
         return ""
     return f"{server.url}/#token={read_token(paths)}"
@@ -306,7 +295,7 @@ def _on_desktop() -> bool:
 
 
 def _open_browser(paths: ProjectPaths, link: str) -> None:
-    """By way of a file that only its owner can read: the link holds the token, and a process list is for everybody."""
+    """Open the link through a private file: all users can read the process list, and the link contains the token."""
     import html
     import webbrowser
 
@@ -315,23 +304,23 @@ def _open_browser(paths: ProjectPaths, link: str) -> None:
     webbrowser.open(paths.sign_in.as_uri())
 
 
-def _going_and_queued(project: Path) -> tuple[int, int] | tuple[None, None]:
-    """How many runs. A server that hangs, or knows another token, is ended all the same: then nobody knows."""
+def _active_and_queued(project: Path) -> tuple[int, int] | tuple[None, None]:
+    """Return the number of runs, or None if the server does not answer. It is stopped in any case."""
     try:
         counts: dict[str, int] = LabClient(project, patience=_COUNT_SECONDS).cluster()["run_summary"]
     except LabwrightError as error:
-        note(f"the server did not say what is running: {error.message}")
+        note(f"the number of active runs is unknown: {error.message}")
         return None, None
     return sum(counts.get(status, 0) for status in ACTIVE), counts.get(RunStatus.QUEUED, 0)
 
 
-def _end(process: ProcessIdentity) -> None:
+def _stop(process: ProcessIdentity) -> None:
     terminate(process)
-    deadline = time.monotonic() + _END_SECONDS
+    deadline = time.monotonic() + _STOP_SECONDS
     while process.is_alive:
         if time.monotonic() > deadline:
             raise Conflict(
-                f"The server (process {process.pid}) has not ended after {_END_SECONDS:.0f} s.",
-                hint=f"kill -9 {process.pid} loses nothing: runs go on, and the next labwright up finds them.",
+                f"The server (process {process.pid}) did not stop within {_STOP_SECONDS:.0f} s.",
+                hint=f"kill -9 {process.pid} is safe: runs continue, and the next labwright up finds them.",
             )
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)

@@ -1,28 +1,32 @@
-"""Sweeps: run one from a file, look at it, steer it."""
+"""Run, show and change sweeps."""
 
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from labwright.cli.formatting import ago, budget_of, counted, number, parse_pair, parse_value
-from labwright.cli.metrics.export import Form
-from labwright.cli.options import AsJson, Project, connect, present_folder
+from labwright.cli.command import INTERRUPTED, current_folder, group, with_client
+from labwright.cli.formatting import parse_budget, parse_pair, parse_value, plural
+from labwright.cli.metrics.export import ExportFormat
+from labwright.cli.references import SweepRef, sweep_id_of
 from labwright.cli.runs.submit import caller_environment
-from labwright.cli.screen import Cell, Column, Screen, note, warn
+from labwright.cli.screen import Screen, note, warn
 from labwright.cli.sweeps.file import read_sweep_file
-from labwright.cli.sweeps.ids import SweepRef, sweep_id_of
-from labwright.cli.sweeps.progress import counts_of, follow_sweep
-from labwright.cli.sweeps.view import Goal, show_sweep
+from labwright.cli.sweeps.view import COLUMNS, follow_sweep, show_sweep
 from labwright.client.lab import LabClient
 from labwright.domain.errors import Invalid
 
 Json = dict[str, Any]
-_INTERRUPTED = 130
+
+
+class Direction(StrEnum):
+    MIN = "min"
+    MAX = "max"
 
 
 class _Commands(TyperGroup):
@@ -38,8 +42,11 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-sweep = typer.Typer(cls=_Commands, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-Wait = Annotated[bool, typer.Option("--wait", help="Show its progress until it ends; exit 1 if a run failed.")]
+sweep = group(_Commands, no_args_is_help=True)
+GpuHours = Annotated[float | None, typer.Option(min=0, metavar="H", help="New budget in GPU-hours.")]
+BudgetRuns = Annotated[int | None, typer.Option("--runs", min=1, metavar="N", help="New budget in runs.")]
+WallTime = Annotated[str | None, typer.Option(metavar="TIME", help="New budget in running time, e.g. 2h.")]
+Parallel = Annotated[int | None, typer.Option(min=1, metavar="N", help="Max parallel runs.")]
 
 
 @sweep.callback()
@@ -48,21 +55,27 @@ def _sweep() -> None:
 
 
 @sweep.command("run")
+@with_client
 def run(
+    screen: Screen,
+    client: LabClient,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A sweep in YAML.")],
-    start: Annotated[bool | None, typer.Option("--start/--no-start", help="Begin at once. Default: yes.")] = None,
-    wait: Wait = False,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Default: as in the file, or the file's.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also if another sweep has all of its runs already.")] = False,
-    project: Project = None,
-    as_json: AsJson = False,
+    start: Annotated[bool | None, typer.Option("--start/--no-start", help="Start it now. Default: yes.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Show progress until it ends. Exit code 1 if a run failed.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name. Default: from the file, or the file's name.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run it even if another sweep already has all of its runs.")
+    ] = False,
 ) -> None:
-    """Run a sweep from a file, as `sweep FILE.yaml`. The `run` may be left out."""
-    screen, read = Screen(as_json=as_json), read_sweep_file(file)
-    client = connect(project)
-    wanted: Json = {
+    """Run a sweep from a file. Short form: `sweep FILE.yaml`."""
+    read = read_sweep_file(file)
+    spec: Json = {
         "name": file.stem,
-        "workdir": str(present_folder()),
+        "workdir": str(current_folder()),
         "auto_start": True,
         "caller_env": caller_environment(os.environ),
         **read.content,
@@ -71,207 +84,164 @@ def run(
         **({"again": True} if again else {}),
     }
     try:
-        with screen.working("making the sweep"):
-            made = client.create_sweep(wanted)
+        with screen.working("creating the sweep"):
+            created = client.create_sweep(spec)
     except Invalid as error:
         raise read.located(error) from error
-    for text in made["warnings"]:
+    for text in created["warnings"]:
         warn(text)
-    if wait and made["status"] != "draft":
-        _wait(screen, client, made)
+    if wait and created["status"] != "draft":
+        _wait(screen, client, created)
         return
-    _present(screen, made)
+    total, limit = created["progress"]["total"], created["max_runs"]
+    size = plural(total, "run") if total or not limit else f"up to {plural(limit, 'run')}"
+    text = f"{created['name']}  {created['method']}, {size}, {created['status']}"
+    screen.result(created, lambda _: screen.item(created["id"], text))
+    start_it = f"start it: labwright sweep start {created['id']} · " if created["status"] == "draft" else ""
+    screen.suggest(f"Next: {start_it}labwright sweep show {created['id']}")
 
 
-def _present(screen: Screen, made: Json) -> None:
-    if screen.as_json:
-        screen.json(made)
-        return
-    total, most = made["progress"]["total"], made["max_runs"]
-    size = counted(total, "run") if total or not most else f"up to {counted(most, 'run')}"
-    screen.say((made["id"], "bold"), f"  {made['name']}  {made['method']}, {size}, {made['status']}")
-    begin = f"begin: labwright sweep start {made['id']} · " if made["status"] == "draft" else ""
-    screen.next(f"Next: {begin}labwright sweep show {made['id']}")
-
-
-def _wait(screen: Screen, client: LabClient, made: Json) -> None:
-    """Leaving with Ctrl-C leaves the sweep alone."""
+def _wait(screen: Screen, client: LabClient, created: Json) -> None:
+    """Show progress until the sweep ends. Ctrl-C does not stop the sweep."""
     try:
-        ended = follow_sweep(screen, client, made["id"])
+        ended = follow_sweep(screen, client, created["id"])
     except KeyboardInterrupt:
-        note(f"\n{made['id']} goes on. Look at it: labwright sweep show {made['id']}")
-        raise typer.Exit(_INTERRUPTED) from None
-    if screen.as_json:
-        screen.json(ended)
-    else:
-        show_sweep(screen, client, ended, key=None, goal=None, limit=10)
+        note(f"\n{created['id']} continues. Show it: labwright sweep show {created['id']}")
+        raise typer.Exit(INTERRUPTED) from None
+    screen.result(ended, lambda _: show_sweep(screen, client, ended))
     progress = ended["progress"]
     raise typer.Exit(0 if ended["status"] == "completed" and not progress["failed"] + progress["lost"] else 1)
 
 
 @sweep.command("new")
+@with_client
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
-    goal: Annotated[str, typer.Option(metavar="TEXT", help="The question its runs are to answer.")] = "",
-    parallel: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many of its runs at a time.")
-    ] = None,
-    metric: Annotated[str | None, typer.Option(metavar="KEY", help="What its runs are compared by.")] = None,
-    maximize: Annotated[bool, typer.Option("--maximize", help="The metric is to be large, not small.")] = False,
-    project: Project = None,
-    as_json: AsJson = False,
+    screen: Screen,
+    client: LabClient,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The sweep's name.")],
+    goal: Annotated[str, typer.Option(metavar="TEXT", help="The question that its runs answer.")] = "",
+    parallel: Parallel = None,
+    metric: Annotated[str | None, typer.Option(metavar="KEY", help="The metric to compare its runs by.")] = None,
+    maximize: Annotated[bool, typer.Option("--maximize", help="Maximize the metric. Default: minimize.")] = False,
 ) -> None:
-    """Make an empty sweep, for `labwright run --sweep NAME`."""
-    screen = Screen(as_json=as_json)
+    """Create an empty sweep, for `labwright run --sweep NAME`."""
     compared = {"key": metric, "goal": "max" if maximize else "min"} if metric else None
-    wanted = {"name": name, "goal": goal, "parallel": parallel, "metric": compared}
-    made = connect(project).create_wild_sweep(wanted)
-    if as_json:
-        screen.json(made)
-        return
-    screen.say((made["id"], "bold"), f"  {made['name']}")
-    screen.next(f"Next: labwright run --sweep {made['id']} -- python train.py --lr 0.1")
+    created = client.create_wild_sweep({"name": name, "goal": goal, "parallel": parallel, "metric": compared})
+    screen.result(created, lambda _: screen.item(created["id"], created["name"]))
+    screen.suggest(f"Next: labwright run --sweep {created['id']} -- python train.py --lr 0.1")
 
 
 @sweep.command("show")
+@with_client
 def show(
+    screen: Screen,
+    client: LabClient,
     reference: SweepRef,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="Another metric than the sweep's own.")] = None,
-    goal: Annotated[Goal | None, typer.Option(help="Whether it is to be small or large.")] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many configurations to list.")] = 10,
-    form: Annotated[Form | None, typer.Option("--export", help="The whole table in this form instead.")] = None,
-    project: Project = None,
-    as_json: AsJson = False,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Another metric. Default: the sweep's own.")] = None,
+    goal: Annotated[Direction | None, typer.Option(help="Minimize or maximize the metric.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="List at most N configurations.")] = 10,
+    form: Annotated[
+        ExportFormat | None, typer.Option("--export", help="Print the full table in this format instead.")
+    ] = None,
 ) -> None:
-    """How far it is, what is best and what mattered.
+    """Show progress, best configurations and importance.
 
-    The best configurations are by mean over seeds; with a picture of the way there."""
-    screen, client = Screen(as_json=as_json), connect(project)
+    Configurations are ranked by their mean over seeds. Importance says how much each parameter matters.
+    """
     sweep_id = sweep_id_of(client, reference)
     if form is not None:
         for line in client.export_sweep(sweep_id, form, key, goal):
-            screen.output(line.decode())
+            screen.write(line.decode())
         return
     show_sweep(screen, client, client.sweep(sweep_id), key=key, goal=goal, limit=limit)
 
 
-@sweep.command("list")
-def list_all(project: Project = None, as_json: AsJson = False) -> None:
-    """List sweeps, newest first."""
-    sweeps(project, as_json)
+@with_client
+def sweeps(screen: Screen, client: LabClient) -> None:
+    screen.listing(
+        client.sweeps(),
+        COLUMNS,
+        empty="No sweeps yet. Run one: labwright sweep FILE.yaml",
+        then="Details: labwright sweep show SWEEP · its runs: labwright ps --sweep SWEEP",
+    )
 
 
-def _verb(reference: str, verb: str, project: Path | None, as_json: bool, body: Json | None = None) -> None:
-    screen, client = Screen(as_json=as_json), connect(project)
-    done = client.change_sweep(sweep_id_of(client, reference), verb, body)
-    if as_json:
-        screen.json(done)
-        return
-    more = f"  {counted(done['added'], 'run')} added" if "added" in done else ""
-    more += f", {done['already']} there already" if done.get("already") else ""
-    screen.say((done["id"], "bold"), f"  {done['name']}  {done['status']}{more}")
+sweep.command("list", help="List sweeps, newest first.")(sweeps)
+
+
+def _change(screen: Screen, client: LabClient, reference: str, verb: str, body: Json | None = None) -> None:
+    changed = client.change_sweep(sweep_id_of(client, reference), verb, body)
+    more = f"  {plural(changed['added'], 'run')} added" if "added" in changed else ""
+    more += f", {changed['already']} already exist" if changed.get("already") else ""
+    text = f"{changed['name']}  {changed['status']}{more}"
+    screen.result(changed, lambda _: screen.item(changed["id"], text))
 
 
 @sweep.command("start")
-def start(reference: SweepRef, project: Project = None, as_json: AsJson = False) -> None:
-    """Begin one that was made with --no-start."""
-    _verb(reference, "start", project, as_json)
+@with_client
+def start(screen: Screen, client: LabClient, reference: SweepRef) -> None:
+    """Start a sweep that was created with --no-start."""
+    _change(screen, client, reference, "start")
 
 
 @sweep.command("stop")
-def stop(reference: SweepRef, project: Project = None, as_json: AsJson = False) -> None:
-    """End it and all its runs."""
-    _verb(reference, "stop", project, as_json)
+@with_client
+def stop(screen: Screen, client: LabClient, reference: SweepRef) -> None:
+    """Stop a sweep and all its runs."""
+    _change(screen, client, reference, "stop")
 
 
 @sweep.command("pause")
-def pause(reference: SweepRef, project: Project = None, as_json: AsJson = False) -> None:
-    """Begin nothing new; what runs goes on."""
-    _verb(reference, "pause", project, as_json)
-
-
-GpuHours = Annotated[float | None, typer.Option(min=0, metavar="H", help="The budget in GPU-hours from now on.")]
-BudgetRuns = Annotated[int | None, typer.Option("--runs", min=1, metavar="N", help="The budget in runs from now on.")]
-WallTime = Annotated[str | None, typer.Option(metavar="TIME", help="The budget in time at work, e.g. 2h.")]
+@with_client
+def pause(screen: Screen, client: LabClient, reference: SweepRef) -> None:
+    """Pause a sweep. Active runs continue."""
+    _change(screen, client, reference, "pause")
 
 
 @sweep.command("resume")
+@with_client
 def resume(
+    screen: Screen,
+    client: LabClient,
     reference: SweepRef,
     gpu_hours: GpuHours = None,
     runs: BudgetRuns = None,
     wall_time: WallTime = None,
-    project: Project = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Go on after a pause, with another budget if one is given."""
-    _verb(reference, "resume", project, as_json, {"budget": budget_of(gpu_hours, runs, wall_time)})
+    """Resume a paused sweep, optionally with a new budget."""
+    _change(screen, client, reference, "resume", {"budget": parse_budget(gpu_hours, runs, wall_time)})
 
 
 @sweep.command("retry-failed")
-def retry_failed(reference: SweepRef, project: Project = None, as_json: AsJson = False) -> None:
-    """Run again what failed or was lost, and only that."""
-    _verb(reference, "retry-failed", project, as_json)
+@with_client
+def retry_failed(screen: Screen, client: LabClient, reference: SweepRef) -> None:
+    """Rerun only the failed and lost runs."""
+    _change(screen, client, reference, "retry-failed")
 
 
 @sweep.command("extend")
+@with_client
 def extend(
+    screen: Screen,
+    client: LabClient,
     reference: SweepRef,
     add: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=V,V", help="Further values of a parameter; repeat for more.")
+        list[str] | None, typer.Option(metavar="NAME=V,V", help="More values of a parameter. Can be repeated.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many seeds in all.")] = None,
-    max_runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many runs in all.")] = None,
-    parallel: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many of them at a time.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Total number of seeds.")] = None,
+    max_runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Total number of runs.")] = None,
+    parallel: Parallel = None,
     gpu_hours: GpuHours = None,
     runs: BudgetRuns = None,
     wall_time: WallTime = None,
-    project: Project = None,
-    as_json: AsJson = False,
 ) -> None:
-    """Give it more to do, without repeating what is done."""
+    """Add configurations, seeds or budget. Nothing that is done runs again."""
     pairs = (parse_pair(pair, "--add") for pair in add or [])
     body = {
         "parameters": {name: [parse_value(value) for value in values.split(",")] for name, values in pairs},
         "seeds": seeds,
         "max_runs": max_runs,
         "parallel": parallel,
-        "budget": budget_of(gpu_hours, runs, wall_time),
+        "budget": parse_budget(gpu_hours, runs, wall_time),
     }
-    _verb(reference, "extend", project, as_json, body)
-
-
-def sweeps(project: Project = None, as_json: AsJson = False) -> None:
-    screen = Screen(as_json=as_json)
-    found = connect(project).sweeps()
-    if as_json:
-        screen.json(found)
-    elif not found:
-        screen.say("No sweeps yet. Run one: labwright sweep FILE.yaml")
-    else:
-        columns = [
-            Column(title="sweep"),
-            Column(title="name", shrinks=True),
-            Column(title="method"),
-            Column(title="status"),
-            Column(title="runs", shrinks=True),
-            Column(title="best", right=True),
-            Column(title="created", right=True),
-            Column(title="goal", shrinks=True),
-        ]
-        screen.table(columns, [_row(sweep) for sweep in found])
-        screen.next("One of them: labwright sweep show SWEEP · its runs: labwright ps --sweep SWEEP")
-
-
-def _row(sweep: Json) -> list[Cell]:
-    created, best = ago(sweep["created_at"]), number(sweep["best"]["mean"]) if sweep["best"] else ""
-    return [
-        sweep["id"],
-        sweep["name"],
-        sweep["method"],
-        sweep["status"],
-        counts_of(sweep) or "none",
-        best,
-        (created, "dim"),
-        sweep["goal"],
-    ]
+    _change(screen, client, reference, "extend", body)

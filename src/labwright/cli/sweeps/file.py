@@ -1,4 +1,4 @@
-"""A sweep written in YAML, and the line of whatever is wrong with it. What it means is the server's to judge."""
+"""Read a sweep file in YAML, and remember lines for error messages. The server checks its contents."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import yaml
 
 from labwright.domain.errors import FieldPath, Invalid
 
-_EXAMPLE = "Begin with: base_command: python train.py, then parameters: with lr: [0.1, 0.01] below it."
+_EXAMPLE = "Start with base_command: python train.py, then parameters: with lr: [0.1, 0.01] below it."
 _LARGEST_BYTES = 1 << 20
 
 
 class _Loader(yaml.SafeLoader):
-    """Numbers and words as people mean them: 1e-4 is a number, `on` and `no` are words, and nothing is a date."""
+    """Reads 1e-4 as a number, `on` and `no` as text, and nothing as a date."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -42,12 +42,12 @@ class SweepFile:
     lines: dict[FieldPath, int]
 
     def located(self, error: Invalid) -> Invalid:
-        """The same with the line of each fault."""
-        words = "; ".join(f"line {self._line_of(field)}: {words.removesuffix('.')}" for field, words in error.faults)
-        return Invalid(f"{self.path}, {words}.", hint=error.hint)
+        """Return the error with the line of each fault."""
+        faults = "; ".join(f"line {self._line_of(field)}: {text.removesuffix('.')}" for field, text in error.faults)
+        return Invalid(f"{self.path}, {faults}.", hint=error.hint)
 
     def _line_of(self, field: FieldPath) -> int:
-        """Of the field itself, or of what it would be in."""
+        """Return the line of the field, or of the field that contains it."""
         while field and field not in self.lines:
             field = field[:-1]
         return self.lines.get(field, 1)
@@ -57,17 +57,17 @@ def read_sweep_file(path: Path) -> SweepFile:
     try:
         text = path.read_bytes()
     except OSError as error:
-        hint = "Name a file that is there, or see: labwright sweep --help"
+        hint = "Name an existing file, or see: labwright sweep --help"
         raise Invalid(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
     if len(text) > _LARGEST_BYTES:
-        raise Invalid(f"{path} is too large for a sweep.", hint="It may have 1 MB.")
+        raise Invalid(f"{path} is too large for a sweep file.", hint="The limit is 1 MB.")
     try:
         _refuse_aliases(path, text)
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise Invalid(f"{path}, line 1: the file is empty.", hint=_EXAMPLE)
-        reader = _Reader(path, loader)
+        reader = _NodeReader(path, loader)
         content = reader.value(node, ())
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count(b"\n") + 1
@@ -75,16 +75,16 @@ def read_sweep_file(path: Path) -> SweepFile:
     except yaml.YAMLError as error:
         raise _unreadable(path, error) from error
     if not isinstance(content, dict):
-        raise Invalid(f"{path}, line 1: there are no fields.", hint=_EXAMPLE)
+        raise Invalid(f"{path}, line 1: the file has no fields.", hint=_EXAMPLE)
     return SweepFile(path, content, reader.lines)
 
 
 def _refuse_aliases(path: Path, text: bytes) -> None:
-    """A few of them can stand for more values than fit into memory, or for themselves."""
+    """Refuse aliases: they can expand to more values than fit into memory, or refer to themselves."""
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
             line = event.start_mark.line + 1 if event.start_mark else 1
-            raise Invalid(f"{path}, line {line}: *{event.anchor} is an alias.", hint="Write the values out.")
+            raise Invalid(f"{path}, line {line}: *{event.anchor} is an alias.", hint="Write the values in full.")
 
 
 def _unreadable(path: Path, error: yaml.YAMLError) -> Invalid:
@@ -96,8 +96,8 @@ def _unreadable(path: Path, error: yaml.YAMLError) -> Invalid:
     return Invalid(f"{path}, line {mark.line + 1 if mark else 1}: {problem}.", hint=hint)
 
 
-class _Reader:
-    """Makes values from YAML's nodes, and notes on which line each stands."""
+class _NodeReader:
+    """Builds values from YAML nodes, and records the line of each."""
 
     def __init__(self, path: Path, loader: _Loader) -> None:
         self.lines: dict[FieldPath, int] = {}
@@ -118,9 +118,9 @@ class _Reader:
             line = key_node.start_mark.line + 1
             key = key_node.value
             if not isinstance(key, str):
-                raise Invalid(f"{self._path}, line {line}: a field's name must be a word.", hint=_EXAMPLE)
+                raise Invalid(f"{self._path}, line {line}: a field's name must be text.", hint=_EXAMPLE)
             if key in found:
-                raise Invalid(f"{self._path}, line {line}: {key} stands there twice.", hint="Keep one of the two.")
+                raise Invalid(f"{self._path}, line {line}: {key} is there twice.", hint="Remove one of them.")
             self.lines[(*place, key)] = line
             found[key] = self.value(value_node, (*place, key))
         return found
