@@ -48,7 +48,7 @@ def test_the_adaptive_example_keeps_its_best_and_draws_a_picture(lab: LiveServer
     found = answer(lab, "sweep", "run", "adaptive.yaml", "--wait", "--json")
     assert (found["status"], found["progress"]["total"]) == ("completed", 40)
     shown = labwright(lab, "sweep", "show", found["id"])
-    assert "so far, by configurations done" in shown.stdout
+    assert "so far, by finished configurations" in shown.stdout
     assert "┤" in shown.stdout
     assert answer(lab, "sweep", "show", found["id"], "--json")["results"]["total"] == 40
 
