@@ -399,7 +399,7 @@ def test_chat_on_the_command_line(lab: LiveServer) -> None:
     told = labwright(lab, "chat", "gpus")
     assert told.returncode == 0
     assert "message is empty." in labwright(lab, "chat", " ").stderr
-    assert "· show_cluster" in told.stdout
+    assert "· get_cluster" in told.stdout
     assert "[E1]." in told.stdout
     lines = [json.loads(line) for line in labwright(lab, "chat", "--json", "gpus").stdout.splitlines()]
     assert [line["kind"] for line in lines][-2:] == ["message", "end"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent.policy import Verdict, judge
+from labwright.agent.policy import ShellVerdict, judge
 
 CORPUS = Path(__file__).with_name("policy_corpus")
 TRAINS = "import torch\nfor epoch in range(9):\n    loss.backward()\n    optimizer.step()\n"
@@ -74,7 +74,7 @@ def test_the_corpus_is_wide() -> None:
     assert len(set(corpus("harmless.txt"))) >= 90
 
 
-def caught(command: str, project: Path) -> Verdict:
+def caught(command: str, project: Path) -> ShellVerdict:
     found = judge(command, project)
     assert found is not None
     return found
@@ -125,4 +125,4 @@ def test_broken_and_endless_commands_are_read_to_an_end(command: str, project: P
     "command", ["x=ab;" + "x=$x$x;" * 200 + "echo $x", "for a in 1 2 3 4 5 6 7 8; do " * 8 + "ls; " + "done; " * 8]
 )
 def test_what_goes_round_too_often_is_not_followed(command: str, project: Path) -> None:
-    assert "too often" in caught(command, project).why
+    assert "loops too often" in caught(command, project).why

@@ -1,9 +1,60 @@
-"""Recognises what ought to be a run: training, evaluation, launchers, however they are spelled.
+"""Recognize commands that should be runs: training, evaluation and launchers.
 
-A help, not the fence: `agent/shell` sees to it that such a command would come to nothing. Read `reader.py` first; the
-spellings that it knows are in `tests/unit/policy_corpus/`.
+This is a help for the model, not a fence: the sandbox (`agent/shell`) makes sure that such a command would not work.
+Read `reader.py` first. `tests/unit/policy_corpus/` has examples.
 """
 
-from labwright.agent.policy.verdict import Proposal, Verdict, judge
+from __future__ import annotations
 
-__all__ = ["Proposal", "Verdict", "judge"]
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from labwright.agent.policy.bash import UNKNOWN, TooMuch
+from labwright.agent.policy.reader import FoundRun, Reader
+from labwright.domain.run import name_from
+
+__all__ = ["ProposedRun", "ShellVerdict", "judge"]
+_LEFT_OVER = re.compile(r"(?:\s*(?<!\\)(?:&|;|\bdisown\b(?:\s+%?\w+)?))+\s*$")
+_NOT_IN_A_RUN = re.compile(r"^\s*(?:nohup|setsid)\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedRun:
+    """The run to create in place of the command."""
+
+    name: str
+    command: str
+    folder: str = ""  # below the project
+
+    def to_dict(self) -> dict[str, str]:
+        return {"name": self.name, "command": self.command}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellVerdict:
+    why: str
+    proposal: ProposedRun
+
+
+def judge(command: str, project: Path) -> ShellVerdict | None:
+    """Return the run that the command should be, or None. Reads scripts of the project, and executes nothing."""
+    reader = Reader(project)
+    try:
+        found = next(reader.read(command), None)
+    except (TooMuch, RecursionError):
+        found = reader.found("It is too long, or loops too often, to be read", [UNKNOWN])
+    if found is None:
+        return None
+    text, folder = _as_run(command, found, project)
+    return ShellVerdict(why=found.why, proposal=ProposedRun(name=name_from(text), command=text, folder=folder))
+
+
+def _as_run(command: str, found: FoundRun, project: Path) -> tuple[str, str]:
+    """Return only the found part if that says everything, for example out of a loop; otherwise the whole command."""
+    if found.is_all and not any(UNKNOWN in word for word in found.words):
+        variables = [f"{name}={shlex.quote(value)}" for name, value in found.variables.items()]
+        folder = found.folder.relative_to(project) if found.folder.is_relative_to(project) else Path()
+        return " ".join([*variables, shlex.join(found.words)]), "" if folder == Path() else str(folder)
+    return _NOT_IN_A_RUN.sub("", _LEFT_OVER.sub("", command.strip())), ""

@@ -1,24 +1,21 @@
-"""Reads a shell command as a shell would, without running it, and finds what in it ought to be a run.
+"""Read a shell command without running it, and find the parts that should be runs.
 
-It follows what can be followed: variables, loops, aliases, functions, `bash -c`, here-documents, pipes into a shell,
-scripts of the project and those that the command itself writes. Where only running it would tell, it says so.
+The reader follows variables, loops, `bash -c`, here-documents, pipes into a shell, scripts of the project, and scripts
+that the command itself writes. If only running the command would show what it does, the reader says so.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labwright.agent.policy import calls
-from labwright.agent.policy.output import printed
-from labwright.agent.policy.variables import started_by
-from labwright.agent.policy.words import UNKNOWN, TooMuch, Words, parse, source
+from labwright.agent.policy import commands
+from labwright.agent.policy.bash import UNKNOWN, BashWords, TooMuch, parse, source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,33 +25,33 @@ _MOST_TURNS = 20  # of a loop
 _MOST_STEPS = 3000
 _LARGEST_SCRIPT = 1 << 20
 _LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
+_INPUTS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
+_SILENT = ("cd", ":", "conda", "mamba", "micromamba", "pyenv", "direnv", "ssh-agent", "brew")  # eval "$(conda …)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FoundRun:
     why: str
     words: list[str]
     folder: Path
-    is_all: bool  # the words alone say what is to be run
+    is_all: bool  # the words alone say what to run
     variables: dict[str, str] = field(default_factory=dict)
 
 
 class Reader:
     def __init__(self, project: Path) -> None:
         self.folder = project
-        self.words = Words(self._printed_by, self._shown_as_file, self._matching)
-        self.aliases: dict[str, str] = {}
-        self.functions: dict[str, Node] = {}
-        self.written: dict[Path, str] = {}  # by the command itself
+        self.words = BashWords(self._output_of, self._as_file, self._matching)
+        self.written: dict[Path, str] = {}  # files that the command itself writes
         self._depth = 0
         self._steps = 0
         self._is_all = True
-        self._is_fed = False  # the command that is looked at reads something on its input
+        self._has_input = False  # the current command reads something on its input
 
-    def read(self, text: str) -> Iterator[Finding]:
-        """In the order in which it would run."""
+    def read(self, text: str) -> Iterator[FoundRun]:
+        """Yield the runs in a piece of shell, in the order in which they would start."""
         if self._depth >= _DEEPEST:
-            yield self.finding("It is nested too deeply to be read", [text])
+            yield self.found("It is nested too deeply to be read", [text])
             return
         self._depth += 1
         root = parse(text)
@@ -62,11 +59,17 @@ class Reader:
         yield from self.visit(root)
         self._depth -= 1
 
-    def finding(self, why: str, words: list[str]) -> Finding:
-        return Finding(why=f"{why}.", words=words, folder=self.folder, is_all=self._is_all and not self._is_fed)
+    def found(self, why: str, words: list[str]) -> FoundRun:
+        return FoundRun(why=f"{why}.", words=words, folder=self.folder, is_all=self._is_all and not self._has_input)
 
-    def visit(self, node: Node, given: str | None = None) -> Iterator[Finding]:
-        """`given` is what it reads on its input: None for nothing."""
+    def run(self, words: list[str], given: str | None = None) -> Iterator[FoundRun]:
+        """Yield the runs that one simple command starts."""
+        words = words[next((at for at, word in enumerate(words) if word), len(words)) :]
+        if words:
+            yield from commands.judge(self, words, given)
+
+    def visit(self, node: Node, given: str | None = None) -> Iterator[FoundRun]:
+        """`given` is what the node reads on its input, or None."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise TooMuch
@@ -78,11 +81,11 @@ class Reader:
         elif kind == "pipeline":
             for stage in node.named_children:
                 yield from self.visit(stage, given)
-                given = self.printed(stage, given)
-        elif kind == "function_definition":
-            self.functions[source(node.named_children[0])] = node.named_children[-1]
+                given = self._printed(stage, given)
         elif kind == "variable_assignment":
-            yield from self._assign(node)
+            name, *value = node.named_children
+            yield from self._each(node, None)
+            self.words.variables[source(name)] = self.words.value(value[0]) if value else ""
         elif kind in _LOOPS:
             yield from self._loop(node, given)
         elif kind == "subshell":
@@ -91,7 +94,7 @@ class Reader:
         else:
             yield from self._each(node, given)
 
-    def _each(self, node: Node, given: str | None) -> Iterator[Finding]:
+    def _each(self, node: Node, given: str | None) -> Iterator[FoundRun]:
         for child in node.named_children:
             yield from self.visit(child, given)
 
@@ -101,51 +104,41 @@ class Reader:
         yield
         self.folder, self.words.variables = folder, variables
 
-    def _assign(self, node: Node) -> Iterator[Finding]:
-        name, *value = node.named_children
-        yield from self._each(node, None)
-        told = self.words.value(value[0]) if value else ""
-        self.words.variables[source(name)] = told
-        yield from started_by(self, source(name), told)
-
-    def _loop(self, node: Node, given: str | None) -> Iterator[Finding]:
-        """Each turn with its own value, as far as they are written down."""
+    def _loop(self, node: Node, given: str | None) -> Iterator[FoundRun]:
+        """Visit the body once for each value that is written down."""
         self._is_all = True
-        body = node.named_children[-1]
         if node.type != "for_statement":
             yield from self._each(node, given)
             return
         variable, *values = node.named_children[:-1]
-        told = [word for value in values for word in self.words.of(value)] or [UNKNOWN]
+        known = [word for value in values for word in self.words.of(value)] or [UNKNOWN]
         for value in values:
             yield from self._each(value, None)
-        for word in told[:_MOST_TURNS]:
+        for word in known[:_MOST_TURNS]:
             self.words.variables[source(variable)] = word
-            yield from self.visit(body, given)
+            yield from self.visit(node.named_children[-1], given)
 
-    def _redirected(self, node: Node, given: str | None) -> Iterator[Finding]:
+    def _redirected(self, node: Node, given: str | None) -> Iterator[FoundRun]:
         body = node.child_by_field_name("body")
         target: Path | None = None
         further: list[Node] = []
-        for redirect in node.named_children:
-            if redirect.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
-                given, target = self._redirect(redirect, given, target)
-                further += _behind(redirect)
+        for redirect in (child for child in node.named_children if child.type in _INPUTS):
+            given, target = self._redirect(redirect, given, target)
+            further += _behind(redirect)
         if body is not None:
             yield from self.visit(body, given)
-        said = self.printed(body, given) if body is not None else given or ""
+        output = self._printed(body, given) if body is not None else given or ""
         if target is not None:
-            self.written[target] = said
+            self.written[target] = output
         for stage in further:
-            yield from self.visit(stage, said)
-            said = self.printed(stage, said)
+            yield from self.visit(stage, output)
+            output = self._printed(stage, output)
 
     def _redirect(self, node: Node, given: str | None, target: Path | None) -> tuple[str | None, Path | None]:
-        """What is read, and where the output goes."""
+        """Return what is read on the input, and the file that the output goes to."""
         if node.type == "heredoc_redirect":
             bodies = [source(child) for child in node.named_children if child.type == "heredoc_body"]
-            behind = [child for child in node.named_children if child.type == "file_redirect"]
-            for redirect in behind:
+            for redirect in (child for child in node.named_children if child.type == "file_redirect"):
                 _, target = self._redirect(redirect, given, target)
             return bodies[0] if bodies else "", target
         value = self.words.value(node.named_children[-1]) if node.named_children else ""
@@ -156,7 +149,7 @@ class Reader:
             return self.text_of(value) or UNKNOWN, target
         return given, self.path(value) if operator in (">", ">>", "&>", ">|") else target
 
-    def _command(self, node: Node, given: str | None) -> Iterator[Finding]:
+    def _command(self, node: Node, given: str | None) -> Iterator[FoundRun]:
         words: list[str] = []
         variables: dict[str, str] = {}
         for child in node.named_children:
@@ -167,15 +160,13 @@ class Reader:
             elif child.type != "comment":
                 words += self.words.of(child)
             yield from self._substituted(child)
-        for name, value in variables.items():
-            yield from started_by(self, name, value)
-        outer, self._is_fed = self._is_fed, given is not None
+        outer, self._has_input = self._has_input, given is not None
         for found in self.run(words, given):
             yield replace(found, variables=variables)
-        self._is_fed = outer
+        self._has_input = outer
 
-    def _substituted(self, node: Node) -> Iterator[Finding]:
-        """Commands inside of words run as well."""
+    def _substituted(self, node: Node) -> Iterator[FoundRun]:
+        """Visit the commands inside of words: they run, too."""
         if node.type in ("command_substitution", "process_substitution"):
             with self._apart():
                 yield from self._each(node, None)
@@ -183,57 +174,72 @@ class Reader:
             for child in node.named_children:
                 yield from self._substituted(child)
 
-    def run(self, words: list[str], given: str | None = None) -> Iterator[Finding]:
-        """One simple command."""
-        words = words[next((at for at, word in enumerate(words) if word), len(words)) :]
-        if not words:
-            return
-        program = words[0]
-        if program in self.aliases:
-            text, self.aliases = self.aliases[program], {n: t for n, t in self.aliases.items() if n != program}
-            yield from self.read(f"{text} {shlex.join(words[1:])}")
-        elif program in self.functions:
-            yield from self._call(self.functions[program], words[1:], given)
-        else:
-            yield from calls.judge(self, words, given)
+    def _printed(self, node: Node, given: str | None) -> str:
+        """Return what a command prints, as far as that is known."""
+        if node.type == "pipeline":
+            for stage in node.named_children:
+                given = self._printed(stage, given)
+            return given or ""
+        if node.type in ("list", "subshell", "compound_statement", "program"):
+            return "".join(self._printed(child, given) for child in node.named_children)
+        if node.type == "redirected_statement":
+            for child in (child for child in node.named_children if child.type in _INPUTS):
+                given, _ = self._redirect(child, given, None)
+            body = node.child_by_field_name("body")
+            return self._printed(body, given) if body is not None else ""
+        if node.type != "command":
+            return UNKNOWN
+        words: list[str] = []
+        for child in node.named_children:
+            if child.type == "herestring_redirect":
+                given = self.words.value(child.named_children[-1])
+            elif child.type not in ("variable_assignment", "file_redirect", "comment"):
+                words += self.words.of(child)
+        return self._printed_by(words, given) if words else ""
 
-    def _call(self, body: Node, arguments: list[str], given: str | None) -> Iterator[Finding]:
-        if self._depth >= _DEEPEST:
-            return
-        self._depth += 1
-        variables = {str(at): word for at, word in enumerate(arguments, 1)}
-        self.words.variables |= {**variables, "@": " ".join(arguments), "*": " ".join(arguments)}
-        yield from self.visit(body, given)
-        self._depth -= 1
+    def _printed_by(self, words: list[str], given: str | None) -> str:
+        program, arguments = words[0], words[1:]
+        plain = [word for word in arguments if not word.startswith("-")]
+        if program == "echo":
+            return " ".join(plain if arguments[:1] in (["-n"], ["-e"], ["-ne"], ["-en"]) else arguments) + "\n"
+        if program == "printf":
+            text = "".join(arguments[:1]).encode().decode("unicode_escape", "replace")
+            for value in arguments[1:]:
+                text = text.replace("%s", value, 1) if "%s" in text else f"{text} {value}"
+            return text
+        if program == "cat" and plain:
+            texts = map(self.text_of, plain)
+            return "".join(UNKNOWN if content is None else content for content in texts)
+        if program in ("cat", "tee"):
+            return given or ""
+        if program in ("which", "command"):
+            return plain[0] if plain else UNKNOWN
+        if program in _SILENT:
+            return ""
+        return {"nproc": "1", "pwd": "."}.get(program, UNKNOWN)
 
-    # What is known without running
+    def _output_of(self, node: Node) -> str:
+        return "".join(self._printed(child, None) for child in node.named_children).rstrip("\n")
 
-    def printed(self, node: Node, given: str | None) -> str:
-        return printed(self, node, given)
-
-    def _printed_by(self, node: Node) -> str:
-        return "".join(self.printed(child, None) for child in node.named_children).rstrip("\n")
-
-    def _shown_as_file(self, node: Node) -> str:
+    def _as_file(self, node: Node) -> str:
         path = self.path(f"/dev/fd/{len(self.written)}")
-        self.written[path] = self._printed_by(node)
+        self.written[path] = self._output_of(node)
         return str(path)
 
     def _matching(self, pattern: str) -> list[str]:
-        """Names in the folder, as many as count."""
         if UNKNOWN in pattern or pattern.startswith(("-", "/", "~")) or "**" in pattern:
             return []
         try:
             found = self.folder.glob(pattern)
             return sorted(str(path.relative_to(self.folder)) for path in itertools.islice(found, _MOST_TURNS))
         except (ValueError, NotImplementedError, OSError):
-            return []  # no pattern of file names
+            return []  # not a pattern of file names
 
     def path(self, name: str) -> Path:
         return Path(os.path.normpath(self.folder / os.path.expanduser(name)))
 
     def text_of(self, name: str) -> str | None:
-        """Of a file that the command writes, or that is there; None where there is none, or it is no text."""
+        """Return the text of a file that exists or that the command writes, or None."""
         if UNKNOWN in name:
             return None
         path = self.path(name)
@@ -248,7 +254,7 @@ class Reader:
 
 
 def _behind(redirect: Node) -> list[Node]:
-    """What stands on the line of a here-document behind it: `<<EOF | bash`."""
+    """Return the commands on the line of a here-document after it: `<<EOF | bash`."""
     found = []
     for child in redirect.named_children:
         if child.type == "pipeline":

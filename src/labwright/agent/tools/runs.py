@@ -106,7 +106,7 @@ def create_run(
 
 
 def _failed_before(before: Json) -> Json:
-    return {"created": False, "failed_before": before, "to_create_it_anyway": f"pass despite={before['run_id']}"}
+    return {"started": False, "failed_before": before, "to_start_it_anyway": f"pass despite={before['run_id']}"}
 
 
 def start_run(context: ToolContext, run_id: str) -> Json:

@@ -133,7 +133,7 @@ def create_sweep(
         before = failures.among(context.lab, configurations, ended_before=context.asked_at)
         if before and despite not in {one["run_id"] for one in before}:
             anyway = f"pass despite={before[0]['run_id']}"
-            return {"created": False, "failed_before": before[:5], "to_create_it_anyway": anyway}
+            return {"started": False, "failed_before": before[:5], "to_start_it_anyway": anyway}
     return _made(context, sweeps.create(context.lab, wanted, context.actor, context.once("start_sweep")))
 
 

@@ -1,4 +1,4 @@
-"""What the words of a shell command come to, as far as that can be told without running anything."""
+"""Parse bash, and compute the values of words as far as that is possible without running anything."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-UNKNOWN = "\0"  # stands for what only running it would tell
+UNKNOWN = "\0"  # a value that only running the command would show
 _LONGEST = 100_000
 _ALWAYS = {"IFS": " ", "HOME": os.path.expanduser("~"), "PWD": "."}
 _BRACES_FIRST = re.compile(r"((?:^|[;&|(\n])\s*)\{([^{}\s;]*,[^{}\s;]*)\}")
 _PATTERN = re.compile(r"(?<!\\)[*?]|\[.+\]")
 _DEFAULT = (":-", "-", ":=", "=")
+_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution")
 
 
 class TooMuch(Exception):
-    """It is too long, or goes round too often, to be read."""
+    """The command is too long, or loops too often, to be read."""
 
 
 @functools.cache
 def _parser() -> Parser:
-    import tree_sitter  # here, as most servers never talk
+    import tree_sitter  # here, because most servers never need it
     import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 def parse(text: str) -> Node:
-    """Braces in the place of a command are expanded first: the grammar takes them for a block."""
+    """Return the syntax tree. Braces in place of a command are expanded first: the grammar takes them for a block."""
     plain = _BRACES_FIRST.sub(lambda braces: braces[1] + braces[2].replace(",", " "), text[:_LONGEST])
     return _parser().parse(plain.encode(errors="replace")).root_node
 
@@ -42,22 +43,19 @@ def source(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 
 
-class Words:
-    """Values of nodes, given variables and someone who knows files and what a `$(…)` prints."""
+class BashWords:
+    """Values of nodes. Callbacks say what a `$(…)` prints, which file `<(…)` is, and which files a pattern matches."""
 
     def __init__(
-        self,
-        printed_by: Callable[[Node], str],
-        shown_as_file: Callable[[Node], str],
-        matching: Callable[[str], list[str]],
+        self, output_of: Callable[[Node], str], as_file: Callable[[Node], str], matching: Callable[[str], list[str]]
     ) -> None:
         self.variables: dict[str, str] = dict(_ALWAYS)
-        self._printed_by = printed_by
-        self._shown_as_file = shown_as_file
+        self._output_of = output_of
+        self._as_file = as_file
         self._matching = matching
 
     def of(self, node: Node) -> list[str]:
-        """One node may be several words: what is not quoted is split, and braces are expanded."""
+        """Return the words of a node: an unquoted expansion is split, braces and patterns are expanded."""
         value = self.value(node)
         if node.type == "concatenation" and (braced := re.fullmatch(r"\{([^{}]*,[^{}]*)\}", value)):
             return braced[1].split(",")
@@ -88,26 +86,26 @@ class Words:
         if kind == "expansion":
             return self._of_expansion(node)
         if kind == "command_substitution":
-            return self._printed_by(node)
+            return self._output_of(node)
         if kind == "process_substitution":
-            return self._shown_as_file(node)
+            return self._as_file(node)
         if kind == "arithmetic_expansion":
             return "1"
         return re.sub(r"\\(.)", r"\1", text.replace("\\\n", ""), flags=re.DOTALL)
 
     def _of_string(self, node: Node) -> str:
-        """What lies between its parts belongs to it too: spaces before an expansion have no node of their own."""
-        said, at = "", node.start_byte + 1
+        """Return a string's value with the spaces between its parts, which have no node."""
+        value, at = "", node.start_byte + 1
         whole, start = node.text or b"", node.start_byte
         for child in (child for child in node.children if child.is_named):
-            said += whole[at - start : child.start_byte - start].decode(errors="replace")
+            value += whole[at - start : child.start_byte - start].decode(errors="replace")
             is_text = child.type == "string_content"
-            said += re.sub(r'\\(["\\$`\n])', r"\1", source(child)) if is_text else self.value(child)
+            value += re.sub(r'\\(["\\$`\n])', r"\1", source(child)) if is_text else self.value(child)
             at = child.end_byte
-        return said + whole[at - start : -1].decode(errors="replace")
+        return value + whole[at - start : -1].decode(errors="replace")
 
     def _of_expansion(self, node: Node) -> str:
-        """`${x}` and `${x:-otherwise}`; of whatever else may be done to a value, nothing is known."""
+        """Return the value of `${x}` or `${x:-default}`. Other expansions are unknown."""
         name, *rest = [child for child in node.children if source(child) not in ("${", "}")] or [node]
         known = self.variables.get(source(name))
         if not rest:
@@ -118,7 +116,6 @@ class Words:
 
 
 def _is_split(node: Node) -> bool:
-    """Whether its value is split at spaces: an expansion without quotes around it."""
     if node.type in ("command_name", "concatenation"):
         return any(map(_is_split, node.children))
-    return node.type in ("simple_expansion", "expansion", "command_substitution")
+    return node.type in _EXPANSIONS
