@@ -72,7 +72,7 @@ def import_run(body: ImportIn, request: Request) -> Response:
     """Take in a folder that was logged without a server; one that is here already is answered with 200."""
     from labwright.services.runs import imports  # here, as it is rare
 
-    found = imports.take_in(lab_of(request), body.path, actor_of(request), outside=body.outside)
+    found = imports.import_folder(lab_of(request), body.path, actor_of(request), outside=body.outside)
     return _run(found.run, 200 if found.already_there else 201)
 
 

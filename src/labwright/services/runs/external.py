@@ -1,4 +1,4 @@
-"""Runs that were not started by Labwright but log to it: a script with the SDK in it, started by hand."""
+"""External runs: scripts that the user starts by hand and that log with the SDK."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 
 def create(
     lab: Lab,
-    wanted: NewRun,
+    request: NewRun,
     process: ProcessIdentity,
     actor: Actor,
     key: IdempotencyKey | None,
     answer_by: float | None,
 ) -> Run:
-    """Tracked from here on: the process holds the claim, a sidecar watches it as it does any other.
+    """Start tracking a process: it holds the claim, and a sidecar watches it.
 
-    Its code is kept afterwards (`keep_code`): a script waits for this answer, and a large project takes a while.
+    `keep_code` takes the snapshot later, since the script waits for this response.
     """
-    planned = plan_run(lab, wanted, actor, with_code=False)
+    planned = plan_run(lab, request, actor, with_code=False)
     run = planned.run.evolve(gpus=0, named_gpus=(), gpuwrap_config=None)
     folder = lab.paths.run(run.id).dir
     run = run.move(RunStatus.QUEUED, queued_at=run.created_at)
@@ -52,7 +52,9 @@ def create(
             shutil.rmtree(folder)
             return Run.from_dict(json.loads(answer))
         if answer_by is not None and time.time() > answer_by:
-            raise Conflict("The script no longer waits for this run.", hint="It logs into a folder: labwright import.")
+            raise Conflict(
+                "The script no longer waits for this run.", hint="It logs into a folder. Use labwright import."
+            )
         runs.insert(tx, run, str(actor))
         remember(tx, key, run.to_dict())
     if process.is_here:
@@ -61,7 +63,7 @@ def create(
 
 
 def keep_code(lab: Lab, run: Run) -> None:
-    """The snapshot that other runs have from the beginning; in the folder too, for whoever makes the database anew."""
+    """Take the code snapshot and record it in the database and in the run folder, which a rebuild reads."""
     try:
         snapshot = take_snapshot(lab, Path(run.workdir))
         with lab.db.transaction() as tx:
@@ -71,5 +73,5 @@ def keep_code(lab: Lab, run: Run) -> None:
             spec["run"]["snapshot"] = snapshot
             write_json(paths.spec, spec, sync=False)
             runs.change(tx, current, current.evolve(snapshot=snapshot), "system")
-    except (LabwrightError, OSError) as error:  # a full disk, or the run was deleted: it does without
-        log.warning("the code of %s is not kept: %s", run.id, error)
+    except (LabwrightError, OSError) as error:  # full disk, or the run was deleted; the run has no snapshot
+        log.warning("no code snapshot for %s: %s", run.id, error)

@@ -1,7 +1,7 @@
-"""Take in what the SDK wrote while there was no server: a folder with `run.json`, `metrics/`, perhaps `exit.json`.
+"""Import a folder that the SDK wrote without a server: `run.json`, `metrics/`, and possibly `exit.json`.
 
-The id follows from the folder's name and `run.json`, so the same folder cannot become two runs, not even after the
-database was made anew. Copied aside, renamed, then recorded: a kill in between leaves nothing that a second try minds.
+The id is derived from the folder's name and `run.json`, so importing is idempotent, even after a database rebuild.
+Files are copied aside, renamed, then recorded: after a kill, a second try starts cleanly.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from labwright.processes import ProcessIdentity, identity, kept_exit_code
 from labwright.store import runs
 
 _SMALL_BYTES = 2 << 20
-_LATEST = 1e11  # seconds since 1970: what a clock may sensibly show
+_LATEST = 1e11  # seconds since 1970; later times are not plausible
 _METRICS_FILE = re.compile(r"[A-Za-z0-9_.@=+-]{1,200}\.jsonl")
 _ENDS = {status.value: status for status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED)}
 _USAGE = ("wall_seconds", "cpu_seconds", "max_memory_mb")
 _UNKNOWN_COMMAND = "false # imported; its command is not known"
-_SAID = 5
-_one_at_a_time = threading.Lock()  # two that take in one folder must not meet in the new one
+_WARNINGS_SHOWN = 5
+_one_at_a_time = threading.Lock()  # two imports of one folder would write to the same run folder
 
 Json = dict[str, Any]
 
@@ -50,8 +50,8 @@ class Imported:
     already_there: bool
 
 
-def take_in(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Imported:
-    """A folder that was taken in before is answered with its run; nothing is doubled."""
+def import_folder(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Imported:
+    """Import a folder. If it has been imported before, return its run."""
     folder = _check_folder(lab, path, outside)
     raw = _read(folder / "run.json")
     facts = _as_object(raw, folder / "run.json")
@@ -69,23 +69,23 @@ def take_in(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Imported:
 
 
 def _insert(lab: Lab, run: Run, actor: Actor, lost_at: float | None) -> Run:
-    """One that says how it ended is ended by the engine, which reads its metrics first."""
+    """Store the run. The engine ends a run with a known end, after it has read the metrics."""
     with lab.db.transaction() as tx:
         tx.on_rollback.append(lambda: shutil.rmtree(lab.paths.run(run.id).dir))
         runs.insert(tx, run, str(actor))
         if lost_at is None:
             return run
-        words = "Whoever logged it ended without saying how."
-        return end_run(tx, run, RunStatus.LOST, reason="no_exit", error=words, ended_at=rfc3339(lost_at))
+        message = "The process ended without an exit code."
+        return end_run(tx, run, RunStatus.LOST, reason="no_exit", error=message, ended_at=rfc3339(lost_at))
 
 
 def _check_folder(lab: Lab, path: str, outside: bool) -> Path:
     folder = Path(os.path.realpath(lab.paths.project / os.path.expanduser(path)))
     if not os.path.isfile(folder / "run.json"):
-        hint = "Name a folder below .labwright-offline that the server can read on its own machine."
-        raise Invalid(f"{folder} is no folder of a run that was logged without a server.", hint=hint)
+        hint = "Name a folder below .labwright-offline on the server's machine."
+        raise Invalid(f"{folder} is not a run that was logged without a server.", hint=hint)
     if not outside and not folder.is_relative_to(os.path.realpath(lab.paths.project)):
-        raise Invalid(f"{folder} is outside of the project.", hint='If it is meant, say so: {"outside": true}.')
+        raise Invalid(f"{folder} is outside of the project.", hint='Send {"outside": true} to import it anyway.')
     return folder
 
 
@@ -94,13 +94,15 @@ def _refuse_running(facts: Json, folder: Path) -> None:
         process = ProcessIdentity.from_dict(facts)
         alive = process.is_here and process.is_alive
     except (KeyError, TypeError, ValueError, OSError):
-        return  # it does not say who wrote it
+        return  # the process is unknown
     if alive and not os.path.exists(folder / "exit.json"):
-        raise Conflict(f"Process {process.pid} still logs into {folder}.", hint="Import it when that has ended.")
+        raise Conflict(
+            f"Process {process.pid} still logs into {folder}.", hint="Import it after the process has ended."
+        )
 
 
 def _id_for(lab: Lab, content: bytes) -> tuple[str, Run | None]:
-    """The id that this content has, or had if its run was deleted: then the next one."""
+    """Return the id for this content and its run, if any. A deleted run's id is not used again."""
     _, deleted = lab.journal.read()
     number = 0
     while True:
@@ -132,23 +134,23 @@ def _run(lab: Lab, run_id: str, facts: Json, folder: Path, actor: Actor) -> Run:
 
 
 def _tags(facts: Json) -> tuple[str, ...]:
-    """Its own, and project and group as the SDK makes them tags where there is a server."""
+    """Return its tags, plus project and group, as the SDK sends them to a server."""
     given = facts.get("tags")
     own = [_text(tag, 100) for tag in given[:50]] if isinstance(given, list) else []
-    of_words = [f"{name}:{_text(facts.get(name), 90)}" for name in ("project", "group") if facts.get(name)]
-    return tuple(dict.fromkeys([*filter(None, own), *of_words, IMPORTED]))
+    from_names = [f"{name}:{_text(facts.get(name), 90)}" for name in ("project", "group") if facts.get(name)]
+    return tuple(dict.fromkeys([*filter(None, own), *from_names, IMPORTED]))
 
 
 def _copy(lab: Lab, folder: Path, run: Run, end: Json | None) -> Run:
-    """Into a folder that nobody looks at, then all at once to where runs are."""
+    """Copy the files into a temporary folder, then rename it to the run folder."""
     target = lab.paths.run(run.id)
     aside = RunPaths(lab.paths.runs / f".{run.id}.import")
-    for left_behind in (aside.dir, target.dir):  # by a kill: there is no such run
+    for left_behind in (aside.dir, target.dir):  # left by a kill
         shutil.rmtree(left_behind, ignore_errors=True)
     os.makedirs(aside.metrics, mode=0o700)
     try:
         skipped = _copy_files(folder, Path(aside.dir))
-        run = run.evolve(warnings=tuple(skipped[:_SAID]))
+        run = run.evolve(warnings=tuple(skipped[:_WARNINGS_SHOWN]))
         write_new(aside.command, run.command.encode() + b"\n")
         write_json(aside.spec, {"run": run.to_dict(), "sidecar": {}, "imported_from": str(folder)})
         gone = {**replace(identity(os.getpid()), start_time=0).to_dict(), "attempt": 1, "external": True}
@@ -162,13 +164,13 @@ def _copy(lab: Lab, folder: Path, run: Run, end: Json | None) -> Run:
 
 
 def _copy_files(folder: Path, to: Path) -> list[str]:
-    """Metrics and artifacts. Answers what was left out: links, and what is no plain file."""
+    """Copy metrics and artifacts. Return a message for each file that was skipped, such as a link."""
     skipped = []
     for source in _files(folder / "metrics", folder / ARTIFACTS):
         name = source.relative_to(folder)
-        wanted = name.parts[0] == ARTIFACTS or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
-        if not wanted or not _copy_file(source, to / name):
-            skipped.append(f"Not taken in: {name}".encode(errors="replace").decode())
+        is_known = name.parts[0] == ARTIFACTS or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
+        if not is_known or not _copy_file(source, to / name):
+            skipped.append(f"Not imported: {name}".encode(errors="replace").decode())
     return skipped
 
 
@@ -180,7 +182,7 @@ def _files(*folders: Path) -> Iterator[Path]:
 
 
 def _copy_file(source: Path, target: Path) -> bool:
-    """False for a link, a FIFO and the like: only what lies in the folder itself is taken."""
+    """Copy a regular file. Return False for links, FIFOs and the like."""
     fd = _open(source)
     if fd is None:
         return False
@@ -226,7 +228,7 @@ def _as_object(raw: bytes, path: Path) -> Json:
 
 
 def _end_facts(folder: Path) -> Json | None:
-    """As a supervisor writes them; None if nobody said how it ended."""
+    """Return the end as a supervisor writes it, or None if it is unknown."""
     path = folder / "exit.json"
     if os.path.lexists(path):
         facts = _as_object(_read(path), path)
@@ -257,7 +259,7 @@ def _newest_change(folder: Path) -> float:
 
 
 def _moment(value: object) -> str | None:
-    """RFC 3339 from either form."""
+    """Return RFC 3339 text for a number of seconds or a timestamp."""
     if isinstance(value, str):
         try:
             value = epoch_seconds(value)
@@ -273,13 +275,13 @@ def _seconds(value: object) -> float | None:
 
 
 def _text(value: object, limit: int) -> str:
-    """Without what a database or a path would choke on."""
+    """Return the text without NUL characters and invalid Unicode."""
     text = value if isinstance(value, str) else ""
     return text[:limit].replace("\0", "�").encode(errors="replace").decode()
 
 
 def _params(config: object) -> Json:
-    """What JSON can carry everywhere; NaN and the like as words."""
+    """Return the config as plain JSON; NaN and infinities become strings."""
     if not isinstance(config, dict):
         return {}
     text = json.dumps(config, ensure_ascii=False).encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Reading a run's output: a piece by position, the lines that match, and a digest of bounded size."""
+"""Read a run's output: a piece by position, matching lines, or a short digest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from labwright.files import read_json
 from labwright.paths import RunPaths
 
 MAX_BYTES = 1 << 20
-_GREP_SCAN_BYTES = 2 << 30  # seconds of work; twice what the size cap keeps by default
+_GREP_SCAN_BYTES = 2 << 30  # takes seconds; twice the default size cap
 _GREP_BLOCK = 1 << 20
-_GREP_LONGEST_LINE = 4 << 20  # what is longer is looked at in parts
+_GREP_LONGEST_LINE = 4 << 20  # longer lines are searched in parts
 _GREP_LINES = 500
 _DIGEST_SCAN_BYTES = 4 << 20
 _DIGEST_LINES = 20
@@ -30,13 +30,13 @@ _ERROR = re.compile(
 )
 _LINE_END = re.compile(rb"[\r\n]")
 _TRACEBACK = b"Traceback (most recent call last)"
-_SPEAKS_OF_ERROR = (b"Error", b"Exception", b"error", b"fatal", b"Segmentation fault", b"Killed")
+_ERROR_WORDS = (b"Error", b"Exception", b"error", b"fatal", b"Segmentation fault", b"Killed")
 _CROWDING = tuple(word.encode() for word in CROWDING_WORDS)
-_CROWDING_TRIES = 20  # places of one word that are looked at: it may also speak of something else
+_CROWDING_TRIES = 20  # matches of one word to check; not every match is about contention
 
 
 def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
-    """A piece of the output, of whole characters; a negative offset counts from the end."""
+    """Return a piece of the output, cut at whole characters. A negative offset counts from the end."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
     start = max(0, size + offset) if offset < 0 else min(offset, size)
@@ -45,7 +45,10 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
     gap = _gap(paths)
     if gap and start < gap["end"] and read_to > gap["start"]:
         content, end = _up_to_gap(block, start, gap).decode(errors="replace"), gap["end"]
-        start, read_to = min(start, gap["start"]), end  # told as a whole, so that nobody meets it again on the way up
+        start, read_to = (
+            min(start, gap["start"]),
+            end,
+        )  # report the whole gap at once, so that paging backwards skips it
     else:
         if offset < 0 and start > 0:
             start, block = _from_whole_character(start, block)
@@ -64,7 +67,7 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
 
 
 def read_bytes(lab: Lab, run: Run, offset: int, limit: int) -> bytes:
-    """A piece as it was written, byte by byte; only what the size cap dropped is told in words."""
+    """Return the bytes as they were written. A message replaces the part that the size cap dropped."""
     paths = lab.paths.run(run.id)
     block = _read_block(paths, offset, min(limit, MAX_BYTES))
     gap = _gap(paths)
@@ -74,12 +77,12 @@ def read_bytes(lab: Lab, run: Run, offset: int, limit: int) -> bytes:
 
 
 def grep(lab: Lab, run: Run, pattern: str, *, ignore_case: bool = False) -> dict[str, Any]:
-    """The newest lines with a text, bounded in number and length; `offset` tells how far back was looked."""
+    """Return the newest lines that contain a text. `offset` is where the search stopped."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
     needle = pattern.encode()
     if not needle:
-        raise Invalid("The text to look for is empty.")
+        raise Invalid("The search text is empty.")
     if ignore_case:
         needle = needle.lower()
     found: list[bytes] = []  # newest first
@@ -102,19 +105,19 @@ def grep(lab: Lab, run: Run, pattern: str, *, ignore_case: bool = False) -> dict
 def _lines_with(needle: bytes, block: bytes, ignore_case: bool) -> list[bytes]:
     lowered = block.lower() if ignore_case else block
     if needle not in lowered:
-        return []  # most blocks: finding one text in many bytes is much faster than finding lines
+        return []  # most blocks; this is much faster than splitting into lines
     pairs = zip(block.split(b"\n"), lowered.split(b"\n"), strict=True)
     return [_part_with(needle, line, searched) for line, searched in pairs if needle in searched]
 
 
 def _part_with(needle: bytes, line: bytes, searched: bytes) -> bytes:
-    """Of what a progress bar wrote over and over, the last state with the text."""
+    """Return the last state of a progress bar that contains the text."""
     state = searched.rfind(b"\r", 0, searched.rfind(needle)) + 1
     return _line_around(line, searched.find(needle, state))
 
 
 def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines in large pieces and where they begin, from the end backwards; without what the size cap dropped."""
+    """Yield blocks of whole lines with their offsets, from the end backwards, without the dropped part."""
     gap = _gap(paths)
     for first, end in [(gap["end"], size), (0, gap["start"])] if gap else [(0, size)]:
         rest = b""  # the end of a line that began earlier
@@ -130,7 +133,7 @@ def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def digest(lab: Lab, run: Run) -> dict[str, Any]:
-    """What a reader needs first, of bounded size whatever the log's: how it ended, the first error, the last lines."""
+    """Return how the run ended, the first error and the last lines. The size is limited, however long the log is."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
     head = _read_block(paths, 0, _DIGEST_SCAN_BYTES)
@@ -154,14 +157,14 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _last_lines(block: bytes) -> list[str]:
-    """As they were left: of what a progress bar wrote over and over, its last state."""
+    """Return the last lines; a progress bar is shown in its last state."""
     lines = block.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:]
     return [_clip(line.rstrip(b"\r").rsplit(b"\r", 1)[-1]) for line in lines]
 
 
 def _first_error(block: bytes) -> str | None:
-    """The first traceback with all its frames, else the first line that speaks of an error."""
-    start = _place_of_error(block)
+    """Return the first traceback, or the first line that mentions an error."""
+    start = _find_error(block)
     if start is None:
         return None
     lines = block[start : start + 64 * 1024].split(b"\n")
@@ -171,23 +174,23 @@ def _first_error(block: bytes) -> str | None:
     return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
 
 
-def _place_of_error(block: bytes) -> int | None:
+def _find_error(block: bytes) -> int | None:
     start = block.find(_TRACEBACK)
     if start >= 0:
         return start
-    if not any(word in block for word in _SPEAKS_OF_ERROR):
-        return None  # plain searches are ten times faster than the pattern
+    if not any(word in block for word in _ERROR_WORDS):
+        return None  # ten times faster than the pattern
     match = _ERROR.search(block)
     return match.start(1) if match else None
 
 
 def first_error(lab: Lab, run: Run) -> dict[str, Any]:
-    """Where the line of the first error begins; `searched` tells how far it was looked for."""
+    """Return the offset of the line with the first error. `searched` is how far the search went."""
     paths = lab.paths.run(run.id)
     size = _size(paths)
     read_to = 0
     for start, block in _blocks_from_start(paths, size):
-        place = _place_of_error(block)
+        place = _find_error(block)
         read_to = start + len(block)
         if place is not None:
             offset = start + block.rfind(b"\n", 0, place) + 1
@@ -198,13 +201,13 @@ def first_error(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _blocks_from_start(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
-    """As large as the digest's, so that both find the same; whole lines, without what the size cap dropped."""
+    """Yield blocks of whole lines, as large as the digest's so that both find the same error."""
     gap = _gap(paths)
     for start, end in [(0, gap["start"]), (gap["end"], size)] if gap else [(0, size)]:
         while start < end:
             block = _read_block(paths, start, min(end - start, _DIGEST_SCAN_BYTES))
             if not block:
-                return  # removed meanwhile
+                return  # the file was removed
             if start + len(block) < end:
                 block = block[: block.rfind(b"\n") + 1] or block
             yield start, block
@@ -212,13 +215,13 @@ def _blocks_from_start(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]
 
 
 def _contention_lines(block: bytes) -> list[str]:
-    """Lines that tell of a crowded GPU, the first of each word, in order."""
+    """Return lines about GPU contention: the first match of each word, in order."""
     lowered = block.lower()
-    found = [_first_crowding(block, lowered, word) for word in _CROWDING]
+    found = [_first_contention(block, lowered, word) for word in _CROWDING]
     return list(dict.fromkeys(line for _, line in sorted(filter(None, found))))[:5]
 
 
-def _first_crowding(block: bytes, lowered: bytes, word: bytes) -> tuple[int, str] | None:
+def _first_contention(block: bytes, lowered: bytes, word: bytes) -> tuple[int, str] | None:
     place = lowered.find(word)
     for _ in range(_CROWDING_TRIES):
         if place < 0:
@@ -238,7 +241,7 @@ def _middle_out(lines: list[bytes]) -> list[bytes]:
 
 
 def _line_around(block: bytes, position: int) -> bytes:
-    """The line at a position, or the state of a progress bar; of a long one, as much around it as is shown."""
+    """Return the line at a position, or the text around the position if the line is long."""
     start = max(block.rfind(b"\n", 0, position), block.rfind(b"\r", 0, position)) + 1
     stop = _LINE_END.search(block, position, position + 4 * _LINE_LENGTH)
     end = stop.start() if stop else position + 4 * _LINE_LENGTH
@@ -249,18 +252,18 @@ def _line_around(block: bytes, position: int) -> bytes:
 
 
 def _clip(line: bytes) -> str:
-    text = line.strip(b"\0").decode(errors="replace").rstrip("\r")  # a capped log has zeros where its middle was
+    text = line.strip(b"\0").decode(errors="replace").rstrip("\r")  # a capped log has zeros in its dropped middle
     return text if len(text) <= _LINE_LENGTH else f"{text[:_LINE_LENGTH]}…"
 
 
 def _from_whole_character(start: int, block: bytes) -> tuple[int, bytes]:
-    """Counted from the end, a piece may begin in the middle of a UTF-8 character: leave out what is left of it."""
+    """Drop the rest of a UTF-8 character that the piece starts in."""
     cut = next((i for i, byte in enumerate(block[:4]) if byte & 0xC0 != 0x80), 0)
     return start + cut, block[cut:]
 
 
 def _to_whole_character(block: bytes, *, more_to_come: bool, at_end: bool) -> bytes:
-    """Leave the beginning of a character for the next piece, but never a piece that would then be empty for ever."""
+    """Leave an incomplete last character for the next piece, unless this piece would stay empty forever."""
     cut = _unfinished(block)
     if more_to_come or (not at_end and cut < len(block)):
         return block[: len(block) - cut]
@@ -268,7 +271,7 @@ def _to_whole_character(block: bytes, *, more_to_come: bool, at_end: bool) -> by
 
 
 def _unfinished(block: bytes) -> int:
-    """How many bytes at the end are the beginning of a UTF-8 character."""
+    """Return how many bytes at the end are an incomplete UTF-8 character."""
     for length, byte in enumerate(reversed(block[-3:]), 1):
         if byte >= 0xC0:
             return length if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
@@ -289,7 +292,7 @@ def _size(paths: RunPaths) -> int:
 
 
 def _removed_at(paths: RunPaths) -> str | None:
-    """When gc removed the output; one that is still there, or was written since, is not removed."""
+    """Return when `gc` removed the output, or None if there is output."""
     if os.path.exists(paths.output):
         return None
     try:
@@ -301,7 +304,7 @@ def _removed_at(paths: RunPaths) -> str | None:
 def _read_block(paths: RunPaths, start: int, length: int) -> bytes:
     try:
         with open(paths.output, "rb") as file:
-            # Not by seek, which fails beyond what the file system could ever hold; nothing is there either way.
+            # pread instead of seek: seek fails for offsets that the file system cannot hold.
             return os.pread(file.fileno(), length, start)
     except FileNotFoundError:
         return b""
@@ -316,8 +319,8 @@ def _gap(paths: RunPaths) -> dict[str, int] | None:
 
 
 def _up_to_gap(block: bytes, start: int, gap: dict[str, int]) -> bytes:
-    """Where the size cap dropped the middle, say so once instead of showing zeros; the next piece begins behind it."""
+    """Return the block up to the dropped part, followed by a message about it."""
     before = block[: max(0, gap["start"] - start)]
     dropped = (gap["end"] - gap["start"]) / 1e6
-    words = f"\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
-    return before + words.encode()
+    notice = f"\n[labwright: {dropped:.1f} MB left out here; the log-size cap keeps the head and the tail]\n"
+    return before + notice.encode()

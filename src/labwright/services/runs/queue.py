@@ -1,4 +1,4 @@
-"""Why queued runs wait, found out when somebody looks: stored, it would be out of date with every start and end."""
+"""Why queued runs wait. The reason is computed on request: a stored one would be outdated by every start and end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from labwright.store import sweeps
 from labwright.store.queue import first_in_queue, load_holders, load_queues, queue_of
 
 _Reason = Callable[[str, str, int, tuple[str, ...]], str]
-_MARK = f'"status":"{RunStatus.QUEUED}"'  # may stand elsewhere in a record too, so it only spares reading the others
+_MARK = f'"status":"{RunStatus.QUEUED}"'  # a quick filter; params may contain this text too
 
 
 def with_reason(lab: Lab, run: Run) -> Run:
-    """The run as it is shown: a reason that is stored, such as a full disk or an unfinished parent, stays."""
+    """Return the run with the reason for its wait. A stored reason, such as a full disk, is kept."""
     if run.status is not RunStatus.QUEUED or run.status_reason:
         return run
     return run.evolve(status_reason=_reasons(lab)(run.id, run.sweep_id or "", run.gpus, run.named_gpus))
 
 
 def with_reasons(lab: Lab, records: list[str]) -> list[str]:
-    """Stored records of a page, those of queued runs with what they wait for; what they share is looked up once."""
+    """Return the stored records, with a reason for each queued run. Shared facts are read once."""
     reason_for: _Reason | None = None
     shown = []
     for record in records:
@@ -46,7 +46,7 @@ def with_reasons(lab: Lab, records: list[str]) -> list[str]:
 
 
 def _reasons(lab: Lab) -> _Reason:
-    """A function that tells the reason of one run, over one look at the machine."""
+    """Return a function that gives the reason for one run, based on one look at the machine."""
     reader = lab.db.reader()
     look = _look(lab)
 
