@@ -40,7 +40,7 @@ def test_more_seeds_than_max_runs_allows_are_refused_with_the_option_that_allows
     space = "method: random\nmax_runs: 2\nseeds: 1\nparameters: {a: {min: 0, max: 1}}\n"
     (lab.project / "few.yaml").write_text(f"name: few\nbase_command: echo {{a}}\n{space}")
     labwright(lab, "sweep", "few.yaml", "--wait")
-    assert "hint: Give --max-runs 4 as well" in labwright(lab, "sweep", "extend", "few", "--seeds", "2").stderr
+    assert "hint: Raise it with --max-runs 4" in labwright(lab, "sweep", "extend", "few", "--seeds", "2").stderr
     assert "2 runs added" in labwright(lab, "sweep", "extend", "few", "--seeds", "2", "--max-runs", "4").stdout
 
 

@@ -156,7 +156,7 @@ def test_extend_adds_values_and_seeds_without_repeating_what_is_done(lab: LiveSe
     assert refused.status == 422
     assert "adds nothing" in refused.json["error"]["message"]
     refused = lab.call("POST", f"/sweeps/{made['id']}/extend", {"parameters": {"a": [4, "five"]}})
-    assert (refused.status, refused.json["error"]["message"]) == (422, 'a has numbers; "five" is none.')
+    assert (refused.status, refused.json["error"]["message"]) == (422, 'a has numbers, but "five" is not a number.')
 
 
 def test_adaptive_comes_close_to_the_optimum_of_a_known_function(lab: LiveServer) -> None:
@@ -307,4 +307,4 @@ def test_results_by_no_metric_are_refused_with_what_to_say(lab: LiveServer, what
         "/sweeps", {"name": "unmeasured", "base_command": "true", "parameters": {"lr": [1, 2]}, "again": True}
     )
     answer = lab.call("GET", f"/sweeps/{sweep['id']}/{what}{asked}")
-    assert answer.status == 422 and "Say which with key=" in answer.json["error"]["hint"]
+    assert answer.status == 422 and "Choose one with key=" in answer.json["error"]["hint"]

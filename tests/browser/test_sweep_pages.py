@@ -112,9 +112,9 @@ def test_what_is_wrong_in_a_dialog_is_said_in_front_of_it(visitor: Visitor, samp
     page.get_by_role("button", name="Extend…").click()
     page.get_by_label("More values of lr").fill("much")
     page.get_by_role("button", name="Extend sweep").click()
-    expect(page.get_by_text('lr has numbers; "much" is none.')).to_be_visible()
+    expect(page.get_by_text('lr has numbers, but "much" is not a number.')).to_be_visible()
     page.get_by_role("button", name="Close").click()  # behind the dialog it could not be pressed
-    expect(page.get_by_text('lr has numbers; "much" is none.')).to_have_count(0)
+    expect(page.get_by_text('lr has numbers, but "much" is not a number.')).to_have_count(0)
     expect(page.get_by_role("dialog")).to_be_visible()
 
 

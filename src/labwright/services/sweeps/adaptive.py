@@ -1,8 +1,8 @@
 """The next configuration of an adaptive sweep, from Optuna's TPE sampler.
 
-Pure in what it is given: the same history, sampling seed and number give the same configuration. So nothing of Optuna
-is ever stored, and a server that is killed and started again goes on as if nothing had been. Optuna is imported here
-and only when it is needed: it takes a quarter of a second and some 50 MB.
+`propose` is a pure function: the same history, sampling seed and number give the same configuration. So no state of
+Optuna is stored, and a restarted server continues as before. Optuna is imported on first use: it takes a quarter of a
+second and about 50 MB.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from labwright.domain.search.space import Choice, Config, Parameter, Space, appl
 if TYPE_CHECKING:
     import optuna
 
-_TRIES = 10  # a configuration that was there before is asked for again so often, then one is drawn
-_CANDIDATES = 64  # among so many the sampler picks; Optuna's 24 end within 5 % of an optimum less often
-_STARTUP = 10  # so many are drawn at random before the sampler models anything
+_TRIES = 10  # attempts to get a new configuration from the sampler; then one is drawn at random
+_CANDIDATES = 64  # candidates per proposal; with Optuna's 24, fewer sweeps end within 5 % of an optimum
+_STARTUP = 10  # random configurations before the sampler models anything
 
 
 class TrialState(StrEnum):
@@ -34,7 +34,7 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One configuration that was tried, and what came of it: the mean over its seeds."""
+    """One configuration and its result, the mean over its seeds."""
 
     number: int
     config: Config
@@ -43,7 +43,7 @@ class Trial:
 
 
 def propose(space: Space, goal: str, history: Sequence[Trial], sampling_seed: int, number: int) -> Config | None:
-    """One that is not in the history; None when the whole space has been tried."""
+    """Return a configuration that is not in the history, or None if the whole space has been tried."""
     known = {config_hash(trial.config) for trial in history}
     for attempt in range(_TRIES):
         config = _ask(space, goal, history, _seed(sampling_seed, number, attempt))
@@ -78,8 +78,8 @@ def _ask(space: Space, goal: str, history: Sequence[Trial], seed: int) -> Config
         )
     study = optuna.create_study(direction="minimize" if goal == "min" else "maximize", sampler=sampler)
     for trial in sorted(history, key=lambda trial: trial.number):
-        if told := _told(space, trial):
-            study.add_trial(told)
+        if known := _as_optuna_trial(space, trial):
+            study.add_trial(known)
     asked = study.ask()
     config: Config = {}
     for parameter in space.parameters:
@@ -89,7 +89,7 @@ def _ask(space: Space, goal: str, history: Sequence[Trial], seed: int) -> Config
 
 
 def _suggested(trial: optuna.Trial, parameter: Parameter) -> Any:
-    """Choices and steps are asked for by their number: Optuna takes only plain values, and floats do not add up."""
+    """Return the suggested value. Choices and steps go by index: Optuna takes plain values, and floats are inexact."""
     if isinstance(parameter, Choice):
         return parameter.values[trial.suggest_categorical(parameter.name, tuple(range(len(parameter.values))))]
     if parameter.step is not None:
@@ -99,8 +99,8 @@ def _suggested(trial: optuna.Trial, parameter: Parameter) -> Any:
     return parameter.snap(trial.suggest_float(parameter.name, parameter.low, parameter.high, log=parameter.log))
 
 
-def _told(space: Space, trial: Trial) -> optuna.trial.FrozenTrial | None:
-    """As Optuna knows it; None for what the space has no place for any more, since somebody changed it."""
+def _as_optuna_trial(space: Space, trial: Trial) -> optuna.trial.FrozenTrial | None:
+    """Return the trial for Optuna, or None if the space was changed and no longer contains it."""
     from optuna.trial import TrialState as State
     from optuna.trial import create_trial
 

@@ -1,4 +1,4 @@
-"""Ends runs of a sweep that are not worth going on with, by the verb that stops any run."""
+"""Early stopping: stop the runs of a sweep that are unlikely to be among the best."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from labwright.store import metrics, sweeps
 from labwright.store.sweeps import SweepRun
 
 _POINTS = 2000
-_OTHERS = 500  # the newest of those that ended are enough to compare with
+_OTHERS = 500  # newest ended runs to compare with
 REASON = "early_stop: "
 
 
 class EarlyStop:
-    """Of one sweep. What it remembers spares reading it again and can be lost at any time, but for rungs."""
+    """Early stopping of one sweep. Its memory is a cache, except for the rungs, which are stored."""
 
     def __init__(self, rungs: dict[str, int]) -> None:
         self._ended: dict[str, BestCurve] = {}
-        self._judged = dict(rungs)  # up to which step, by run
+        self._judged = dict(rungs)  # run id: the last checkpoint at which it was judged
 
-    def look(self, lab: Lab, sweep: Sweep) -> None:
+    def stop_hopeless_runs(self, lab: Lab, sweep: Sweep) -> None:
         assert sweep.early_stop is not None
         assert sweep.metric is not None
         rows = sweeps.runs_of(lab.db.reader(), sweep.id)
@@ -36,14 +36,14 @@ class EarlyStop:
             return
         known = {**self._of_ended(lab, sweep, rows), **{run_id: _progress(lab, sweep, run_id) for run_id in running}}
         for run_id in running:
-            words = self._judge(sweep, run_id, known)
-            if words:
+            reason = self._judge(sweep, run_id, known)
+            if reason:
                 with contextlib.suppress(Conflict):  # it has ended by itself
-                    run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{words}")
+                    run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{reason}")
         self._keep_rungs(lab, sweep)
 
     def _judge(self, sweep: Sweep, run_id: str, known: dict[str, BestCurve]) -> str:
-        """Once at each checkpoint: what is good enough then may go on to the next."""
+        """Return a reason to stop the run, or nothing. A run is judged once at each checkpoint."""
         assert sweep.early_stop is not None
         assert sweep.metric is not None
         own = known[run_id]
@@ -51,13 +51,13 @@ class EarlyStop:
         if step is None or step <= self._judged.get(run_id, -1):
             return ""
         others = [progress for other, progress in known.items() if other != run_id]
-        words = reason_to_stop(sweep.early_stop, sweep.metric["goal"], own, others, step)
-        if words is not None:
+        reason = reason_to_stop(sweep.early_stop, sweep.metric["goal"], own, others, step)
+        if reason is not None:
             self._judged[run_id] = step
-        return words or ""
+        return reason or ""
 
     def _keep_rungs(self, lab: Lab, sweep: Sweep) -> None:
-        """A run that was let go on from a rung must not be judged there again, whoever has come since."""
+        """Store the checkpoints, so that a run that passed one is not judged there again."""
         assert sweep.early_stop is not None
         if sweep.early_stop["method"] != "halving" or self._judged == sweep.rungs:
             return
@@ -68,10 +68,10 @@ class EarlyStop:
     def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, BestCurve]:
         counted = (RunStatus.FINISHED, RunStatus.STOPPED)
         ended = sorted((row for row in rows if row.status in counted), key=lambda row: row.ended_at or "")
-        wanted = [row.id for row in ended[-_OTHERS:]]
-        self._ended = {run_id: self._ended.get(run_id) or _progress(lab, sweep, run_id) for run_id in wanted}
-        gone = {row.id for row in rows if row.status in TERMINAL}
-        self._judged = {run_id: step for run_id, step in self._judged.items() if run_id not in gone}
+        compared = [row.id for row in ended[-_OTHERS:]]
+        self._ended = {run_id: self._ended.get(run_id) or _progress(lab, sweep, run_id) for run_id in compared}
+        ended_ids = {row.id for row in rows if row.status in TERMINAL}
+        self._judged = {run_id: step for run_id, step in self._judged.items() if run_id not in ended_ids}
         return self._ended
 
 

@@ -1,4 +1,4 @@
-"""More for a sweep to do, without repeating what it has done."""
+"""Extend a sweep with values, seeds, runs or budget, without repeating its runs."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ class Extension:
 
 
 def extended(
-    connection: sqlite3.Connection, sweep: Sweep, wanted: Extension, open_again: Callable[[Sweep], Sweep]
+    connection: sqlite3.Connection, sweep: Sweep, extension: Extension, reopen: Callable[[Sweep], Sweep]
 ) -> tuple[Sweep, list[RunRecord], int]:
-    """The sweep as it is then, its new runs, and how many of what was asked for were there already."""
-    parameters = {**sweep.parameters, **_merged(sweep.parameters, wanted.parameters)}
+    """Return the extended sweep, its new runs, and how many of the requested runs it already has."""
+    parameters = {**sweep.parameters, **_merged(sweep.parameters, extension.parameters)}
     grown = sweep.evolve(
         parameters=parameters,
-        seeds=tuple(dict.fromkeys((*sweep.seeds, *_new_seeds(sweep, wanted.seeds)))),
-        max_runs=_new_limit(sweep, wanted.max_runs),
-        budget={**sweep.budget, **wanted.budget},
-        parallel=wanted.parallel or sweep.parallel,
+        seeds=tuple(dict.fromkeys((*sweep.seeds, *_new_seeds(sweep, extension.seeds)))),
+        max_runs=_new_limit(sweep, extension.max_runs),
+        budget={**sweep.budget, **extension.budget},
+        parallel=extension.parallel or sweep.parallel,
     )
     existing, known = _existing(connection, sweep)
     configs = [*existing.items(), *_numbered(_new_configurations(grown, existing), existing)]
     _check_limit(grown, len(configs))
     if grown != sweep and _has_more_to_do(sweep, grown, len(configs) - len(existing)):
-        grown = open_again(grown)
+        grown = reopen(grown)
     made = runs_for(grown, space_of(parameters, grown.seeds), configs, known)
     asked = len(configs) * grown.runs_per_configuration
-    return grown, made, asked - len(made) if wanted.parameters else 0
+    return grown, made, asked - len(made) if extension.parameters else 0
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Values are added to a list; a range takes the place of the old one."""
+    """Add values to a list; a new range replaces the old one."""
     found = {}
     for name, spec in new.items():
         place = ("parameters", name)
         if name not in old:
             raise Invalid(
                 f"The sweep has no parameter {name!r}.",
-                hint="More of them go into seeds."
+                hint="Use `seeds` for more seeds."
                 if name == SEED
-                else "What ran already has no value for it; make a new sweep.",
+                else "Its runs have no value for it. Create a new sweep.",
                 field=place,
             )
         values, more = _values_of(old[name]), _values_of(spec)
@@ -75,21 +75,21 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def _other_form(name: str, spec: Any, is_range: bool) -> Invalid:
     if not is_range:
-        words, hint = f"{name} is a list; a range cannot be added to it.", "Give the values to add."
+        message, hint = f"{name} is a list. A range cannot be added to it.", "Send the values to add."
     else:
-        words = f"{name} is a range, {json.dumps(spec)}; single values cannot be added to it."
+        message = f"{name} is a range, {json.dumps(spec)}. Single values cannot be added to it."
         hint = f'Send a wider range with POST /sweeps/{{id}}/extend, as {{"parameters": {{"{name}": {{"max": …}}}}}}, '
-        hint += "or make a new sweep with these values."
-    return Invalid(words, hint=hint, field=("parameters", name))
+        hint += "or create a new sweep with these values."
+    return Invalid(message, hint=hint, field=("parameters", name))
 
 
 def _check_kind(name: str, values: list[Any], more: list[Any]) -> None:
-    """A word among numbers is a slip of the fingers, and its run would fail or, worse, would not."""
+    """Refuse a text for a parameter with numbers: it is probably a typing error."""
     odd = [value for value in more if not _is_number(value)]
     if odd and all(_is_number(value) for value in values):
         raise Invalid(
-            f"{name} has numbers; {json.dumps(odd[0], ensure_ascii=False)} is none.",
-            hint="Give numbers too, or make a new sweep.",
+            f"{name} has numbers, but {json.dumps(odd[0], ensure_ascii=False)} is not a number.",
+            hint="Send numbers, or create a new sweep.",
             field=("parameters", name),
         )
 
@@ -99,7 +99,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _values_of(spec: Any) -> list[Any] | None:
-    """None for a range."""
+    """Return the values of a list, or None for a range."""
     if isinstance(spec, list):
         return spec
     if not isinstance(spec, dict):
@@ -118,9 +118,7 @@ def _with_values(spec: Any, values: list[Any]) -> Any:
 
 def _new_seeds(sweep: Sweep, seeds: tuple[int, ...]) -> tuple[int, ...]:
     if seeds and not sweep.seeds:
-        raise Invalid(
-            "The sweep has no seeds, so its runs have none.", hint="Make a new sweep with seeds.", field=("seeds",)
-        )
+        raise Invalid("The sweep has no seeds.", hint="Create a new sweep with seeds.", field=("seeds",))
     return seeds
 
 
@@ -139,7 +137,7 @@ def _new_limit(sweep: Sweep, max_runs: int | None) -> int | None:
 def _existing(
     connection: sqlite3.Connection, sweep: Sweep
 ) -> tuple[dict[int, Config], frozenset[tuple[str, int | None]]]:
-    """Configurations by number, and which of them ran with which seed."""
+    """Return configurations by number, and the pairs of configuration and seed that have a run."""
     rows = [row for row in sweeps.runs_of(connection, sweep.id) if row.trial is not None]
     configs = {}
     for row in rows:
@@ -157,7 +155,7 @@ def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Confi
     if sweep.method is SweepMethod.RANDOM:
         room = (sweep.max_runs or 0) // sweep.runs_per_configuration - len(existing)
         return draw_many(space, sweep.sampling_seed, max(0, room), known)
-    return []  # the worker asks
+    return []  # the worker requests them one by one
 
 
 def _numbered(configs: list[Config], existing: dict[int, Config]) -> list[tuple[int, Config]]:
@@ -165,15 +163,15 @@ def _numbered(configs: list[Config], existing: dict[int, Config]) -> list[tuple[
 
 
 def _check_limit(sweep: Sweep, configs: int) -> None:
-    wanted, most = configs * sweep.runs_per_configuration, sweep.max_runs or MAX_RUNS
-    if wanted > most:
+    total, most = configs * sweep.runs_per_configuration, sweep.max_runs or MAX_RUNS
+    if total > most:
         raise Invalid(
-            f"The sweep would have {wanted:,} runs; max_runs is {most:,}.",
-            hint=f"Give --max-runs {wanted} as well, or `max_runs` over HTTP.",
+            f"The sweep would have {total:,} runs, but max_runs is {most:,}.",
+            hint=f"Raise it with --max-runs {total}, or `max_runs` over HTTP.",
             field=("max_runs",),
         )
 
 
 def _has_more_to_do(before: Sweep, after: Sweep, new_configurations: int) -> bool:
-    asks_again = after.method is SweepMethod.ADAPTIVE and after.max_runs != before.max_runs
-    return bool(new_configurations) or asks_again or after.seeds != before.seeds
+    has_new_limit = after.method is SweepMethod.ADAPTIVE and after.max_runs != before.max_runs
+    return bool(new_configurations) or has_new_limit or after.seeds != before.seeds

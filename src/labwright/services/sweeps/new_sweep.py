@@ -1,4 +1,4 @@
-"""From what somebody asks for to a sweep and its runs: every check and default in one place, nothing written yet."""
+"""Turn a request for a sweep into a sweep and its runs: every check and default. Nothing is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_RUNS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """One run as a plan names it: its configuration, and its command letter by letter."""
+    """One run of a plan: its configuration and its exact command."""
 
     params: Config
     seed: int | None
@@ -39,11 +39,11 @@ class ListedRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSweep:
     name: str
-    id: str | None = None  # of who may have to ask twice for the same sweep
+    id: str | None = None  # set by callers that may repeat the request
     base_command: str
     parameters: dict[str, Any]
     method: SweepMethod
-    common: NewRun  # what every run gets
+    common: NewRun  # shared by all runs
     goal: str = ""
     metric: dict[str, Any] | None = None
     max_runs: int | None = None
@@ -54,8 +54,8 @@ class NewSweep:
     sampling_seed: int | None = None
     chat_session_id: str | None = None
     auto_start: bool = False
-    again: bool = False  # also what another sweep has done already
-    listed: tuple[ListedRun, ...] = ()  # these runs and no others; else the parameters say which
+    again: bool = False  # even if another sweep has the same runs
+    listed: tuple[ListedRun, ...] = ()  # exactly these runs, instead of those from `parameters`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,81 +65,83 @@ class PlannedSweep:
     secrets: dict[str, str]
 
 
-def plan_sweep(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
-    if wanted.listed:
-        return _plan_listed(lab, wanted, actor)
-    wanted = _with_seeds_apart(wanted)
-    space = space_of(wanted.parameters, wanted.seeds)
-    template = command_of(wanted.base_command, space, wanted.seeds)
-    _check_method(wanted)
-    seed, per_config = _seed(wanted), max(1, len(wanted.seeds))
-    configs = first_configurations(wanted.method, space, wanted.max_runs, per_config, seed)
+def plan_sweep(lab: Lab, request: NewSweep, actor: Actor) -> PlannedSweep:
+    if request.listed:
+        return _plan_listed(lab, request, actor)
+    request = _with_seeds_apart(request)
+    space = space_of(request.parameters, request.seeds)
+    template = command_of(request.base_command, space, request.seeds)
+    _check_method(request)
+    seed, per_config = _seed(request), max(1, len(request.seeds))
+    configs = first_configurations(request.method, space, request.max_runs, per_config, seed)
     first = configs[0] if configs else {}
-    common_run = replace(wanted.common, command=_any_command(template, first, wanted))
+    common_run = replace(request.common, command=_any_command(template, first, request))
     planned = plan_run(lab, common_run, actor, command_field="base_command")
-    sweep, common = _draft_of(wanted, planned, seed, actor)
+    sweep, common = _draft_of(request, planned, seed, actor)
     sweep = replace(sweep, warnings=_warnings(lab, sweep, (*common.warnings, *template.warnings), len(configs)))
-    if wanted.auto_start:
+    if request.auto_start:
         sweep = started(sweep)
     return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
 
 
-def _with_seeds_apart(wanted: NewSweep) -> NewSweep:
-    """`seed: [1, 2, 3]` among the parameters is `seeds` by another name: it makes no configurations of its own."""
-    if SEED not in wanted.parameters or wanted.seeds:
-        return wanted  # both at once are refused with the command
-    space = parse_space(wanted.parameters)
+def _with_seeds_apart(request: NewSweep) -> NewSweep:
+    """Move a list `seed: [1, 2, 3]` from the parameters to `seeds`, so that it does not create configurations."""
+    if SEED not in request.parameters or request.seeds:
+        return request  # both at once are refused later
+    space = parse_space(request.parameters)
     seed = space.by_name[SEED]
-    if isinstance(seed, Range) and not (wanted.method is SweepMethod.GRID and seed.is_discrete):
-        return wanted  # drawn like any other
+    if isinstance(seed, Range) and not (request.method is SweepMethod.GRID and seed.is_discrete):
+        return request  # sampled like any other parameter
     values = seed.grid() if isinstance(seed, Range) else seed.values
     seeds = tuple(value for value in values if type(value) is int)
     if seed.when or seed in space.controlling or len(seeds) < len(values):
         raise Invalid(
             "seed must be a list of whole numbers, the same for every configuration.",
-            hint="Write seeds: [1, 2, 3] beside parameters.",
+            hint="Use seeds: [1, 2, 3] instead.",
             field=("parameters", SEED),
         )
-    others = {name: spec for name, spec in wanted.parameters.items() if name != SEED}
-    return replace(wanted, parameters=others, seeds=seeds)
+    others = {name: spec for name, spec in request.parameters.items() if name != SEED}
+    return replace(request, parameters=others, seeds=seeds)
 
 
 def space_of(parameters: dict[str, Any], seeds: Sequence[int]) -> Space:
-    """Seeds alone make one configuration, which runs once with each."""
+    """Return the search space. Without parameters, the seeds share one empty configuration."""
     return Space(()) if seeds and not parameters else parse_space(parameters)
 
 
-def _plan_listed(lab: Lab, wanted: NewSweep, actor: Actor) -> PlannedSweep:
-    most = MAX_RUNS if wanted.max_runs is None else wanted.max_runs
-    if len(wanted.listed) > most:
-        raise Invalid(f"There are {len(wanted.listed):,} runs; at most {most:,} are allowed.", hint="Plan fewer.")
-    planned = plan_run(lab, replace(wanted.common, command=wanted.listed[0].command), actor)
-    sweep, common = _draft_of(wanted, planned, _seed(wanted), actor)
+def _plan_listed(lab: Lab, request: NewSweep, actor: Actor) -> PlannedSweep:
+    most = MAX_RUNS if request.max_runs is None else request.max_runs
+    if len(request.listed) > most:
+        raise Invalid(
+            f"The plan has {len(request.listed):,} runs, but at most {most:,} are allowed.", hint="Plan fewer runs."
+        )
+    planned = plan_run(lab, replace(request.common, command=request.listed[0].command), actor)
+    sweep, common = _draft_of(request, planned, _seed(request), actor)
     sweep = replace(sweep, warnings=common.warnings)
-    if wanted.auto_start:
+    if request.auto_start:
         sweep = started(sweep)
-    return PlannedSweep(sweep=sweep, runs=_listed_runs(sweep, wanted.listed), secrets=planned.secrets)
+    return PlannedSweep(sweep=sweep, runs=_listed_runs(sweep, request.listed), secrets=planned.secrets)
 
 
-def _draft_of(wanted: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -> tuple[Sweep, Run]:
-    """The sweep without its runs, and what these have in common."""
+def _draft_of(request: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -> tuple[Sweep, Run]:
+    """Return the sweep without runs, and a run with the fields that all its runs share."""
     sweep = Sweep(
-        id=wanted.id or new_id(SWEEP),
-        name=wanted.name,
-        goal=wanted.goal,
-        method=wanted.method,
+        id=request.id or new_id(SWEEP),
+        name=request.name,
+        goal=request.goal,
+        method=request.method,
         status=SweepStatus.DRAFT,
-        chat_session_id=wanted.chat_session_id,
-        plan_id=wanted.common.plan_id,
-        parallel=wanted.parallel,
-        base_command=wanted.base_command,
-        parameters=wanted.parameters,
-        seeds=wanted.seeds,
-        max_runs=wanted.max_runs,
-        metric=wanted.metric,
-        early_stop=wanted.early_stop,
-        budget=wanted.budget,
-        first_budget=wanted.budget,
+        chat_session_id=request.chat_session_id,
+        plan_id=request.common.plan_id,
+        parallel=request.parallel,
+        base_command=request.base_command,
+        parameters=request.parameters,
+        seeds=request.seeds,
+        max_runs=request.max_runs,
+        metric=request.metric,
+        early_stop=request.early_stop,
+        budget=request.budget,
+        first_budget=request.budget,
         sampling_seed=seed,
         created_at=now(),
         created_by=str(actor),
@@ -150,15 +152,15 @@ def _draft_of(wanted: NewSweep, planned: PlannedRun, seed: int, actor: Actor) ->
 
 def started(sweep: Sweep, **facts: Any) -> Sweep:
     at = now()
-    begun = {"started_at": sweep.started_at or at, "running_since": at, "ended_at": None}
-    return sweep.move(SweepStatus.RUNNING, **begun, **facts)
+    facts_of_start = {"started_at": sweep.started_at or at, "running_since": at, "ended_at": None}
+    return sweep.move(SweepStatus.RUNNING, **facts_of_start, **facts)
 
 
 def command_of(command: str, space: Space, seeds: Sequence[int]) -> CommandTemplate:
     if SEED in space.names and seeds:
         raise Invalid(
-            "seed is a parameter, and there are seeds.",
-            hint="Take one of the two out; seeds makes every configuration run once per seed.",
+            "The request has both a parameter `seed` and `seeds`.",
+            hint="Remove one of them. With seeds, every configuration runs once per seed.",
             field=("parameters", SEED),
         )
     names = (*space.names, SEED) if seeds else space.names
@@ -166,47 +168,47 @@ def command_of(command: str, space: Space, seeds: Sequence[int]) -> CommandTempl
     return parse_command(command, names, optional)
 
 
-def _check_method(wanted: NewSweep) -> None:
-    per_config = max(1, len(wanted.seeds))
-    if wanted.method in (SweepMethod.RANDOM, SweepMethod.ADAPTIVE):
-        if not wanted.parameters:
+def _check_method(request: NewSweep) -> None:
+    per_config = max(1, len(request.seeds))
+    if request.method in (SweepMethod.RANDOM, SweepMethod.ADAPTIVE):
+        if not request.parameters:
             raise Invalid(
-                f"Beside seed there is nothing that method {wanted.method} could choose.",
-                hint="Use method grid: it runs once with each seed.",
+                f"Method {request.method} has no parameter to choose, except seed.",
+                hint="Use method grid. It runs once with each seed.",
                 field=("parameters",),
             )
-        if wanted.max_runs is None:
+        if request.max_runs is None:
             raise Invalid(
-                f"A sweep of method {wanted.method} needs max_runs.",
-                hint="Say how many runs it may make, seeds included: max_runs: 60.",
+                f"A sweep of method {request.method} needs max_runs.",
+                hint="Set the number of runs, seeds included, e.g. max_runs: 60.",
                 field=("max_runs",),
             )
-        if wanted.max_runs < per_config:
+        if request.max_runs < per_config:
             raise Invalid(
-                f"max_runs is {wanted.max_runs}, and each configuration takes {per_config} runs.",
+                f"max_runs is {request.max_runs}, but each configuration needs {per_config} runs.",
                 hint="Raise max_runs or use fewer seeds.",
                 field=("max_runs",),
             )
-    if wanted.max_runs is not None and wanted.max_runs > MAX_RUNS:
-        raise Invalid(f"A sweep has at most {MAX_RUNS} runs.", hint="Make several.", field=("max_runs",))
+    if request.max_runs is not None and request.max_runs > MAX_RUNS:
+        raise Invalid(f"A sweep can have at most {MAX_RUNS} runs.", hint="Create several sweeps.", field=("max_runs",))
     for field_name in ("adaptive", "early_stop"):
-        needs = wanted.early_stop if field_name == "early_stop" else wanted.method is SweepMethod.ADAPTIVE
-        if needs and wanted.metric is None:
+        needs = request.early_stop if field_name == "early_stop" else request.method is SweepMethod.ADAPTIVE
+        if needs and request.metric is None:
             raise Invalid(
                 f"{'Early stopping' if field_name == 'early_stop' else 'An adaptive sweep'} needs a metric.",
-                hint="Say what is to be small or large: metric: {key: val/loss, goal: min}.",
+                hint="Set a metric, e.g. metric: {key: val/loss, goal: min}.",
                 field=("early_stop",) if field_name == "early_stop" else ("method",),
             )
 
 
-def _seed(wanted: NewSweep) -> int:
-    return wanted.sampling_seed if wanted.sampling_seed is not None else secrets.randbits(31)
+def _seed(request: NewSweep) -> int:
+    return request.sampling_seed if request.sampling_seed is not None else secrets.randbits(31)
 
 
 def first_configurations(
     method: SweepMethod, space: Space, max_runs: int | None, per_config: int, sampling_seed: int
 ) -> list[Config]:
-    """Adaptive sweeps begin with none: the worker asks for them."""
+    """Return the configurations to start with. An adaptive sweep has none: the worker requests them one by one."""
     if method is SweepMethod.GRID:
         return checked_grid(space, max_runs, per_config)
     if method is SweepMethod.RANDOM:
@@ -219,7 +221,7 @@ def checked_grid(space: Space, max_runs: int | None, per_config: int) -> list[Co
     most = MAX_RUNS if max_runs is None else max_runs
     if count > most:
         raise Invalid(
-            f"The grid has {count:,} runs; {'a sweep has' if max_runs is None else 'max_runs is'} at most {most:,}.",
+            f"The grid has {count:,} runs, but {'the limit' if max_runs is None else 'max_runs'} is {most:,}.",
             hint="Use fewer values or seeds, or method random or adaptive with max_runs."
             + ("" if max_runs is None or count > MAX_RUNS else f" Or raise max_runs to {count}."),
             field=("parameters",) if max_runs is None else ("max_runs",),
@@ -227,22 +229,24 @@ def checked_grid(space: Space, max_runs: int | None, per_config: int) -> list[Co
     return list(grid(space))
 
 
-def _any_command(template: CommandTemplate, config: Config, wanted: NewSweep) -> str:
-    """One that a run will really have, to see what it says of cards; an adaptive sweep has none yet."""
+def _any_command(template: CommandTemplate, config: Config, request: NewSweep) -> str:
+    """Return the command of one run, to see which GPUs it names. An adaptive sweep has no runs yet."""
     if not config:
-        return wanted.base_command
-    return template.fill({**config, **({SEED: wanted.seeds[0]} if wanted.seeds else {})})
+        return request.base_command
+    return template.fill({**config, **({SEED: request.seeds[0]} if request.seeds else {})})
 
 
 def _warnings(lab: Lab, sweep: Sweep, found_before: tuple[str, ...], configs: int) -> tuple[str, ...]:
     found = list(found_before)
     per_config, most = sweep.runs_per_configuration, sweep.max_runs or 0
     if sweep.method is SweepMethod.RANDOM and configs < most // per_config:
-        found.append(f"There are only {configs} different configurations; max_runs leaves room for more.")
+        found.append(f"There are only {configs} different configurations, fewer than max_runs allows.")
     elif sweep.method is not SweepMethod.GRID and most % per_config:
-        found.append(f"max_runs is no multiple of {per_config} seeds: {most - most % per_config} runs are made.")
-    if "gpu_hours" in sweep.budget and gpus_of_each(lab, sweep) == 0:
-        found.append("Its runs use no GPU, so the budget in GPU-hours never runs out.")
+        found.append(
+            f"max_runs is not a multiple of {per_config} seeds, so {most - most % per_config} runs are created."
+        )
+    if "gpu_hours" in sweep.budget and gpus_per_run(lab, sweep) == 0:
+        found.append("The runs use no GPU, so the budget of GPU-hours has no effect.")
     return tuple(found)
 
 
@@ -252,21 +256,21 @@ def runs_for(
     configs: Iterable[tuple[int, Config]],
     known: frozenset[tuple[str, int | None]] = frozenset(),
 ) -> list[RunRecord]:
-    """One run a seed for each numbered configuration; what is `known` by hash and seed is left out."""
+    """Return one run per seed for each numbered configuration, except those `known` by hash and seed."""
     template = command_of(sweep.base_command, space, sweep.seeds)
 
-    def wanted() -> Iterator[tuple[int, ListedRun]]:
+    def listed() -> Iterator[tuple[int, ListedRun]]:
         for trial, config in configs:
             label = config_hash(config)
             for seed in sweep.seeds or (None,):
                 if (label, seed) not in known:
                     yield trial, ListedRun(params=config, seed=seed, command=template.fill(_values(config, seed)))
 
-    return _records(sweep, wanted())
+    return _records(sweep, listed())
 
 
 def _listed_runs(sweep: Sweep, listed: Iterable[ListedRun]) -> list[RunRecord]:
-    """Runs that differ only in their seed are one configuration, numbered as they come."""
+    """Return the records. Runs that differ only in their seed share a configuration number."""
     numbers: dict[str, int] = {}
     return _records(sweep, ((numbers.setdefault(config_hash(run.params), len(numbers)), run) for run in listed))
 
@@ -279,7 +283,7 @@ def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[Ru
         for trial, run in numbered:
             label = config_hash(run.params)
             yield {
-                "id": id_of(RUN, f"{sweep.id} {label} {run.seed}".encode()),  # the same if a crash makes us ask again
+                "id": id_of(RUN, f"{sweep.id} {label} {run.seed}".encode()),  # the same again after a crash
                 "name": name_from_params(run.params, run.seed),
                 "command": run.command,
                 "params": run.params,
@@ -305,7 +309,7 @@ def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:
 
 
 def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
-    """Failed runs of a sweep once more, with the code as it is now: somebody may have mended it."""
+    """Return new runs for failed ones, with the current code, which may have been fixed."""
     at = now()
     status, queued_at = _first_status(sweep, at)
     base = Run.from_dict(sweep.template)
@@ -328,8 +332,9 @@ def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
 def _without_secrets(lab: Lab, sweep: Sweep, base: Run) -> tuple[str, ...]:
     if not base.secret_env or lab.paths.secret(sweep.id).exists():
         return base.warnings
-    words = f"A sweep's secret variables are not kept after its end, so this run has no {', '.join(base.secret_env)}."
-    return (*base.warnings, words)
+    names = ", ".join(base.secret_env)
+    warning = f"Secret variables are deleted when a sweep ends, so this run starts without {names}."
+    return (*base.warnings, warning)
 
 
 def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
@@ -338,9 +343,9 @@ def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor)
 
 
 def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
-    """The next of those that the sweep made and has not queued yet; answers how many there were.
+    """Queue the next ready runs of the sweep. Return how many there were.
 
-    Not in the journal: after a rebuild they are ready again, and the worker queues them again.
+    The journal does not record this: after a rebuild they are ready again, and the worker queues them again.
     """
     found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
     at = now()
@@ -348,11 +353,8 @@ def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
     return len(found)
 
 
-def gpus_of_each(lab: Lab, sweep: Sweep) -> int:
-    """How many cards one of its runs holds; on Slurm those of all its nodes, however they were asked for.
-
-    Runs that join one by one have nothing in common to tell by.
-    """
+def gpus_per_run(lab: Lab, sweep: Sweep) -> int:
+    """Return how many GPUs one run of the sweep holds, on Slurm on all its nodes. A wild sweep returns 0."""
     if not sweep.template:
         return 0
     run = Run.from_dict(sweep.template)
@@ -360,7 +362,7 @@ def gpus_of_each(lab: Lab, sweep: Sweep) -> int:
 
 
 def wall_seconds(sweep: Sweep) -> float:
-    """How long it has been at work, without pauses."""
+    """Return how long the sweep has been running, without pauses."""
     if sweep.running_since is None:
         return sweep.active_seconds
     return sweep.active_seconds + max(0.0, epoch_seconds(now()) - epoch_seconds(sweep.running_since))

@@ -1,4 +1,4 @@
-"""What a sweep shows: progress, the best, the table by configuration, what mattered, whether it is more than luck."""
+"""The results of a sweep: progress, best configuration, table, parameter importance and confidence."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Metric = dict[str, Any]
 
 
 def view(lab: Lab, sweep: Sweep) -> dict[str, Any]:
-    """The sweep with how far it is, and the best configuration as it is now."""
+    """Return the sweep with its progress and its current best configuration."""
     connection = lab.db.reader()
     counts = sweeps.count_by_status(connection, sweep.id)
     best = sweep.best if sweep.best_at == counts[RunStatus.FINISHED] else best_of(connection, sweep)
-    broken = counts.get(RunStatus.FAILED, 0) + counts.get(RunStatus.LOST, 0)
-    to_retry = sweeps.count_to_retry(connection, sweep.id) if broken else 0
+    failed = counts.get(RunStatus.FAILED, 0) + counts.get(RunStatus.LOST, 0)
+    to_retry = sweeps.count_to_retry(connection, sweep.id) if failed else 0
     return {**sweep.to_dict(), "progress": _progress(counts), "best": best, "to_retry": to_retry}
 
 
@@ -50,14 +50,14 @@ def get(lab: Lab, sweep_id: str) -> dict[str, Any]:
 
 
 def page(lab: Lab, limit: int, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
-    """With the best as the worker saw it last: a list does not look at every run of every sweep."""
+    """Return sweeps with the stored best configuration: a list does not read every run of every sweep."""
     found, more = sweeps.page(lab.db.reader(), limit, before)
     counts = sweeps.counts_of_all(lab.db.reader())
     return [{**sweep.to_dict(), "progress": _progress(counts.get(sweep.id, {}))} for sweep in found], more
 
 
 def outcomes(connection: sqlite3.Connection, sweep: Sweep) -> tuple[int, int]:
-    """How many runs came to nothing and how many to something: for a sampler that learns, only a value is something."""
+    """Return how many runs failed and how many succeeded. In an adaptive sweep, success requires a metric value."""
     counts = sweeps.count_by_status(connection, sweep.id)
     failed, finished = counts[RunStatus.FAILED] + counts[RunStatus.LOST], counts[RunStatus.FINISHED]
     if sweep.method is not SweepMethod.ADAPTIVE or sweep.metric is None:
@@ -68,7 +68,7 @@ def outcomes(connection: sqlite3.Connection, sweep: Sweep) -> tuple[int, int]:
 
 
 def best_facts(connection: sqlite3.Connection, sweep: Sweep) -> dict[str, Any]:
-    """For the sweep's record: counted first, so that what finishes meanwhile makes it stale and not wrong."""
+    """Return the best for the sweep's record. The count is read first, so that it is never too high for the best."""
     finished = sweeps.count_by_status(connection, sweep.id)[RunStatus.FINISHED]
     return {"best_at": finished, "best": best_of(connection, sweep)}
 
@@ -86,7 +86,7 @@ def _best(found: ConfigurationResult) -> dict[str, Any]:
 
 
 def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric) -> list[ConfigurationResult]:
-    """Grouped by what they are; only runs that finished have a value that counts."""
+    """Return the runs grouped by configuration. Only finished runs have a value that counts."""
     values = sweeps.metric_values(connection, sweep.id, metric)
     found: dict[str, ConfigurationResult] = {}
     texts = []
@@ -97,7 +97,7 @@ def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric)
             known = found[label] = ConfigurationResult(label=label, trial=row.trial)
             texts.append(row.params)
         known.add(row.id, row.status, row.seed, row.ended_at, values.get(row.id))
-    every = json.loads(f"[{','.join(texts)}]")  # all at once: thousands of calls cost more
+    every = json.loads(f"[{','.join(texts)}]")  # one call is faster than thousands
     for configuration, params in zip(found.values(), every, strict=True):
         configuration.params = _params(sweep, configuration, params)
         configuration.settle()
@@ -105,7 +105,7 @@ def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric)
 
 
 def _params(sweep: Sweep, found: ConfigurationResult, params: dict[str, Any]) -> dict[str, Any]:
-    """Of runs that the sweep made, what the sweep gave them; of others all but the seed."""
+    """Return the parameters of the sweep; for runs that joined it, all parameters except the seed."""
     if found.trial is not None and sweep.parameters:
         return {name: params[name] for name in sweep.parameters if name in params}
     return {name: value for name, value in params.items() if name != SEED}
@@ -131,12 +131,12 @@ def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: i
 
 
 def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None, goal: str | None) -> Metric:
-    """The sweep's own, or the one asked for."""
+    """Return the requested metric, or the sweep's own."""
     if not key and sweep.metric is None:
         known = ", ".join(sweeps.metric_keys(connection, sweep.id)[:20]) or "none yet"
         raise Invalid(
-            f"Sweep {sweep.id} has no metric of its own.",
-            hint=f"Say which with key= and goal=min or goal=max. Its runs have logged: {known}.",
+            f"Sweep {sweep.id} has no metric.",
+            hint=f"Choose one with key= and goal=min or goal=max. Its runs have logged: {known}.",
             field=("key",),
         )
     own = sweep.metric or {"goal": "min", "use": "last"}
@@ -146,12 +146,12 @@ def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None,
 def _importance(found: list[ConfigurationResult]) -> dict[str, Any]:
     valued = [configuration for configuration in found if configuration.mean is not None]
     shares = importance([c.params for c in valued], [c.mean for c in valued if c.mean is not None])
-    few = f"It takes {LEAST_CONFIGURATIONS} configurations with a value; {len(valued)} have one."
+    few = f"This needs {LEAST_CONFIGURATIONS} configurations with a value. {len(valued)} have one."
     return {"method": IMPORTANCE_METHOD, "parameters": shares or {}, "note": few if shares is None else ""}
 
 
 def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[str]:
-    """The table by configuration, best first, one line each. What is wrong is said before the first line."""
+    """Return the table as lines, best configuration first. Errors are raised before the first line."""
     connection = lab.db.reader()
     sweep = sweeps.get(connection, sweep_id)
     metric = chosen_metric(connection, sweep, key, goal)
@@ -161,16 +161,16 @@ def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None
 
 def _csv(found: list[ConfigurationResult]) -> Iterator[str]:
     names = list(dict.fromkeys(name for configuration in found for name in configuration.params))
-    trial, *others = (_apart(own, names) for own in ("trial", "mean", "std", "n", "config_hash", "run_ids"))
+    trial, *others = (_unique_column(own, names) for own in ("trial", "mean", "std", "n", "config_hash", "run_ids"))
     yield _line([trial, *names, *others])
     for c in found:
         values = ["" if c.params.get(name) is None else as_text(c.params[name]) for name in names]
         yield _line([c.trial, *values, c.mean, c.std, c.n, c.label, " ".join(c.run_ids)])
 
 
-def _apart(own: str, names: list[str]) -> str:
-    """A parameter keeps its name; a column of ours by the same one says whose it is."""
-    return own if own not in names else _apart(f"sweep.{own}", names)
+def _unique_column(own: str, names: list[str]) -> str:
+    """Return a column name that no parameter has, with the prefix `sweep.` if needed."""
+    return own if own not in names else _unique_column(f"sweep.{own}", names)
 
 
 def _line(cells: list[Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a running sweep is given to do next: runs it has made and not queued, or configurations not asked for yet."""
+"""Give a running sweep its next runs: queue ready ones, or request the next configuration."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from labwright.domain.search.budget import (
 from labwright.domain.search.space import Config, parse_space
 from labwright.domain.sweep import Sweep, SweepMethod, SweepStatus
 from labwright.services.sweeps.adaptive import Trial, TrialState, propose
-from labwright.services.sweeps.new_sweep import add_runs, gpus_of_each, queue_ready, runs_for, wall_seconds
+from labwright.services.sweeps.new_sweep import add_runs, gpus_per_run, queue_ready, runs_for, wall_seconds
 from labwright.services.sweeps.results import outcomes
 from labwright.store import sweeps
 from labwright.store.sweeps import SweepRun
 
-_ROUNDS = 6  # so often an adaptive sweep on Slurm looks at what it has found, at least
+_ROUNDS = 6  # an adaptive sweep on Slurm learns from its results at least this often
 
 
 class Supply:
-    """Counts once, then tops up. Used for one look at one sweep, by one thread."""
+    """The state of one sweep at one moment. It counts once, then tops up; one thread uses it."""
 
     def __init__(self, lab: Lab, sweep: Sweep) -> None:
         self._lab = lab
@@ -43,13 +43,13 @@ class Supply:
         self._ready = counts[RunStatus.READY]
         self._total = sum(counts.values())
         self._queued = counts[RunStatus.QUEUED]
-        self._launching = counts[RunStatus.LAUNCHING]  # for long only on Slurm, as pending jobs
+        self._launching = counts[RunStatus.LAUNCHING]  # on Slurm these are pending jobs
         self._in_flight = self._queued + sum(counts[status] for status in ACTIVE)
         failures, self.successes = outcomes(lab.db.reader(), sweep)
         self.failures = failures - sweep.failures_accepted
         self.added = 0
         self._exhausted = False
-        self._gpus = gpus_of_each(lab, sweep)
+        self._gpus = gpus_per_run(lab, sweep)
         self._ended_seconds: list[float] = []
         self._finished_seconds: list[float] = []
         self._elapsed: list[float] = []
@@ -59,49 +59,49 @@ class Supply:
 
     @property
     def is_done(self) -> bool:
-        return not self._ready and not self._in_flight and not self._may_ask()
+        return not self._ready and not self._in_flight and not self._may_propose()
 
     @property
     def overrun(self) -> Shortage | None:
-        """What is used up by what has run so far: runs that are at work may take longer than any before them."""
+        """Return the part of the budget that the runs so far have used up."""
         return used_up(self._sweep.budget, self._ledger())
 
     @property
     def at_work(self) -> int:
-        """What a pause leaves alone: pending jobs are held."""
+        """Return how many runs continue during a pause. Pending jobs are held."""
         return self._in_flight - self._queued - self._launching
 
     def raised(self, part: str) -> dict[str, Any]:
-        """The budget with so much more of this part that the sweep can go on."""
+        """Return the budget, raised in this part so that the sweep can continue."""
         sweep = self._sweep
         return raise_budget(sweep.budget, sweep.first_budget, part, needed_budget(part, self._ledger()))
 
     def cannot_go_on(self) -> Shortage | None:
-        """What is used up; or short, if nothing waits that may still run and no more may be queued."""
+        """Return the part of the budget that prevents the sweep from continuing, or None."""
         if not self._sweep.is_rationed or self.is_done:
             return None
-        has_more = self._ready or self._may_ask()
-        return self.overrun or (self._short_for_good() if has_more else None)
+        has_more = self._ready or self._may_propose()
+        return self.overrun or (self._permanent_shortage() if has_more else None)
 
     def top_up(self) -> Shortage | None:
-        """Queue what may be queued; answers what is short if a budget holds something back."""
+        """Queue what the budget allows. Return the missing part if the budget holds runs back."""
         if not self._sweep.is_rationed and self._sweep.method is not SweepMethod.ADAPTIVE:
             self._queue(self._ready)
             return None
-        while self._in_flight < self._window() and (self._ready or self._may_ask()):
+        while self._in_flight < self._window() and (self._ready or self._may_propose()):
             if shortage(self._sweep.budget, self._ledger()):
-                return self._short_for_good()
+                return self._permanent_shortage()
             if self._ready:
                 self._queue(1)
             else:
-                self._ask()
+                self._propose_next()
         return None
 
-    def _short_for_good(self) -> Shortage | None:
-        """What is only promised to runs at work may come back when they end sooner: that is worth waiting for.
+    def _permanent_shortage(self) -> Shortage | None:
+        """Return the part of the budget that stays too small whatever the active and queued runs use.
 
-        So is what has yet to begin. Pending jobs are counted among the runs, so these may be used up; of time there has
-        to be enough for one more, or they would overrun it.
+        Budget reserved for them may come back if they end early. Pending jobs already count as runs, so only the
+        remaining time has to be enough for one more run.
         """
         if self._queued:
             return None
@@ -111,8 +111,8 @@ class Supply:
         return lasting_shortage(budget, self._ledger())
 
     def _window(self) -> int:
-        """So many may be queued or at work at a time: what the sweep allows itself, or what the machine bears."""
-        if self._is_first_of_its_length():
+        """Return how many runs may be queued or active at a time: the sweep's limit, or the machine's capacity."""
+        if self._needs_a_first_run():
             return 1
         if self._sweep.parallel:
             return self._sweep.parallel
@@ -121,15 +121,15 @@ class Supply:
             return self._slurm_window(cluster)
         return capacity_of(cluster, self._lab.settings.max_parallel).fitting(self._gpus)
 
-    def _is_first_of_its_length(self) -> bool:
-        """Nobody knows how many GPU-hours a run takes: one goes ahead and tells, or all of them would overrun the
+    def _needs_a_first_run(self) -> bool:
+        """Whether the duration of a run is unknown. Then one run goes first, so that the others do not exceed the
         budget together."""
         limited = self._sweep.template.get("time_limit_seconds") or not self._gpus
         return "gpu_hours" in self._sweep.budget and not limited and not self._finished_seconds
 
     def _slurm_window(self, cluster: Cluster) -> int:
-        """Slurm takes any number, but a budget of time is used up by what runs, and who asks for all at once has
-        learned nothing from any of them."""
+        """Return a limit for Slurm, which accepts any number: a budget of time is used up by running jobs, and an
+        adaptive sweep must learn from its results."""
         at_work = cluster.runs_at_work(self._gpus)
         if self._sweep.method is SweepMethod.ADAPTIVE:
             return max(1, min((self._sweep.max_runs or 0) // _ROUNDS, at_work))
@@ -145,12 +145,12 @@ class Supply:
                 self._ready = 0
                 return
             moved = queue_ready(tx, self._sweep, count, SYSTEM)
-        self._ready = self._ready - moved if moved else 0  # a run that somebody else made is not ours to queue
+        self._ready = self._ready - moved if moved else 0  # runs that others added are not queued here
         self._queued += moved
         self._in_flight += moved
         self.added += moved
 
-    def _may_ask(self) -> bool:
+    def _may_propose(self) -> bool:
         sweep = self._sweep
         if sweep.method is not SweepMethod.ADAPTIVE or self._exhausted:
             return False
@@ -162,8 +162,8 @@ class Supply:
     def _rows(self) -> list[SweepRun]:
         return sweeps.runs_of(self._lab.db.reader(), self._sweep.id)
 
-    def _ask(self) -> None:
-        """Ask and insert: a kill in between repeats the question, and gets the same answer."""
+    def _propose_next(self) -> None:
+        """Request a configuration and insert its runs. After a kill in between, the same configuration is proposed."""
         sweep, space, number = self._sweep, parse_space(self._sweep.parameters), self._next_trial()
         assert sweep.metric is not None
         config = propose(space, sweep.metric["goal"], self._history(), sweep.sampling_seed, number)
@@ -171,7 +171,7 @@ class Supply:
             self._exhausted = True
             return
         with self._lab.db.transaction() as tx:
-            current = sweeps.get(tx.connection, sweep.id)  # it may have more seeds by now, or a budget
+            current = sweeps.get(tx.connection, sweep.id)  # its seeds or budget may have changed
             if current.status is not SweepStatus.RUNNING:
                 self._exhausted = True
                 return
@@ -194,13 +194,13 @@ class Supply:
         for row in rows:
             if row.trial is not None:
                 trials.setdefault(row.trial, []).append(row)
-        ended = self._ended_by_then(rows)
+        ended = self._ended_before_request(rows)
         return [_trial(sweep, number, found, values, ended) for number, found in sorted(trials.items())]
 
-    def _ended_by_then(self, rows: list[SweepRun]) -> set[str]:
-        """The runs whose end made room for the question, in the order of their ends, and none that ended later.
+    def _ended_before_request(self, rows: list[SweepRun]) -> set[str]:
+        """Return the runs that had ended when there was room for this request.
 
-        So a server that was down while several ended asks what it would have asked after each of them.
+        Runs that ended later are left out, so that a server that was down proposes what it would have proposed.
         """
         ended = sorted((row for row in rows if row.status in TERMINAL), key=lambda row: (row.ended_at or "", row.id))
         return {row.id for row in ended[: max(0, len(rows) - self._window() + 1)]}
@@ -208,19 +208,19 @@ class Supply:
     def _count_times(self) -> None:
         self._earlier_seconds = sweeps.earlier_seconds(self._lab.db.reader(), self._sweep.id)
         at = epoch_seconds(now())
-        for status, began, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
-            seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(began))
+        for status, started, ended in sweeps.run_times(self._lab.db.reader(), self._sweep.id):
+            seconds = max(0.0, (epoch_seconds(ended) if ended else at) - epoch_seconds(started))
             (self._ended_seconds if ended else self._elapsed).append(seconds)
             if status == RunStatus.FINISHED:
                 self._finished_seconds.append(seconds)
 
     def _ledger(self) -> BudgetUsage:
-        """A run is expected to take as long as the longest so far, or as its time limit while none has finished."""
+        """Return the use of the budget. A run is expected to take as long as the longest so far, or its time limit."""
         limit = self._sweep.template.get("time_limit_seconds")
         finished = max(self._finished_seconds, default=limit or 0.0)
         longest = max((finished, *self._ended_seconds, *self._elapsed))
-        not_begun = self._in_flight - len(self._elapsed)
-        promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_begun)
+        not_started = self._in_flight - len(self._elapsed)
+        promised = sum(max(0.0, longest - elapsed) for elapsed in self._elapsed) + longest * max(0, not_started)
         return BudgetUsage(
             runs=self._total - self._ready,
             gpu_seconds=(self._earlier_seconds + sum(self._ended_seconds) + sum(self._elapsed)) * self._gpus,
@@ -232,7 +232,7 @@ class Supply:
 
 
 def _trial(sweep: Sweep, number: int, rows: list[SweepRun], values: dict[str, float], ended: set[str]) -> Trial:
-    """The mean over the seeds that finished; open while one of them has not ended."""
+    """Return the trial of one configuration: the mean over finished seeds, open until all seeds have ended."""
     params = json.loads(rows[0].params)
     config: Config = {name: params[name] for name in sweep.parameters if name in params}
     if any(row.id not in ended for row in rows):

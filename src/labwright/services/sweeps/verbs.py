@@ -55,7 +55,7 @@ def create_wild(
     key: IdempotencyKey | None = None,
     sweep_id: str | None = None,
 ) -> Sweep:
-    """Without runs of its own making: they join one by one. With an id, asked for twice it is made once."""
+    """Create an empty sweep that runs join one by one. With an id, a repeated call returns the first sweep."""
     if first := made_before(lab.db.reader(), key, sweep_id, read=Sweep.from_dict, get=sweeps.get):
         return first
     sweep = Sweep(
@@ -78,11 +78,11 @@ def create_wild(
     return sweep
 
 
-def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
-    """Everything is checked before anything is written; the sweep and all its runs are one transaction."""
-    if first := made_before(lab.db.reader(), key, wanted.id, read=Sweep.from_dict, get=sweeps.get):
+def create(lab: Lab, request: NewSweep, actor: Actor, key: IdempotencyKey | None = None) -> Sweep:
+    """Check everything, then write the sweep and all its runs in one transaction."""
+    if first := made_before(lab.db.reader(), key, request.id, read=Sweep.from_dict, get=sweeps.get):
         return first
-    planned = plan_sweep(lab, wanted, actor)
+    planned = plan_sweep(lab, request, actor)
     sweep = planned.sweep
     keep_secrets(lab, sweep.id, planned.secrets)
     try:
@@ -90,8 +90,8 @@ def create(lab: Lab, wanted: NewSweep, actor: Actor, key: IdempotencyKey | None 
             if answer := recall(tx, key):
                 forget_secrets(lab, sweep.id)
                 return Sweep.from_dict(json.loads(answer))
-            if not wanted.listed:  # those were approved one by one
-                found = look_for_twins(tx.connection, sweep, planned.runs, again=wanted.again)
+            if not request.listed:  # listed runs were approved one by one
+                found = check_duplicates(tx.connection, sweep, planned.runs, again=request.again)
                 sweep = replace(sweep, warnings=(*sweep.warnings, *found))
             sweeps.insert(tx, sweep, str(actor), len(planned.runs))
             add_runs(lab, tx, planned.runs, actor)
@@ -109,20 +109,20 @@ def start(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status is not SweepStatus.DRAFT:
-            hint = "Use resume." if sweep.status is SweepStatus.PAUSED else "Only a draft can be started."
+            hint = "Use resume." if sweep.status is SweepStatus.PAUSED else "Only a draft sweep can be started."
             raise Conflict(f"Sweep {sweep_id} is {sweep.status}.", hint=hint)
-        begun = change(lab, tx, sweep, started(sweep), actor)
-        if not begun.is_rationed:
-            queue_ready(tx, begun, _ALL, actor)
+        running = change(lab, tx, sweep, started(sweep), actor)
+        if not running.is_rationed:
+            queue_ready(tx, running, _ALL, actor)
     lab.wake()
-    return begun
+    return running
 
 
 _ALL = 1 << 30
 
 
 def pause(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
-    """Nothing new begins; what runs goes on. The scheduler holds its queue back, the engine what waits in Slurm's."""
+    """Start no more runs; running ones continue. The engine holds jobs that are pending in Slurm."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         return change(lab, tx, sweep, paused(sweep, f"paused by {actor}"), actor)
@@ -137,13 +137,15 @@ def clock_stopped(sweep: Sweep) -> dict[str, Any]:
 
 
 def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None = None) -> Sweep:
-    """Go on after a pause. More budget is a person's to give."""
+    """Resume a paused sweep. Only a person may raise the budget."""
     if budget and actor.scope is Scope.AGENT:
-        raise Forbidden("Only a person raises a budget.", hint="Ask for it; resume without one goes on with what is.")
+        raise Forbidden("Only a person may raise a budget.", hint="Ask the user, or resume without a new budget.")
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status is not SweepStatus.PAUSED:
-            raise Conflict(f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="There is nothing to resume.")
+            raise Conflict(
+                f"Sweep {sweep_id} is {sweep.status}, not paused.", hint="Only a paused sweep can be resumed."
+            )
         funded = sweep.evolve(budget={**sweep.budget, **(budget or {})})
         short = Supply(lab, funded).cannot_go_on()
         refuse_shortage(f"Sweep {funded.id}", f"labwright sweep resume {funded.id}", _BUDGET_FLAGS, short)
@@ -155,11 +157,14 @@ def resume(lab: Lab, sweep_id: str, actor: Actor, budget: dict[str, Any] | None 
 
 
 def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
-    """Ends all its runs: those that have not begun at once, the others by the verb that stops a run."""
+    """Stop the sweep and all its runs. Waiting runs end at once; active ones get a stop request."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status in ENDED:
-            raise Conflict(f"Sweep {sweep_id} has ended already ({sweep.status}).", hint="There is nothing to stop.")
+            raise Conflict(
+                f"Sweep {sweep_id} has already ended ({sweep.status}).",
+                hint="Only a sweep that has not ended can be stopped.",
+            )
         ended = sweep.move(SweepStatus.STOPPED, ended_at=now(), **clock_stopped(sweep))
         change(lab, tx, sweep, ended, actor)
         active = _end_waiting(lab, tx, sweep_id, actor)
@@ -172,7 +177,7 @@ def stop(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
 
 
 def complete_wild(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
-    """Whoever filled it has nothing more to add."""
+    """Complete a wild sweep: its creator adds no more runs."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         facts = {**best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
@@ -180,7 +185,7 @@ def complete_wild(lab: Lab, sweep_id: str, actor: Actor) -> Sweep:
 
 
 def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list[Run]:
-    """Answers those at work, marked as to be stopped."""
+    """Stop the waiting runs of the sweep. Return the active ones, marked with a stop request."""
     unended, parents = sweeps.unended_runs(tx.connection, sweep_id), sweeps.parents_of_any(tx.connection)
     waiting = [run for run in unended if not run.is_active]
     facts = {"status_reason": _WITH_ITS_SWEEP, "ended_at": now()}
@@ -193,7 +198,7 @@ def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list
 
 
 def _end_parents(tx: Transaction, run_ids: list[str], actor: Actor) -> Iterator[Run]:
-    """Runs that others wait for; one may have ended with another already."""
+    """Stop runs that other runs wait for. One may already have ended together with another."""
     for run_id in run_ids:
         run = runs.get(tx.connection, run_id)
         if not run.is_terminal:
@@ -202,15 +207,15 @@ def _end_parents(tx: Transaction, run_ids: list[str], actor: Actor) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What a verb that gives a sweep more to do has done."""
+    """The result of a verb that adds runs to a sweep."""
 
     sweep: Sweep
     added: int
-    already: int = 0  # asked for and there before: linked to the run that is there, not repeated
+    already: int = 0  # requested runs that the sweep already has
 
 
 def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
-    """New runs for what failed or was lost and was not tried again since. The old ones stay as they are."""
+    """Create new runs for failed and lost ones that have not been retried. The old ones stay as they are."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.status is SweepStatus.DRAFT:
@@ -218,7 +223,7 @@ def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
         _check_not_stopped(sweep)
         failed = sweeps.failed_runs(tx.connection, sweep_id)
         if not failed:
-            raise Conflict(f"No run of sweep {sweep_id} is left to retry.", hint="Nothing failed, or it was retried.")
+            raise Conflict(f"Sweep {sweep_id} has no run to retry.", hint="No run failed, or all were retried.")
         reopened = _reopened(lab, tx, sweep, actor)
         own = [run for run in failed if run.trial is not None]
         add_runs(lab, tx, again(lab, reopened, own) if own else [], actor)
@@ -229,18 +234,18 @@ def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
     return Added(reopened, len(failed))
 
 
-def extend(lab: Lab, sweep_id: str, wanted: Extension, actor: Actor) -> Added:
-    """More values, seeds, runs or budget. What is done already is not done again."""
+def extend(lab: Lab, sweep_id: str, request: Extension, actor: Actor) -> Added:
+    """Add values, seeds, runs or budget. Existing runs are not repeated."""
     with lab.db.transaction() as tx:
         sweep = sweeps.get(tx.connection, sweep_id)
         if sweep.is_wild:
-            raise Conflict(f"Sweep {sweep_id} is wild.", hint="Runs join it with sweep_id; there is nothing to extend.")
+            raise Conflict(f"Sweep {sweep_id} is wild.", hint="Submit runs with its sweep_id instead.")
         _check_not_stopped(sweep)
         if sweep.plan_id is not None:
-            raise Conflict(f"Sweep {sweep_id} belongs to plan {sweep.plan_id}.", hint="Plan the further runs.")
-        grown, made, already = extended(tx.connection, sweep, wanted, _opened)
+            raise Conflict(f"Sweep {sweep_id} belongs to plan {sweep.plan_id}.", hint="Change the plan instead.")
+        grown, made, already = extended(tx.connection, sweep, request, _opened)
         if grown == sweep and not made:
-            raise Invalid("That adds nothing to the sweep.", hint="Give values, seeds, runs or budget it has not.")
+            raise Invalid("The request adds nothing to the sweep.", hint="Send new values, seeds, runs or budget.")
         change(lab, tx, sweep, grown, actor, added=len(made), already=already)
         add_runs(lab, tx, made, actor)
     lab.wake()
@@ -257,16 +262,16 @@ def _opened(sweep: Sweep) -> Sweep:
 
 
 def _check_not_stopped(sweep: Sweep) -> None:
-    """Whoever stopped it wanted nothing more of it to run; what it lacks is for a sweep of its own."""
+    """Refuse to add runs to a stopped sweep."""
     if sweep.status is SweepStatus.STOPPED:
         raise Conflict(
-            f"Sweep {sweep.id} was stopped; nothing in it is started any more.",
-            hint="Make a new sweep; pause is for one that is to go on later.",
+            f"Sweep {sweep.id} was stopped and starts no more runs.",
+            hint="Create a new sweep. Next time, use pause if it shall continue later.",
         )
 
 
 def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:
-    """What somebody answered to a sweep's alert."""
+    """Carry out the user's answer to an alert of a sweep."""
     assert alert.sweep_id is not None
     if choice == STOP:
         stop(lab, alert.sweep_id, actor)
@@ -278,7 +283,7 @@ def carry_out(lab: Lab, alert: Alert, choice: str, actor: Actor) -> None:
 
 
 def change(lab: Lab, tx: Transaction, before: Sweep, after: Sweep, actor: Actor, **data: Any) -> Sweep:
-    """In the database and in the sweep's own file, which a rebuild reads."""
+    """Store the sweep in the database and in its file, which a rebuild reads."""
     sweeps.change(tx, before, after, str(actor), **data)
     _write(lab, after)
     return after
@@ -293,20 +298,20 @@ def clear_alerts(tx: Transaction, sweep_id: str, actor: Actor) -> None:
         alerts.resolve(tx, alert.answered("cleared", str(actor), now()), str(actor))
 
 
-_CAME_TO_NOTHING = frozenset({RunStatus.FAILED, RunStatus.LOST, RunStatus.STOPPED})
-_Label = tuple[str | None, int | None]  # configuration and seed
-_SAME_FIELDS = ("workdir", "env")  # of the runs, beside command and parameters
+_WITHOUT_RESULT = frozenset({RunStatus.FAILED, RunStatus.LOST, RunStatus.STOPPED})
+_Label = tuple[str | None, int | None]  # hash of the configuration, seed
+_SAME_FIELDS = ("workdir", "env")  # of the runs, besides command and parameters
 
 
-def look_for_twins(
+def check_duplicates(
     connection: sqlite3.Connection, sweep: Sweep, planned: Sequence[RunRecord], *, again: bool
 ) -> list[str]:
-    """A warning, or none. Refuses what is there already with the same code, unless it is meant to be done `again`."""
+    """Return a warning if another sweep has some of these runs. Refuse if it has all of them, unless `again` is set."""
     found = [other for other in sweeps.with_command(connection, sweep.base_command) if _is_like(other, sweep)]
     if not planned:
-        return [words for other in found if (words := _compared_adaptive(sweep, other, again))][:1]
-    wanted = [_label(json.loads(record.text)) for record in planned] if found else []
-    return [words for other in found if (words := _compared(connection, sweep, wanted, other, again))][:1]
+        return [warning for other in found if (warning := _compared_adaptive(sweep, other, again))][:1]
+    labels = [_label(json.loads(record.text)) for record in planned] if found else []
+    return [warning for other in found if (warning := _compared(connection, sweep, labels, other, again))][:1]
 
 
 def _is_like(other: Sweep, sweep: Sweep) -> bool:
@@ -317,35 +322,37 @@ def _label(run: dict[str, Any]) -> _Label:
     return run["config_hash"], run["seed"]
 
 
-def _compared(connection: sqlite3.Connection, sweep: Sweep, wanted: list[_Label], other: Sweep, again: bool) -> str:
+def _compared(connection: sqlite3.Connection, sweep: Sweep, labels: list[_Label], other: Sweep, again: bool) -> str:
     rows = sweeps.runs_of(connection, other.id)
-    known = {(row.config_hash, row.seed) for row in rows if row.status not in _CAME_TO_NOTHING}
-    repeated = sum(label in known for label in wanted)
-    if repeated == len(wanted) and _code(sweep) == _code(other) and not again:
-        raise _there_already(other, f"{_named(other)} has all {repeated} of these runs already, with the same code.")
+    known = {(row.config_hash, row.seed) for row in rows if row.status not in _WITHOUT_RESULT}
+    repeated = sum(label in known for label in labels)
+    if repeated == len(labels) and _code(sweep) == _code(other) and not again:
+        raise _already_exists(other, f"{_named(other)} already has all {repeated} of these runs, with the same code.")
     if not repeated:
         return ""
-    return (
-        f"{repeated} of its {len(wanted)} runs are in {_named(other)} already; to add to that one, extend it instead."
-    )
+    return f"{repeated} of its {len(labels)} runs are already in {_named(other)}. Use extend to add runs to that sweep."
 
 
 def _compared_adaptive(sweep: Sweep, other: Sweep, again: bool) -> str:
-    """Which runs it will make nobody knows yet; the same if all it starts from is the same."""
+    """Compare two adaptive sweeps, whose runs are not known yet, by their start conditions."""
     if sweep.parameters != other.parameters:
         return ""
-    begins_alike = (sweep.sampling_seed, sweep.metric, sweep.seeds) == (other.sampling_seed, other.metric, other.seeds)
-    if begins_alike and _code(sweep) == _code(other) and not again:
-        words = f"{_named(other)} begins alike, with the same code, and asks for the same configurations."
-        raise _there_already(other, words)
-    return f"{_named(other)} has the same command and parameters; to add to it, extend it instead."
+    starts_equally = (sweep.sampling_seed, sweep.metric, sweep.seeds) == (
+        other.sampling_seed,
+        other.metric,
+        other.seeds,
+    )
+    if starts_equally and _code(sweep) == _code(other) and not again:
+        message = f"{_named(other)} has the same start conditions and code, so it proposes the same configurations."
+        raise _already_exists(other, message)
+    return f"{_named(other)} has the same command and parameters. Use extend to add runs to that sweep."
 
 
-def _there_already(other: Sweep, words: str) -> Conflict:
+def _already_exists(other: Sweep, message: str) -> Conflict:
     return Conflict(
-        words,
-        hint=f"See what it found: labwright sweep show {other.id} · add to it: labwright sweep extend {other.id} · "
-        "to run all of it once more: --again, or `again` over HTTP.",
+        message,
+        hint=f"Show its results: labwright sweep show {other.id} · extend it: labwright sweep extend {other.id} · "
+        "run everything again: --again, or `again` over HTTP.",
     )
 
 

@@ -90,7 +90,7 @@ class SweepWorker(Worker):
 
     def _stop_hopeless(self, sweep: Sweep) -> None:
         if sweep.early_stop and sweep.metric:
-            self._early.setdefault(sweep.id, EarlyStop(sweep.rungs)).look(self._lab, sweep)
+            self._early.setdefault(sweep.id, EarlyStop(sweep.rungs)).stop_hopeless_runs(self._lab, sweep)
 
     def _supply(self, sweep: Sweep) -> None:
         supply = Supply(self._lab, sweep)
