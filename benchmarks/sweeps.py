@@ -12,8 +12,7 @@ from benchmarks.figure import Figure, at_most, median_of
 from benchmarks.server import connected, fresh_server, milliseconds_of, processor_seconds
 from benchmarks.work_folder import new_folder
 from labwright.client.connection import Connection
-from labwright.compute.capacity import Capacity
-from labwright.compute.scheduler import choose
+from labwright.compute.scheduler import Capacity, choose
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.ids import RUN, SWEEP, new_id
 from labwright.domain.metrics.points import Points

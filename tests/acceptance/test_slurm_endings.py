@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.slurm.batch import SIDECAR
+from labwright.compute.slurm.submit import SIDECAR
 from labwright.domain.clock import epoch_seconds
 from labwright.processes import processes_of_run, send_signal
 from labwright.sim.slurm import SimulatedSlurm

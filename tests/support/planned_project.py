@@ -20,7 +20,7 @@ from typing import Any
 
 from labwright.agent import AgentSession
 from labwright.agent.modes.plan import PlanMode
-from labwright.compute.engine import Engine
+from labwright.compute.engine import RunEngine
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import LabwrightError
@@ -57,7 +57,7 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
     """All that carries runs out, without HTTP."""
     given = {"lease_dir": str(project.parent / "leases"), "tmux": False, "max_parallel": 2, **settings}
     lab = open_lab(prepare_state(project), Settings(**given), "")
-    engine, worker = Engine(lab), SweepWorker(lab)
+    engine, worker = RunEngine(lab), SweepWorker(lab)
     engine.start()
     worker.start()
     try:

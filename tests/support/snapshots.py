@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from labwright.compute.snapshot import Snapshot, SnapshotStore
-from labwright.compute.snapshot.objects import unpack
+from labwright.compute.snapshot.store import unpack
 
 MB = 1024 * 1024
 ODD_NAMES = [b"new\nline.py", b'quote".py', b"tab\t.py", b"caf\xc3\xa9.py", b"not-utf8-\xff.py", b" space ", b"-rf"]

@@ -282,7 +282,7 @@ def test_very_many_metrics_are_stored_some_at_a_time_and_a_kill_in_between_repea
 
 
 def _take_until_killed(lab: Lab, run: str, monkeypatch: pytest.MonkeyPatch, *, portions: int) -> None:
-    store, done = metric_batch.Batch.store_points, []
+    store, done = metric_batch.MetricBatch.store_points, []
 
     def store_or_die(*given: Any) -> None:
         if len(done) == portions:
@@ -290,7 +290,7 @@ def _take_until_killed(lab: Lab, run: str, monkeypatch: pytest.MonkeyPatch, *, p
         done.append(store(*given))
 
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(metric_batch.Batch, "store_points", store_or_die)
+        patched.setattr(metric_batch.MetricBatch, "store_points", store_or_die)
         MetricIngest(lab).drain(run)
 
 

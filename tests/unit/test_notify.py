@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from labwright.compute.notify import load_channels
-from labwright.compute.notify.message import Message, message_of
+from labwright.compute.notify.message import Notification, message_of
 from labwright.compute.notify.senders import Desktop, NotSent, Slack, Webhook
 from labwright.domain.errors import Invalid
 from labwright.domain.event import Event, EventType
@@ -136,7 +136,7 @@ def test_what_a_wild_loop_asks_for_names_the_loop() -> None:
 
 def test_a_message_survives_being_stored() -> None:
     message = message_of(moved(RunStatus.FAILED), run(error="it broke"), "p")
-    assert message is not None and Message.from_dict(message.to_dict()) == message
+    assert message is not None and Notification.from_dict(message.to_dict()) == message
     assert message.text == "exit code 1, it broke"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.runs.alert_rules import ProjectRules, parse_rules
+from labwright.compute.runs.alert_rules import AlertRules, parse_rules
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import rfc3339
 from labwright.domain.errors import Invalid
@@ -173,7 +173,7 @@ def test_a_mistake_is_told_with_its_line(text: str, line: int, words: str) -> No
 
 
 def test_nothing_said_means_nothing_set(tmp_path: Path) -> None:
-    assert parse_rules("port = 1\n", "labwright.toml") == ProjectRules()
+    assert parse_rules("port = 1\n", "labwright.toml") == AlertRules()
 
 
 def book(options: dict[str, object], told: dict[tuple[str, str], float]) -> tuple[RuleBook, list[Alarm]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labwright.compute.database.rebuild import rebuild
-from labwright.compute.engine import Engine
+from labwright.compute.engine import RunEngine
 from labwright.compute.lab import Lab
 from labwright.compute.local.recover import recover
 from labwright.compute.runs.folder import make_run_folder
@@ -113,7 +113,7 @@ def test_a_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> 
     Path(paths.metrics).mkdir(exist_ok=True)
     lines = (f'{{"s":{step},"t":{time.time()},"m":{{"loss":0.5}}}}\n' for step in range(2000))
     Path(paths.metrics, "sdk-1-a.jsonl").write_text("".join(lines))
-    engine = Engine(lab)
+    engine = RunEngine(lab)
     engine.tick()
     assert found(lab, run).status_reason.startswith("it has ended")
     engine.start()
@@ -128,7 +128,7 @@ def test_the_end_of_a_run_on_slurm_that_was_given_up_is_heard_while_the_server_g
     """Its node may have been cut off for a while; nothing but the file tells."""
     monkeypatch.setattr("labwright.compute.engine._LATE_SECONDS", 0.0)
     run = move(lab, orphan(lab), RunStatus.LOST, launcher=SLURM)
-    engine = Engine(lab)
+    engine = RunEngine(lab)
     engine.tick()
     assert found(lab, run).status is RunStatus.LOST
     facts = {"attempt": 1, "status": "finished", "reason": "", "exit_code": 0, "signal": None, "error": None}
@@ -146,7 +146,7 @@ def test_a_run_whose_code_is_gone_fails_with_that_reason(lab: Lab, after_a_kill:
     if after_a_kill:
         recover(lab, move(lab, run, RunStatus.LAUNCHING), at_start=True)
     else:
-        Engine(lab).tick()
+        RunEngine(lab).tick()
     failed = found(lab, run)
     assert (failed.status, failed.status_reason) == (RunStatus.FAILED, "could_not_start")
     assert "no snapshot" in str(failed.error)

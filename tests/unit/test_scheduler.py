@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labwright.compute.capacity import Capacity, capacity_of
 from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
-from labwright.compute.scheduler import choose
+from labwright.compute.scheduler import Capacity, capacity_of, choose
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.queue import Candidate, Holder

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.slurm.commands import SlurmCommands, SlurmRefused, SlurmSilent, client_environment
+from labwright.compute.slurm.jobs import Phase, ending_of, expand_tasks, read_squeue
 from labwright.compute.slurm.probe import (
     SlurmProbe,
     count_gpus,
@@ -16,7 +17,6 @@ from labwright.compute.slurm.probe import (
     read_gpus_allocated,
     read_rows,
 )
-from labwright.compute.slurm.states import Phase, ending_of, expand_tasks, read_squeue
 from labwright.domain.run import RunStatus
 
 
@@ -171,7 +171,10 @@ def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
         ("sbatch: error: QOSMaxSubmitJobPerUserLimit", SlurmSilent),
         ("sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying", SlurmSilent),
         ("sbatch: error: Batch job submission failed: Invalid partition name specified", SlurmRefused),
-        ("sbatch: error: Batch job submission failed: Invalid account or account/partition combination", SlurmRefused),
+        (
+            "sbatch: error: Batch job submission failed: Invalid account or account/partition combination",
+            SlurmRefused,
+        ),
     ],
 )
 def test_not_now_and_never_are_told_apart(tmp_path: Path, words: str, kind: type[Exception]) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from labwright.compute.slurm.batch import Batch, send
 from labwright.compute.slurm.commands import SlurmCommands
-from labwright.compute.slurm.dialect import Dialect, DialectProbe, probe_dialect, read_version
+from labwright.compute.slurm.probe import Dialect, DialectProbe, probe_dialect, read_version
 from labwright.compute.slurm.resources import SlurmDefaults
+from labwright.compute.slurm.submit import JobBatch, send
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 from labwright.sidecar.slurm import environment_on_node
@@ -79,7 +79,7 @@ def test_srun_is_reminded_of_the_cores_only_by_versions_that_forget_them(
     tmp_path: Path, version: str, is_reminded: bool
 ) -> None:
     commands = slurm(tmp_path, version)
-    batch = Batch(name=run().id, runs=(run(),), options=())
+    batch = JobBatch(name=run().id, runs=(run(),), options=())
     sent = send(batch, commands, ProjectPaths(tmp_path), SlurmDefaults(), DialectProbe(commands).ask())
     assert sent == {run().id: "7"}
     assert ("export SRUN_CPUS_PER_TASK" in (tmp_path / "script").read_text()) is is_reminded
@@ -127,5 +127,5 @@ def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Pat
 def test_a_percent_sign_in_a_folders_name_stays_one(tmp_path: Path) -> None:
     commands = slurm(tmp_path, "slurm 24.05.2")
     paths = ProjectPaths(tmp_path / "50%j")
-    send(Batch(name="array-1", runs=(run(1), run(2)), options=()), commands, paths, SlurmDefaults(), Dialect())
+    send(JobBatch(name="array-1", runs=(run(1), run(2)), options=()), commands, paths, SlurmDefaults(), Dialect())
     assert "/50%%j/.labwright/arrays/array-1/%a.log " in (tmp_path / "arguments").read_text()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from labwright.compute.lab import Lab
-from labwright.compute.slurm import holds as slurm_holds
-from labwright.compute.slurm.holding import HOLD, RELEASE
-from labwright.compute.slurm.holds import SlurmHolds
+from labwright.compute.slurm import held_jobs as slurm_holds
+from labwright.compute.slurm.held_jobs import SlurmHolds
 from labwright.compute.slurm.launcher import SLURM
+from labwright.compute.slurm.orders import HOLD, RELEASE
 from labwright.domain.run import Run, RunStatus
 from tests.support.lab import lab_in, make_run
 

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 
 from labwright.compute.launcher import Launch
-from labwright.compute.slurm import batch
-from labwright.compute.slurm.cancelling import Cancel, Cancelling
+from labwright.compute.slurm import submit as batch
 from labwright.compute.slurm.commands import SlurmCommands
-from labwright.compute.slurm.holding import HOLD, Holding, Keep
 from labwright.compute.slurm.job_book import JobBook
-from labwright.compute.slurm.launcher import Report, SlurmLauncher
-from labwright.compute.slurm.outcomes import (
+from labwright.compute.slurm.jobs import (
     Cancelled,
     NotSubmitted,
-    Outcome,
+    OrderOutcome,
     Recalled,
+    SlurmReport,
     StopDelayed,
     Submitted,
     Troubled,
 )
+from labwright.compute.slurm.launcher import SlurmLauncher
+from labwright.compute.slurm.orders import HOLD, Cancelling, CancelOrder, Holding, HoldOrder
 from labwright.compute.slurm.resources import SlurmDefaults
-from labwright.compute.slurm.submission import Submission
+from labwright.compute.slurm.submit import Submission
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
 from tests.support.waiting import wait_until
@@ -57,7 +57,7 @@ def launcher(tmp_path: Path) -> Iterator[Launcher]:
         one.close()
 
 
-def next_report(launcher: SlurmLauncher) -> Report:
+def next_report(launcher: SlurmLauncher) -> SlurmReport:
     (report,) = wait_until(launcher.reports, "a report")
     return report
 
@@ -124,7 +124,7 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
         batch, "sbatch_options", lambda run, defaults: options(run, defaults) if run.command != "bad" else 1 / 0
     )
     slurm.launch([Launch(run(1, command="bad"), {}), Launch(run(2), {})])
-    reports: list[Report] = []
+    reports: list[SlurmReport] = []
     wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")
     refused, sent = reports
     assert isinstance(refused, NotSubmitted)
@@ -145,7 +145,7 @@ def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_p
     delayed = next_report(slurm)
     assert isinstance(delayed, StopDelayed) and "sbatch has not answered" in delayed.words
     (tmp_path / "go").touch()
-    reports: list[Report] = []
+    reports: list[SlurmReport] = []
     wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")
     assert reports == [Submitted(job_ids={run(1).id: "8"}), Cancelled(run_id=run(1).id)]
     assert (tmp_path / "cancelled").read_text() == "8\n"
@@ -161,14 +161,14 @@ def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Pat
     commands, paths = SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"}), ProjectPaths(tmp_path)
     jobs = ["3", *(f"7_{task}" for task in range(1500) if task != 4), "8_2"]
     runs = [run(number, slurm_job_id=job) for number, job in enumerate(jobs)]
-    told: list[Outcome] = []
+    told: list[OrderOutcome] = []
     cancelling = Cancelling(commands, paths, JobBook(paths), told.append, grace_seconds=1)
-    assert cancelling.carry_out([Cancel(run=run) for run in runs]) == []
+    assert cancelling.carry_out([CancelOrder(run=run) for run in runs]) == []
     assert told == [Cancelled(run_id=run.id) for run in runs]
     assert (tmp_path / "said-to-scancel").read_text() == "3 7_[0-3,5-999]\n7_[1000-1499] 8_2\n"
     for held in runs[:3]:
         os.makedirs(paths.run(held.id).dir)
-    Holding(commands, paths, JobBook(paths)).carry_out([Keep(verb=HOLD, run=run) for run in runs[:3]])
+    Holding(commands, paths, JobBook(paths)).carry_out([HoldOrder(verb=HOLD, run=run) for run in runs[:3]])
     assert (tmp_path / "said-to-scontrol").read_text() == "uhold 3,7_[0-1]\n"
 
 
@@ -183,7 +183,7 @@ def test_a_job_that_takes_no_signal_is_ended_by_slurm_after_the_grace(tmp_path: 
     Path(paths.run(begun.id).claim(1)).touch()
     cancelling = Cancelling(commands, paths, JobBook(paths), lambda _: None, grace_seconds=1)
     told_at = time.monotonic()
-    (later,) = cancelling.carry_out([Cancel(run=begun)])
+    (later,) = cancelling.carry_out([CancelOrder(run=begun)])
     assert later.hard and later.not_before > told_at + 1
     assert cancelling.carry_out([later]) == []
 
@@ -239,7 +239,7 @@ exit 1
 """
     slurm = launcher(sbatch=sbatch, scontrol="true", sinfo="echo slurm 24.05.2")
     slurm.launch([Launch(run(number), {}) for number in range(10)])
-    reports: list[Report] = []
+    reports: list[SlurmReport] = []
     wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 3, "all reports")
     (sent,) = [report for report in reports if isinstance(report, Submitted)]
     assert sent.job_ids == {run(number).id: f"9_{number}" for number in range(3)}

@@ -12,11 +12,16 @@ import pytest
 
 from labwright.compute.lab import Lab
 from labwright.compute.slurm import endings as slurm_endings
-from labwright.compute.slurm.launcher import Report
-from labwright.compute.slurm.outcomes import Recalled, StopDelayed
+from labwright.compute.slurm.jobs import (
+    JobListing,
+    JobRow,
+    Recalled,
+    SlurmReport,
+    StopDelayed,
+    read_sacct,
+    sacct_arguments,
+)
 from labwright.compute.slurm.reports import SlurmReports
-from labwright.compute.slurm.states import JobRow, read_sacct, sacct_arguments
-from labwright.compute.slurm.watch import Seen
 from labwright.domain.actor import PERSON
 from labwright.domain.alert import Alert
 from labwright.domain.clock import epoch_seconds
@@ -43,14 +48,14 @@ def sent(lab: Lab, job: int | str, name: str = "x") -> Run:
     return move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, **facts)
 
 
-def hear(lab: Lab, reports: SlurmReports, *heard: Report) -> None:
+def hear(lab: Lab, reports: SlurmReports, *heard: SlurmReport) -> None:
     for report in heard:
         lab.slurm._tell(report)
     reports.apply()
 
 
-def seen(*rows: JobRow) -> Seen:
-    return Seen(rows=rows, asked_at=time.time(), had_started={})
+def seen(*rows: JobRow) -> JobListing:
+    return JobListing(rows=rows, asked_at=time.time(), had_started={})
 
 
 def row(run: Run, reason: str, state: str = "PENDING") -> JobRow:

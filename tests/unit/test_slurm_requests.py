@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from labwright.compute.slurm.allocation import gpus_held
-from labwright.compute.slurm.batch import batches_of
 from labwright.compute.slurm.resources import (
     SlurmDefaults,
     check_extra,
+    gpus_held,
     load_defaults,
     sbatch_options,
     signal_before_limit,
     warning_of,
 )
 from labwright.compute.slurm.srun import refuse_nested, srun_sizes
+from labwright.compute.slurm.submit import batches_of
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run

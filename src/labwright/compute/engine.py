@@ -12,16 +12,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from labwright.compute.capacity import capacity_of
 from labwright.compute.database.backups import Backups
 from labwright.compute.lab import Lab
 from labwright.compute.local.recover import recover
 from labwright.compute.metrics.ingest import MetricIngest
-from labwright.compute.runs.due_alerts import DueAlerts
+from labwright.compute.runs.alert_rules import DueAlerts
 from labwright.compute.runs.ingest import ingest
 from labwright.compute.runs.launching import Launching
-from labwright.compute.scheduler import choose
-from labwright.compute.slurm.holds import SlurmHolds
+from labwright.compute.scheduler import capacity_of, choose
+from labwright.compute.slurm.held_jobs import SlurmHolds
 from labwright.compute.slurm.reports import SlurmReports
 from labwright.compute.viewers import Viewers
 from labwright.domain.actor import SYSTEM
@@ -40,7 +39,7 @@ _NEWEST = 100
 _STILL_READ = "it has ended; how is told once all that it logged is read"
 
 
-class Engine:
+class RunEngine:
     """Turns queued runs into sidecars and what sidecars wrote into runs."""
 
     def __init__(self, lab: Lab) -> None:

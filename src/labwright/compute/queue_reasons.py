@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labwright.compute.capacity import Capacity
+from labwright.compute.scheduler import Capacity
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store.queue import COUNTED_AHEAD, Candidate, Holder, here
 

@@ -19,7 +19,7 @@ from labwright.agent.chats import ProjectChats
 from labwright.agent.wild.proposers import ProjectProposers
 from labwright.agent.wild.worker import WildWorker
 from labwright.agent.worker import SessionWorker
-from labwright.compute.engine import Engine
+from labwright.compute.engine import RunEngine
 from labwright.compute.lab import Lab
 from labwright.compute.notify import NotificationWorker, load_channels
 from labwright.domain.actor import SYSTEM
@@ -106,7 +106,7 @@ def make_api(lab: Lab) -> FastAPI:
 def _workers(lab: Lab, notifier: NotificationWorker, language_models: Models) -> list[BackgroundService]:
     """Return the workers in the order in which they start. The engine is first, since it follows running jobs."""
     return [
-        Engine(lab),
+        RunEngine(lab),
         lab.gpu_history,
         notifier,
         SweepWorker(lab),

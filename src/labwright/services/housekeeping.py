@@ -12,7 +12,7 @@ from typing import Any
 
 from labwright.compute.database.backups import make_backup
 from labwright.compute.lab import Lab
-from labwright.compute.slurm.batch import runs_of_array
+from labwright.compute.slurm.submit import runs_of_array
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now, rfc3339
 from labwright.domain.event import Event, EventType

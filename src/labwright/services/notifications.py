@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.notify import Channel, NotificationWorker, channels_of, is_web_address
-from labwright.compute.notify.message import Message, News
+from labwright.compute.notify.message import Notification, NotificationKind
 from labwright.domain.actor import Actor
 from labwright.domain.alert import Severity
 from labwright.domain.clock import now, rfc3339
@@ -34,8 +34,8 @@ def send_test(lab: Lab, notifier: NotificationWorker, actor: Actor) -> list[int]
     usable = [channel for channel in notifier.channels if not channel.sender.problem()]
     if not usable:
         raise Conflict("There is no channel that could be tested.", hint="Add a [[notify]] table to labwright.toml.")
-    message = Message(
-        kind=News.TEST,
+    message = Notification(
+        kind=NotificationKind.TEST,
         severity=Severity.INFO,
         title="A test from Labwright",
         text=f"Notifications of {lab.paths.project.name} arrive here. Sent by {actor}.",

@@ -21,8 +21,8 @@ from labwright.agent.wild.protect import Guard
 from labwright.agent.wild.records import CONTINUE, FAULT_RULE, STOP, TOKENS, Loop, NotAtWork
 from labwright.agent.wild.spending import Purse, seconds_left
 from labwright.agent.wild.verbs import RULES
-from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
+from labwright.compute.scheduler import capacity_of
 from labwright.domain.clock import now
 from labwright.domain.sweep import SweepStatus
 from labwright.domain.wild import AT_WORK, Iteration, IterationVerdict, Wild, WildStatus

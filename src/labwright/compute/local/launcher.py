@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,10 +14,10 @@ from pathlib import Path
 
 from labwright.compute.environment import split_secrets
 from labwright.compute.launcher import Launch
-from labwright.compute.local.claims import read_claim
 from labwright.domain.run import LOCAL, Run
+from labwright.files import read_json
 from labwright.paths import RunPaths
-from labwright.processes import send_signal
+from labwright.processes import ProcessIdentity, boot_id, send_signal
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 
@@ -100,3 +101,12 @@ class LocalLauncher:
 
 def _line_of(launch: Launch) -> bytes:
     return json.dumps({"run_dir": launch.run.run_dir, "variables": launch.variables}).encode() + b"\n"
+
+
+def read_claim(paths: RunPaths, attempt: int) -> ProcessIdentity | None:
+    try:
+        return ProcessIdentity.from_dict(read_json(paths.claim(attempt)))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError):  # torn by a power cut, or tampered with: taken, by nobody who lives
+        return ProcessIdentity(pid=0, start_time=-1, boot_id=boot_id(), host=socket.gethostname())

@@ -7,7 +7,7 @@ import json
 import os
 
 from labwright.compute.lab import Lab
-from labwright.compute.local.claims import read_claim
+from labwright.compute.local.launcher import read_claim
 from labwright.compute.runs.endings import end_and_tell, end_run
 from labwright.compute.runs.folder import make_run_folder
 from labwright.compute.runs.ingest import ingest

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import from_json
 
 from labwright.compute.metrics.http_points import part_of
-from labwright.compute.metrics.refusals import ALERT_CALL, Refusals
 from labwright.compute.runs.alerts import raise_alert
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity
@@ -40,10 +41,10 @@ _MOST_TAGS = 50
 _NOTES_LENGTH = 10_000
 _MAX_COUNT = 1 << 40
 _SEVERITY = {"INFO": Severity.INFO, "WARN": Severity.WARNING, "ERROR": Severity.CRITICAL}
-_Fact = tuple[Callable[["Batch", Transaction, Any, dict[str, Any]], None], Any, dict[str, Any]]
+_Fact = tuple[Callable[["MetricBatch", Transaction, Any, dict[str, Any]], None], Any, dict[str, Any]]
 
 
-class Batch:
+class MetricBatch:
     """Sorted into series by `read`, outside of any transaction. Nobody else takes lines of this run meanwhile."""
 
     def __init__(self, connection: sqlite3.Connection, run: Run, source: str, attempt: int) -> None:
@@ -123,7 +124,7 @@ class Batch:
         elif "once" in entry:
             self._take_once(entry["once"], entry.get("lines"))
         elif "source" in entry:
-            self._facts.append((Batch._take_header, entry, entry))
+            self._facts.append((MetricBatch._take_header, entry, entry))
         else:
             found = ((handle, entry[kind]) for kind, handle in _OTHER.items() if isinstance(entry.get(kind), dict))
             self._facts += [(handle, about, entry) for handle, about in found]
@@ -217,11 +218,11 @@ class Batch:
         self._refused.add(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200], times)
 
 
-_OTHER: dict[str, Callable[[Batch, Transaction, dict[str, Any], dict[str, Any]], None]] = {
-    "alert": Batch._take_alert,
-    "config": Batch._take_config,
-    "artifact": Batch._take_artifact,
-    "refused": Batch._take_refused,
+_OTHER: dict[str, Callable[[MetricBatch, Transaction, dict[str, Any], dict[str, Any]], None]] = {
+    "alert": MetricBatch._take_alert,
+    "config": MetricBatch._take_config,
+    "artifact": MetricBatch._take_artifact,
+    "refused": MetricBatch._take_refused,
 }
 
 
@@ -253,3 +254,60 @@ def _plain(config: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(config, default=str)
     found: dict[str, Any] = json.loads(text, parse_constant=str)
     return found
+
+
+_SHOWN = 10  # with reasons, of one run
+_MORE_ALERTS_RULE = "many_alerts"
+ALERT_CALL = "alert()"
+
+
+class Refusals:
+    """Of one source and one batch."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._why: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, key: str, why: str, count: int = 1) -> None:
+        self._why.setdefault(key, why)
+        self._counts[key] += count
+
+    def record(self, tx: Transaction, run: Run) -> None:
+        if not self._why:
+            return
+        before = runs.get(tx.connection, run.id).refused
+        shown: list[dict[str, Any]] = list(before.get("first", ()))
+        fresh = self._merge(shown)
+        metrics.save_refused(tx, run.id, {"count": before.get("count", 0) + self._counts.total(), "first": shown})
+        if fresh:
+            words = "; ".join(f"{entry['key']}: {entry['why']}" for entry in fresh)
+            runs.notice(tx, run, "system", f"Not taken as metrics from {self._source}: {words}")
+        _tell_more_alerts(tx, run, shown)
+
+    def _merge(self, shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Into those that are shown. Answers the new ones."""
+        known = {(entry["source"], entry["key"]): entry for entry in shown}
+        fresh = []
+        for key, why in self._why.items():
+            entry = known.get((self._source, key))
+            if entry is not None:
+                entry["count"] += self._counts[key]
+            elif len(shown) < _SHOWN or key == ALERT_CALL:
+                fresh.append({"source": self._source, "key": key, "why": why, "count": self._counts[key]})
+                shown.append(fresh[-1])
+        return fresh
+
+
+def _tell_more_alerts(tx: Transaction, run: Run, shown: list[dict[str, Any]]) -> None:
+    """One alert stands for all that a script raised beyond its share."""
+    count = sum(entry["count"] for entry in shown if entry["key"] == ALERT_CALL)
+    if not count:
+        return
+    words = f"The script raised {count} more alerts. Answer some of those that are open to see new ones."
+    pending = alerts.pending_of_run(tx.connection, run.id)
+    told = next((alert for alert in pending if alert.rule == _MORE_ALERTS_RULE), None)
+    if told is None:
+        raise_alert(tx, run, _MORE_ALERTS_RULE, words, Severity.WARNING, ("ignore", "stop"))
+    elif told.message != words:
+        alerts.change(tx, replace(told, message=words), "system")

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pydantic_core import from_json
 
 from labwright.compute.lab import Lab
-from labwright.compute.metrics.batch import Batch
-from labwright.compute.metrics.refusals import Refusals
+from labwright.compute.metrics.batch import MetricBatch, Refusals
 from labwright.domain.errors import LabwrightError, NotFound, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import Run
@@ -239,7 +238,7 @@ class MetricIngest:
             lines, end = complete_lines(path, file.position, self._batch_size(run.id, file))
         if file.position == 0 and lines:
             file.attempt = _attempt_in(lines[0], file.attempt)
-        batch = Batch(reader, run, file.source, file.attempt)
+        batch = MetricBatch(reader, run, file.source, file.attempt)
         batch.read(lines)
         has_grown = end > file.position
         self._store(run.id, file, batch, end)
@@ -260,7 +259,7 @@ class MetricIngest:
             runs.notice(tx, run, "system", words)
             file.save(tx, run.id)
 
-    def _store(self, run_id: str, file: _File, batch: Batch, end: int) -> None:
+    def _store(self, run_id: str, file: _File, batch: MetricBatch, end: int) -> None:
         """Of very many keys some at a time, each time with how far we are: a kill in between repeats nothing."""
         batch.pass_over(file.part_keys)
         first = file.part_keys

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from labwright.compute.notify.message import Message, News
+from labwright.compute.notify.message import Notification, NotificationKind
 from labwright.compute.notify.senders import Desktop, Sender, Slack, Webhook, is_private
 from labwright.domain.alert import Severity
 from labwright.domain.errors import Invalid
@@ -23,24 +23,29 @@ _KEYS = ("kind", "name", "url_env", "url_file", "min_severity", "events", "answe
 _WITH_ADDRESS: dict[str, Callable[[str], Sender]] = {"webhook": Webhook, "slack": Slack}
 _KINDS = (*_WITH_ADDRESS, "desktop")
 _ORDER = list(Severity)
-_CHOICES = (News.ALERT, News.RUN_FAILED, News.RUN_FINISHED, News.APPROVAL)
-Word = TypeVar("Word", News, Severity)
+_CHOICES = (
+    NotificationKind.ALERT,
+    NotificationKind.RUN_FAILED,
+    NotificationKind.RUN_FINISHED,
+    NotificationKind.APPROVAL,
+)
+Word = TypeVar("Word", NotificationKind, Severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     name: str
     kind: str
-    events: tuple[News, ...]
+    events: tuple[NotificationKind, ...]
     min_severity: Severity
     url_env: str = ""
     answers: bool = False  # is sent, with what an agent asks for, a token to answer it
     sender: Sender = field(repr=False)
 
-    def wants(self, message: Message) -> bool:
+    def wants(self, message: Notification) -> bool:
         """The least severity is for alerts; an end of a run is wanted or not by its name."""
         severe = _ORDER.index(message.severity) >= _ORDER.index(self.min_severity)
-        return message.kind in self.events and (severe or message.kind is not News.ALERT)
+        return message.kind in self.events and (severe or message.kind is not NotificationKind.ALERT)
 
 
 def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) -> list[Channel]:
@@ -125,8 +130,8 @@ class _Entry:
             raise self.wrong("`answers` must be true or false")
         if wanted and kind != "webhook":
             raise self.wrong(f"a {kind} channel cannot answer", "Only a webhook can; leave `answers` out.")
-        if wanted and News.APPROVAL not in self._events():
-            raise self.wrong("`answers` needs approvals to answer", f'Put "{News.APPROVAL}" into `events`.')
+        if wanted and NotificationKind.APPROVAL not in self._events():
+            raise self.wrong("`answers` needs approvals to answer", f'Put "{NotificationKind.APPROVAL}" into `events`.')
         return wanted
 
     def _check_keys(self) -> None:
@@ -143,8 +148,8 @@ class _Entry:
             raise self.wrong(f"`{key}` must be text")
         return value
 
-    def _events(self) -> tuple[News, ...]:
-        names = self._table.get("events", [News.ALERT])
+    def _events(self) -> tuple[NotificationKind, ...]:
+        names = self._table.get("events", [NotificationKind.ALERT])
         if not isinstance(names, list) or not names:
             raise self.wrong("`events` must be a list", f"Choose from: {', '.join(_CHOICES)}.")
         return tuple(self._one_of("events", name, list(_CHOICES)) for name in names)

@@ -18,7 +18,7 @@ TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS, EventType.APPROVAL_ASKED)
 IMPORTED = "imported"  # the tag of runs that ended long before we heard of them
 
 
-class News(StrEnum):
+class NotificationKind(StrEnum):
     ALERT = "alert"
     RUN_FAILED = "run_failed"
     RUN_FINISHED = "run_finished"
@@ -27,15 +27,15 @@ class News(StrEnum):
 
 
 _ENDS = {
-    RunStatus.FAILED: (News.RUN_FAILED, Severity.CRITICAL),
-    RunStatus.LOST: (News.RUN_FAILED, Severity.CRITICAL),
-    RunStatus.FINISHED: (News.RUN_FINISHED, Severity.INFO),
+    RunStatus.FAILED: (NotificationKind.RUN_FAILED, Severity.CRITICAL),
+    RunStatus.LOST: (NotificationKind.RUN_FAILED, Severity.CRITICAL),
+    RunStatus.FINISHED: (NotificationKind.RUN_FINISHED, Severity.INFO),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    kind: News
+class Notification:
+    kind: NotificationKind
     severity: Severity
     title: str
     text: str
@@ -52,8 +52,8 @@ class Message:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Message:
-        return cls(**{**data, "kind": News(data["kind"]), "severity": Severity(data["severity"])})
+    def from_dict(cls, data: dict[str, Any]) -> Notification:
+        return cls(**{**data, "kind": NotificationKind(data["kind"]), "severity": Severity(data["severity"])})
 
 
 def is_news(event: Event) -> bool:
@@ -61,7 +61,7 @@ def is_news(event: Event) -> bool:
     return event.type in TYPES and (event.type is not EventType.RUN_STATUS or event.data["to"] in _ENDS)
 
 
-def message_of(event: Event, run: Run | None, project: str) -> Message | None:
+def message_of(event: Event, run: Run | None, project: str) -> Notification | None:
     """None for what is no news: other moves of a run, and runs that were only taken in."""
     if run is not None and IMPORTED in run.tags:
         return None
@@ -74,11 +74,11 @@ def message_of(event: Event, run: Run | None, project: str) -> Message | None:
     return None
 
 
-def _of_alert(event: Event, run: Run | None, project: str) -> Message:
+def _of_alert(event: Event, run: Run | None, project: str) -> Notification:
     data = event.data
     choices = "|".join(data["choices"])
-    return Message(
-        kind=News.ALERT,
+    return Notification(
+        kind=NotificationKind.ALERT,
         severity=Severity(data["severity"]),
         title=f"{data['severity'].capitalize()}: {_name(event, run)}",
         text=data["message"],
@@ -90,9 +90,9 @@ def _of_alert(event: Event, run: Run | None, project: str) -> Message:
     )
 
 
-def _of_approval(event: Event, project: str) -> Message:
-    return Message(
-        kind=News.APPROVAL,
+def _of_approval(event: Event, project: str) -> Notification:
+    return Notification(
+        kind=NotificationKind.APPROVAL,
         severity=Severity.WARNING,
         title="An agent asks for your approval",
         text=event.data["question"],
@@ -103,9 +103,9 @@ def _of_approval(event: Event, project: str) -> Message:
     )
 
 
-def _of_end(event: Event, run: Run | None, project: str) -> Message:
+def _of_end(event: Event, run: Run | None, project: str) -> Notification:
     kind, severity = _ENDS[RunStatus(event.data["to"])]
-    return Message(
+    return Notification(
         kind=kind,
         severity=severity,
         title=f"Run {event.data['to']}: {_name(event, run)}",
@@ -113,7 +113,7 @@ def _of_end(event: Event, run: Run | None, project: str) -> Message:
         time=event.time,
         project=project,
         run=_facts(event, run),
-        details=_results(run) if run and kind is News.RUN_FINISHED else [],
+        details=_results(run) if run and kind is NotificationKind.RUN_FINISHED else [],
     )
 
 

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from labwright.compute.notify.message import Message
+from labwright.compute.notify.message import Notification
 from labwright.domain.alert import Severity
 from labwright.domain.errors import LabwrightError
 from labwright.version import __version__
@@ -46,7 +46,7 @@ class Sender(Protocol):
     def problem(self) -> str:
         """Why this cannot work here; empty if it can."""
 
-    def send(self, message: Message, key: str, timeout: float) -> None:
+    def send(self, message: Notification, key: str, timeout: float) -> None:
         """Raises NotSent. The same message sent again has the same key."""
 
 
@@ -70,7 +70,7 @@ class Webhook:
     def problem(self) -> str:
         return ""
 
-    def send(self, message: Message, key: str, timeout: float) -> None:
+    def send(self, message: Notification, key: str, timeout: float) -> None:
         body = json.dumps(self.body(message, key), ensure_ascii=False).encode()
         headers = {
             "Content-Type": "application/json; charset=utf-8",
@@ -92,7 +92,7 @@ class Webhook:
         proxies: dict[str, str] | None = {} if urlsplit(self.url).hostname in _HERE else None
         return urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler(proxies))
 
-    def body(self, message: Message, key: str) -> dict[str, Any]:
+    def body(self, message: Notification, key: str) -> dict[str, Any]:
         told = {name: value for name, value in message.to_dict().items() if name != "answer" or value}
         return {"id": key, **told}
 
@@ -102,7 +102,7 @@ class Slack(Webhook):
 
     __slots__ = ()
 
-    def body(self, message: Message, key: str) -> dict[str, Any]:  # noqa: ARG002
+    def body(self, message: Notification, key: str) -> dict[str, Any]:  # noqa: ARG002
         mark = _MARKS[message.severity]
         lines = [f"{mark} *{_for_slack(message.title)}*", _for_slack(message.text)]
         lines += [f"• {_for_slack(line)}" for line in message.details]
@@ -171,7 +171,7 @@ class Desktop:
         has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         return "" if has_display else "the server has no display"
 
-    def send(self, message: Message, key: str, timeout: float) -> None:  # noqa: ARG002
+    def send(self, message: Notification, key: str, timeout: float) -> None:  # noqa: ARG002
         text = html.escape("\n".join([message.text, *message.details])[:_DESKTOP_TEXT], quote=False)
         words = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright", "--", message.title[:200], text]
         words = [word.replace("\0", "") for word in words]  # a name may hold one, an argument may not

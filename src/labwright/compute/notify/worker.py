@@ -14,7 +14,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.notify.channels import Channel
-from labwright.compute.notify.message import TYPES, Message, is_news, message_of
+from labwright.compute.notify.message import TYPES, Notification, is_news, message_of
 from labwright.compute.notify.senders import NotSent
 from labwright.compute.worker import Worker
 from labwright.domain.actor import SYSTEM, Scope
@@ -110,13 +110,13 @@ class NotificationWorker(Worker):
                     room -= 1
                 deliveries.set_position(tx, name, epoch, position)
 
-    def _message(self, tx: Transaction, channel: Channel, event: Event) -> Message | None:
+    def _message(self, tx: Transaction, channel: Channel, event: Event) -> Notification | None:
         message = message_of(event, _run_of(tx, event), self._lab.paths.project.name)
         return message if message and channel.wants(message) else None
 
     def _attempt(self, channel: Channel, delivery: Delivery) -> None:
         key = f"{self._lab.db.epoch}-{delivery.id}"
-        message = Message.from_dict(delivery.message)
+        message = Notification.from_dict(delivery.message)
         try:
             channel.sender.send(self._answerable(channel, message), key, self._lab.settings.notify_timeout_seconds)
         except NotSent as error:
@@ -128,7 +128,7 @@ class NotificationWorker(Worker):
         with self._lab.db.transaction() as tx:
             deliveries.record(tx, ended)
 
-    def _answerable(self, channel: Channel, message: Message) -> Message:
+    def _answerable(self, channel: Channel, message: Notification) -> Notification:
         """Add a token that answers this one question. It is new for each try and never stored."""
         if not channel.answers or message.approval is None:
             return message
@@ -142,7 +142,7 @@ class NotificationWorker(Worker):
         }
         return replace(message, answer=answer)
 
-    def _failed(self, channel: Channel, delivery: Delivery, message: Message, error: NotSent) -> None:
+    def _failed(self, channel: Channel, delivery: Delivery, message: Notification, error: NotSent) -> None:
         tries = delivery.attempts + 1
         pause = self._lab.settings.notify_retry_seconds * _GROWTH ** (tries - 1)
         tried = replace(delivery, attempts=tries, error=error.message, due=time.time() + max(pause, error.retry_after))
@@ -153,7 +153,7 @@ class NotificationWorker(Worker):
             deliveries.record(tx, replace(tried, status=DeliveryStatus.GIVEN_UP, ended_at=now()))
             self._record_given_up(tx, channel, message, error.message)
 
-    def _record_given_up(self, tx: Transaction, channel: Channel, message: Message, why: str) -> None:
+    def _record_given_up(self, tx: Transaction, channel: Channel, message: Notification, why: str) -> None:
         words = f"The notification to {channel.name} was given up after {ATTEMPTS} tries: {why}."
         log.warning("%s (%s)", words, message.title)
         run_id = (message.run or {}).get("id")

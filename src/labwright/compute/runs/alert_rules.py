@@ -6,8 +6,10 @@ answers that the server gives by itself to an alert that nobody answered.
 
 from __future__ import annotations
 
+import logging
 import re
 import sqlite3
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from labwright.compute.lab import Lab
 from labwright.domain.alert import Alert, Severity
 from labwright.domain.clock import epoch_seconds
-from labwright.domain.errors import Invalid
+from labwright.domain.errors import Invalid, LabwrightError
+from labwright.domain.run import RunStatus
 from labwright.settings import nearest
-from labwright.store import alerts
+from labwright.store import alerts, runs
+
+log = logging.getLogger(__name__)
 
 SWITCHES = ("nan_or_inf", "divergence", "plateau", "stall", "gpu_idle", "disk_nearly_full", "traceback", "exit")
 AMOUNTS = ("stall_minutes", "gpu_idle_minutes", "disk_free_gb")
@@ -45,7 +51,7 @@ _HIGHER_IS_BETTER = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRule:
+class AlertRule:
     name: str
     metric: str
     condition: dict[str, Any]
@@ -66,10 +72,10 @@ class ProjectRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRules:
+class AlertRules:
     metrics: dict[str, Any] = field(default_factory=dict)
     builtin: dict[str, Any] = field(default_factory=dict)
-    rules: tuple[ProjectRule, ...] = ()
+    rules: tuple[AlertRule, ...] = ()
 
     def alert_options(self) -> dict[str, Any]:
         return {"builtin": self.builtin, "project": [rule.for_sidecar() for rule in self.rules]}
@@ -89,16 +95,16 @@ class ProjectRules:
 
 
 @cache
-def project_rules(config: Path) -> ProjectRules:
+def project_rules(config: Path) -> AlertRules:
     """Read once a server. Raises Invalid with the line that is wrong."""
     try:
         text = config.read_text()
     except FileNotFoundError:
-        return ProjectRules()
+        return AlertRules()
     return parse_rules(text, str(config))
 
 
-def parse_rules(text: str, where: str) -> ProjectRules:
+def parse_rules(text: str, where: str) -> AlertRules:
     data = tomllib.loads(text)
     source = _Source(text, where)
     tables = data.get("alerts", [])
@@ -109,7 +115,7 @@ def parse_rules(text: str, where: str) -> ProjectRules:
         if rule.name in [*SWITCHES, *(other.name for other in rules[:index])]:
             place = source.place("alerts", "name", index)
             raise Invalid(f"{place}: there is a rule {rule.name!r} already.", hint="Give this one a `name` of its own.")
-    return ProjectRules(metrics=_metrics(source, data), builtin=_builtin(source, data), rules=rules)
+    return AlertRules(metrics=_metrics(source, data), builtin=_builtin(source, data), rules=rules)
 
 
 class _Source:
@@ -188,12 +194,12 @@ class _RuleTable:
         return tuple(dict.fromkeys([*value, *(choice for choice in needed if choice != "none")]))
 
 
-def _rule(source: _Source, index: int, table: object) -> ProjectRule:
+def _rule(source: _Source, index: int, table: object) -> AlertRule:
     said = _RuleTable(source, index, table)
     metric = said.text("metric")
     action = said.one_of("action", _ACTIONS, "none")
     default_action = said.one_of("default_action", _ACTIONS, "none")
-    return ProjectRule(
+    return AlertRule(
         metric=metric,
         condition=said.condition(metric),
         name=said.text("name", f"{metric} {said.text('condition')}"),
@@ -272,3 +278,29 @@ def _table(source: _Source, data: Mapping[str, Any], name: str, known: tuple[str
 def _known_hint(key: str, known: Sequence[str]) -> str:
     near = nearest(key, known)
     return f"{f'Did you mean {near}? ' if near else ''}Known: {', '.join(known)}."
+
+
+class DueAlerts:
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._unanswerable: set[str] = set()
+
+    def answer(self) -> None:
+        rules = project_rules(self._lab.paths.config)
+        for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
+            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_begin_again(alert)):
+                self._carry_out(alert.id, choice)
+
+    def _may_begin_again(self, alert: Alert) -> bool:
+        """Once, by itself: what is a rerun already would go round for ever, and what somebody stopped is to stay so."""
+        if alert.run_id is None:
+            return False
+        run = runs.get(self._lab.db.reader(), alert.run_id)
+        return run.parent_run_id is None and run.status is not RunStatus.STOPPED
+
+    def _carry_out(self, alert_id: str, choice: str) -> None:
+        try:
+            self._lab.answer_alert(alert_id, choice)
+        except LabwrightError:
+            self._unanswerable.add(alert_id)  # said once; a person still can
+            log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)

@@ -11,7 +11,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.runs.endings import apply_exit, end_and_tell, end_run, read_facts
-from labwright.compute.slurm.states import OUT_OF_MEMORY, Ending, JobRow, ending_of
+from labwright.compute.slurm.jobs import OUT_OF_MEMORY, JobEnding, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs
@@ -38,7 +38,7 @@ class SlurmEndings:
             ending = _explained(ending, row, self._log_tail(run, row))
         self.by_word(run, ending)
 
-    def by_word(self, run: Run, ending: Ending) -> None:
+    def by_word(self, run: Run, ending: JobEnding) -> None:
         """Only once the files had time to arrive."""
         self._update(run.id)
         current = runs.get(self._lab.db.reader(), run.id)
@@ -63,7 +63,7 @@ class SlurmEndings:
         facts = read_facts(self._lab.paths.run(run.id).exit)
         return facts if facts is not None and facts["attempt"] == run.attempt else None
 
-    def _end(self, run: Run, ending: Ending, facts: dict[str, Any]) -> None:
+    def _end(self, run: Run, ending: JobEnding, facts: dict[str, Any]) -> None:
         known: dict[str, Any] = {name: facts[name] for name in ("exit_code", "signal", "usage") if name in facts}
         if "ended_at" in facts:
             known["ended_at"] = rfc3339(facts["ended_at"])
@@ -98,7 +98,7 @@ class SlurmEndings:
         return tail
 
 
-def _explained(ending: Ending, row: JobRow, log_tail: str) -> Ending:
+def _explained(ending: JobEnding, row: JobRow, log_tail: str) -> JobEnding:
     """By what slurmd wrote: of too much memory Slurm's state may say no more than FAILED."""
     if _MEMORY_LIMIT not in log_tail:
         return replace(ending, words=f"{ending.words} Its log ends: {log_tail}") if log_tail else ending

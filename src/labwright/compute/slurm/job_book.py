@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -10,6 +11,8 @@ from types import MappingProxyType
 
 from labwright.domain.run import Run
 from labwright.paths import ProjectPaths
+
+log = logging.getLogger(__name__)
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -52,3 +55,50 @@ class JobBook:
 
     def has_begun(self, run: Run) -> bool:
         return os.path.exists(self._paths.run(run.id).claim(run.attempt))
+
+
+def gathered(job_ids: Iterable[str]) -> list[str]:
+    """The tasks of each array together: `7_[0-998,1000]`."""
+    arrays: dict[str, list[int]] = {}
+    words = []
+    for job_id in job_ids:
+        array, _, task = job_id.partition("_")
+        if task.isdecimal():
+            arrays.setdefault(array, []).append(int(task))
+        else:
+            words.append(job_id)
+    return [*words, *(f"{array}_{_tasks(found)}" for array, found in arrays.items())]
+
+
+def _tasks(numbers: list[int]) -> str:
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    return parts[0] if len(numbers) == 1 else f"[{','.join(parts)}]"
+
+
+class OrderFaults:
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}  # by run
+
+    def note(self, runs: Iterable[Run], error: Exception) -> str:
+        words = f"An order to Slurm failed unexpectedly: {error!r}."
+        log.error("%s", words, exc_info=True)
+        self._words.update({run.id: words for run in runs})
+        return words
+
+    def over(self, run_ids: Iterable[str]) -> None:
+        """The order was carried out after all, or its run has ended."""
+        for run_id in run_ids:
+            self._words.pop(run_id, None)
+
+    def over_but_for(self, run_ids: Collection[str]) -> None:
+        self.over(self._words.keys() - run_ids)
+
+    @property
+    def first(self) -> str:
+        return next(iter(list(self._words.values())), "")

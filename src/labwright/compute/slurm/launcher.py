@@ -7,33 +7,44 @@ is in `compute/slurm`.
 
 from __future__ import annotations
 
+import logging
+import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from labwright.compute.launcher import Launch
-from labwright.compute.slurm.cancelling import Cancel, Cancelling
-from labwright.compute.slurm.commands import TRY_AGAIN_SECONDS, SlurmCommands
-from labwright.compute.slurm.dialect import DialectProbe
-from labwright.compute.slurm.faults import Faults
-from labwright.compute.slurm.holding import HOLD, RELEASE, Holding, Keep
-from labwright.compute.slurm.job_book import JobBook
-from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Outcome, StopDelayed, Submitted, Troubled
-from labwright.compute.slurm.recalling import Recalling
+from labwright.compute.slurm.commands import TRY_AGAIN_SECONDS, SlurmCommands, SlurmRefused, SlurmSilent
+from labwright.compute.slurm.job_book import JobBook, OrderFaults
+from labwright.compute.slurm.jobs import (
+    Cancelled,
+    JobListing,
+    JobRow,
+    NotSubmitted,
+    SlurmReport,
+    StopDelayed,
+    Submitted,
+    Troubled,
+    Unanswered,
+    read_squeue,
+    squeue_arguments,
+)
+from labwright.compute.slurm.orders import HOLD, RELEASE, Cancelling, CancelOrder, Holding, HoldOrder, Recalling
+from labwright.compute.slurm.probe import DialectProbe
 from labwright.compute.slurm.resources import SlurmDefaults
-from labwright.compute.slurm.submission import Submission
-from labwright.compute.slurm.watch import Seen, SlurmWatch, Unanswered
+from labwright.compute.slurm.submit import Submission
 from labwright.domain.run import SLURM, Run
 from labwright.paths import ProjectPaths
+
+log = logging.getLogger(__name__)
 
 _GATHER_SECONDS = 0.1  # runs that arrive together go in together
 _BEING_SENT = "sbatch has not answered yet; whether Slurm has the job is known only then"
 
-Report = Outcome | Seen | Unanswered
-_Order = TypeVar("_Order", Cancel, Keep)
+_Order = TypeVar("_Order", CancelOrder, HoldOrder)
 
 
 class SlurmLauncher:
@@ -45,8 +56,8 @@ class SlurmLauncher:
         self.defaults = defaults
         self.wake: Callable[[], None] = lambda: None
         self.silence = ""  # why nothing can be sent now
-        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        self._book, self._faults, dialect = JobBook(paths), Faults(), DialectProbe(commands)
+        self._reports: queue.SimpleQueue[SlurmReport] = queue.SimpleQueue()
+        self._book, self._faults, dialect = JobBook(paths), OrderFaults(), DialectProbe(commands)
         self._watch = SlurmWatch(commands, defaults.query_seconds, self._tell)
         self._submission = Submission(commands, paths, defaults, dialect, self._book, self._faults, self._tell)
         self._cancelling = Cancelling(commands, paths, self._book, self._tell, grace_seconds)
@@ -54,8 +65,8 @@ class SlurmLauncher:
         self._recalling = Recalling(commands, paths, dialect, self._book, self._tell)
         self._orders = threading.Condition()
         self._to_send: list[Run] = []
-        self._to_cancel: list[Cancel] = []
-        self._to_keep: list[Keep] = []
+        self._to_cancel: list[CancelOrder] = []
+        self._to_keep: list[HoldOrder] = []
         self._to_recall: list[Run] = []
         self._unneeded: list[str] = []
         self._closing = False
@@ -84,12 +95,12 @@ class SlurmLauncher:
                 return
             if self._book.is_on_its_way(run.id):
                 self._tell(StopDelayed(run_id=run.id, words=_BEING_SENT))
-            self._to_cancel.append(Cancel(run=run))
+            self._to_cancel.append(CancelOrder(run=run))
             self._start_thread()
         self._watch.soon()
 
     def hold(self, runs: Iterable[Run]) -> None:
-        """Keep pending jobs from starting; those that run go on."""
+        """Hold pending jobs; jobs that already run continue."""
         self._order_keeping(HOLD, runs)
 
     def release(self, runs: Iterable[Run]) -> None:
@@ -97,7 +108,7 @@ class SlurmLauncher:
 
     def _order_keeping(self, verb: str, runs: Iterable[Run]) -> None:
         """The last word counts, also where an earlier one has to be tried again."""
-        orders = [Keep(verb=verb, run=run) for run in runs]
+        orders = [HoldOrder(verb=verb, run=run) for run in runs]
         newer = {order.run.id for order in orders}
         with self._orders:
             self._to_keep = [order for order in self._to_keep if order.run.id not in newer] + orders
@@ -124,7 +135,7 @@ class SlurmLauncher:
         started = {run.id: run.attempt for run in runs if run.started_at is not None}
         self._watch.look(bool(runs) or bool(self.silence), started)
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[SlurmReport]:
         return [self._reports.get() for _ in range(self._reports.qsize())]
 
     def was_sent_after(self, run_id: str, moment: float) -> bool:
@@ -186,8 +197,8 @@ class SlurmLauncher:
         self._faults.over(order.run.id for order in orders)
         return later
 
-    def _tell(self, report: Report) -> None:
-        if isinstance(report, Seen | Submitted):
+    def _tell(self, report: SlurmReport) -> None:
+        if isinstance(report, JobListing | Submitted):
             self.silence = ""
         elif isinstance(report, Unanswered) or (isinstance(report, NotSubmitted) and report.is_silent):
             self.silence = report.words
@@ -201,3 +212,74 @@ def _parted_by_due(orders: list[_Order]) -> tuple[list[_Order], list[_Order]]:
     """What is to be done now, and what later."""
     now = time.monotonic()
     return [order for order in orders if order.not_before <= now], [order for order in orders if order.not_before > now]
+
+
+_SLOWEST = 6  # times the shortest pause, while nothing changes
+_SLOWEST_SILENT = 12  # likewise, while Slurm does not answer
+
+
+class SlurmWatch:
+    def __init__(
+        self, commands: SlurmCommands, query_seconds: float, tell: Callable[[JobListing | Unanswered], None]
+    ) -> None:
+        self._commands = commands
+        self._shortest = query_seconds
+        self._tell = tell
+        self._pause = query_seconds
+        self._wanted = threading.Event()
+        self._closing = threading.Event()
+        self._started: Mapping[str, int] = {}
+        self._each_task = False  # ask for a row each
+        self._last: tuple[JobRow, ...] | None = None
+        self._thread: threading.Thread | None = None
+
+    def look(self, wanted: bool, started: Mapping[str, int]) -> None:
+        """Whether there is anything to ask about, and which attempts have begun by now."""
+        self._started = started
+        if not wanted:
+            self._wanted.clear()
+            return
+        self._wanted.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._loop, name="slurm-watch", daemon=True)
+            self._thread.start()
+
+    def soon(self) -> None:
+        """Something was sent or ended: the next answer will differ."""
+        self._pause = self._shortest
+
+    def close(self) -> None:
+        self._closing.set()
+        self._wanted.set()
+
+    def _loop(self) -> None:
+        while not self._closing.is_set():
+            self._wanted.wait()
+            if self._closing.is_set():
+                return
+            asked = time.monotonic()
+            self._ask()
+            while time.monotonic() < asked + self._pause and not self._closing.wait(min(0.2, self._shortest)):
+                pass
+
+    def _ask(self) -> None:
+        asked_at, started = time.time(), self._started
+        try:
+            rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid(), each_task=self._each_task))))
+        except (SlurmSilent, SlurmRefused) as error:
+            self._no_answer(error.message)
+            return
+        except Exception as error:  # without this thread no end of a job is seen
+            log.exception("what squeue said could not be understood")
+            self._no_answer(f"what squeue said could not be understood: {error!r}")
+            return
+        unchanged = rows == self._last
+        self._pause = min(self._pause * 1.5, self._shortest * _SLOWEST) if unchanged else self._shortest
+        self._last = rows
+        held = any(row.tasks is not None and row.is_held for row in rows)
+        self._each_task = held and (self._each_task or any(row.is_mixed for row in rows))
+        self._tell(JobListing(rows=rows, asked_at=asked_at, had_started=started))
+
+    def _no_answer(self, words: str) -> None:
+        self._pause = min(self._pause * 2, self._shortest * _SLOWEST_SILENT)
+        self._tell(Unanswered(words=words))

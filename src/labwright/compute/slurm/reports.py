@@ -6,29 +6,43 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labwright.compute.lab import Lab
 from labwright.compute.runs.endings import end_run
 from labwright.compute.runs.ingest import begin_attempt
 from labwright.compute.runs.launching import make_ready
 from labwright.compute.slurm.endings import SlurmEndings
-from labwright.compute.slurm.launcher import Report
-from labwright.compute.slurm.outcomes import Cancelled, NotSubmitted, Recalled, StopDelayed, Submitted, Troubled
-from labwright.compute.slurm.rows import RunJob, RunRows
-from labwright.compute.slurm.states import CANCELLED, PENDING_WORDS, Ending, JobRow, Phase
-from labwright.compute.slurm.stuck import SlurmStuck, StuckJob
-from labwright.compute.slurm.watch import Seen, Unanswered
+from labwright.compute.slurm.held_jobs import SlurmStuck, StuckJob
+from labwright.compute.slurm.jobs import (
+    CANCELLED,
+    PENDING_WORDS,
+    Cancelled,
+    JobEnding,
+    JobListing,
+    JobRow,
+    NotSubmitted,
+    Phase,
+    Recalled,
+    SlurmReport,
+    StopDelayed,
+    Submitted,
+    Troubled,
+    Unanswered,
+)
+from labwright.compute.slurm.submit import runs_of_array
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, rfc3339, seconds_apart
 from labwright.domain.errors import NotFound, StorageFailed
-from labwright.domain.ids import RUN, is_id
+from labwright.domain.ids import ARRAY, RUN, is_id
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.files import modified_at
+from labwright.paths import ProjectPaths
 from labwright.store import runs
 from labwright.store.database import Transaction
 
 log = logging.getLogger(__name__)
+
 _ACTOR = str(SYSTEM)
 _HEARTBEAT_PATIENCE_SECONDS = 30.0
 _LEFTOVER_SECONDS = 20.0
@@ -53,7 +67,7 @@ class SlurmReports:
         """Whether starting anything is of no use now: Slurm would not take it."""
         return bool(self._lab.slurm_silence)
 
-    def _apply(self, report: Report) -> None:
+    def _apply(self, report: SlurmReport) -> None:
         if isinstance(report, Submitted):
             self._submitted(report)
         elif isinstance(report, NotSubmitted):
@@ -67,7 +81,7 @@ class SlurmReports:
         elif isinstance(report, Recalled):
             self._recalled.update(report.rows)
             self._controller_start = report.controller_start or self._controller_start
-        elif isinstance(report, Seen):
+        elif isinstance(report, JobListing):
             self._seen(report)
         else:
             self._unanswered(report)
@@ -124,7 +138,7 @@ class SlurmReports:
             elif not self._has_begun(run):
                 self._say(run, f"Slurm does not answer: {report.words}")
 
-    def _seen(self, seen: Seen) -> None:
+    def _seen(self, seen: JobListing) -> None:
         active = self._active()
         jobs = self._rows.by_run(seen.rows, active)
         self._forget_recalled({run.id for run in active})
@@ -169,7 +183,7 @@ class SlurmReports:
     def _active(self) -> list[Run]:
         return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.is_on_slurm]
 
-    def _compare(self, run: Run, job: RunJob | None, seen: Seen) -> None:
+    def _compare(self, run: Run, job: RunJob | None, seen: JobListing) -> None:
         if job is None:
             self._unknown(run, seen)
             return
@@ -184,7 +198,7 @@ class SlurmReports:
         elif job.row.state == "SUSPENDED":
             self._say(run, "Slurm: suspended", job.job_id)
 
-    def _pending(self, run: Run, job: RunJob, seen: Seen) -> None:
+    def _pending(self, run: Run, job: RunJob, seen: JobListing) -> None:
         if seen.had_started.get(run.id) == run.attempt and run.status is RunStatus.RUNNING:
             with self._lab.db.transaction() as tx:
                 fresh = runs.get(tx.connection, run.id)
@@ -193,7 +207,7 @@ class SlurmReports:
         elif run.status is RunStatus.LAUNCHING:
             self._say(run, job.row.pending_words, job.job_id)
 
-    def _unknown(self, run: Run, seen: Seen) -> None:
+    def _unknown(self, run: Run, seen: JobListing) -> None:
         """Never heard of: it was not sent. Not heard of any more: it is over, unless its sidecar shows life."""
         sent_since = run.launched_at is not None and run.launched_at > rfc3339(seen.asked_at)
         if sent_since or self._is_beating(run):
@@ -218,7 +232,7 @@ class SlurmReports:
             self._send_again(run)
             return
         words = f"Slurm knows nothing of job {run.slurm_job_id} any more."
-        self._endings.by_word(run, Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words))
+        self._endings.by_word(run, JobEnding(status=RunStatus.LOST, reason="sidecar_lost", words=words))
 
     def _was_forgotten(self, run: Run) -> bool:
         """A controller that was killed forgets the jobs of its last seconds. One that did not begin can be sent again:
@@ -253,7 +267,7 @@ class SlurmReports:
         beat = modified_at(self._lab.paths.run(run.id).heartbeat)
         return beat is not None and seconds_apart(beat) < _HEARTBEAT_PATIENCE_SECONDS
 
-    def _last_at_work(self, run: Run, seen: Seen) -> float:
+    def _last_at_work(self, run: Run, seen: JobListing) -> float:
         """It may have been pending for hours before a server asked; or begin again since."""
         beat = modified_at(self._lab.paths.run(run.id).heartbeat)
         return seen.asked_at if beat is None else min(beat, seen.asked_at)
@@ -266,3 +280,56 @@ class SlurmReports:
             fresh = runs.get(tx.connection, run.id)
             if fresh.status is run.status:
                 runs.change(tx, fresh, fresh.evolve(**facts), _ACTOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """The row of squeue that is about one run, and the job's id as scancel wants it."""
+
+    row: JobRow
+    job_id: str
+
+
+class RunRows:
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._arrays: dict[str, list[str] | None] = {}  # their runs, as each was written down when it was sent
+
+    def by_run(self, rows: tuple[JobRow, ...], active: list[Run]) -> dict[str, RunJob]:
+        """Of two jobs for one run (sbatch was heard twice) the one that is not over counts."""
+        by_job = {run.slurm_job_id: run.id for run in active if run.slurm_job_id}
+        found: dict[str, RunJob] = {}
+        for row in rows:
+            for run_id, task in self._runs_of(row) or _by_number(row, by_job):
+                known = found.get(run_id)
+                if known is None or known.row.phase is Phase.ENDED:
+                    found[run_id] = RunJob(row=row, job_id=row.id_of(task))
+        return found
+
+    def _runs_of(self, row: JobRow) -> list[tuple[str, int | None]]:
+        if row.tasks is None:
+            return [(row.name, None)] if is_id(row.name, RUN) else []
+        if not row.name.startswith(f"{ARRAY}-"):
+            return []
+        if row.name not in self._arrays:
+            known = runs_of_array(self._paths, row.name)
+            self._arrays[row.name] = None if known is None else list(known)
+        members = self._arrays[row.name] or []
+        return [(members[task], task) for task in row.tasks if task < len(members)]
+
+    def array_without(self, run: Run, rows: tuple[JobRow, ...]) -> JobRow | None:
+        """A row of its array, which is there without it: of a pending task that somebody cancels, Slurm keeps nothing.
+        One that had been started would have left a log."""
+        array, _, task = (run.slurm_job_id or "").partition("_")
+        for row in rows:
+            if task and row.job_id == array and (run.id, int(task)) in self._runs_of(replace(row, tasks=(int(task),))):
+                return None if os.path.exists(self._paths.array(row.name).log(task)) else row
+        return None
+
+
+def _by_number(row: JobRow, by_job: dict[str, str]) -> list[tuple[str, int | None]]:
+    """For a job that somebody gave another name. Names come first, since numbers begin again from 1 at some time."""
+    if row.name.startswith(f"{ARRAY}-"):
+        return []  # another project's
+    numbers = ((row.id_of(task), task) for task in row.tasks or (None,))
+    return [(by_job[number], task) for number, task in numbers if number in by_job]

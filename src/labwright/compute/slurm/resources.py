@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from labwright.compute.slurm.srun import srun_sizes
+from labwright.compute.slurm.srun import sizes_in, srun_sizes
 from labwright.domain.errors import Invalid
 from labwright.domain.run import Run
 from labwright.settings import load_table
@@ -207,3 +207,30 @@ def warning_of(run: Run, defaults: SlurmDefaults) -> dict[str, float | None]:
     limit = run.time_limit_seconds
     after = None if before is None or not limit else max(0.0, limit - before)
     return {"warning_signal": signal_before_limit(asked), "warning_after_seconds": after}
+
+
+def gpus_held(run: Run, defaults: SlurmDefaults) -> int:
+    """Cards on all its nodes together; of a range of nodes the most, and one node where nothing says how many."""
+    words = sbatch_options(run, defaults)  # each is whole: no value is in the next one
+    asked = dict(size for word in words for size in sizes_in([word]))  # of several the last, as sbatch takes them
+    nodes = _last_number(asked.get("nodes", "1"))
+    if "gpus" in asked:
+        return _listed(asked["gpus"])
+    if "gpus-per-node" in asked:
+        return _listed(asked["gpus-per-node"]) * nodes
+    if "gpus-per-task" in asked:
+        a_node = _last_number(asked.get("ntasks-per-node", "1"))
+        return _listed(asked["gpus-per-task"]) * _last_number(asked.get("ntasks", str(a_node * nodes)))
+    cards = [item for item in asked.get("gres", "").split(",") if re.match(r"gpu(:|$)", item)]
+    return sum(_last_number(item) for item in cards) * nodes
+
+
+def _listed(text: str) -> int:
+    """`4`, `a100:2,v100:1`."""
+    return sum(_last_number(item) for item in text.split(","))
+
+
+def _last_number(text: str) -> int:
+    """`2-4`, `gpu:a100:2`; a kind without a number is one of it."""
+    match = re.search(r"(?:^|[:-])(\d+)$", text)
+    return int(match[1]) if match else 1

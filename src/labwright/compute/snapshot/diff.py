@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 
-from labwright.compute.snapshot.values import Entry, Manifest, SnapshotDiff, shown
+from labwright.compute.snapshot.files import Manifest, SnapshotDiff, SnapshotEntry, shown
 
 MAX_TEXT = 200_000  # characters in all
 MAX_FILE_BYTES = 256 * 1024  # larger files are named only
 MAX_LINES = 5_000  # the matcher is quadratic at worst
 
-Read = Callable[[Entry], bytes | None]
+Read = Callable[[SnapshotEntry], bytes | None]
 
 
 def compare(old: Manifest, new: Manifest, read_old: Read, read_new: Read) -> SnapshotDiff:
@@ -36,14 +36,14 @@ def _shown(paths: Iterator[str] | set[str] | list[str]) -> tuple[str, ...]:
     return tuple(shown(path) for path in sorted(paths))
 
 
-def _differs(old: Entry, new: Entry) -> bool:
+def _differs(old: SnapshotEntry, new: SnapshotEntry) -> bool:
     """By bytes where both are known; times say nothing."""
     if old.hash and new.hash:
         return (old.hash, old.mode) != (new.hash, new.mode)
     return (old.size, old.mode) != (new.size, new.mode)
 
 
-def _is_uncertain(old: Entry, new: Entry) -> bool:
+def _is_uncertain(old: SnapshotEntry, new: SnapshotEntry) -> bool:
     return not (old.hash and new.hash) and not _differs(old, new) and old.mtime_ns != new.mtime_ns
 
 
@@ -56,7 +56,7 @@ def _bounded(chunks: Iterator[str]) -> tuple[str, bool]:
     return text, False
 
 
-def _chunk(path: str, old: Entry | None, new: Entry | None, read_old: Read, read_new: Read) -> str:
+def _chunk(path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, read_old: Read, read_new: Read) -> str:
     name = shown(path)
     title = f"diff {name}\n"
     if old and new and old.mode != new.mode:
@@ -73,7 +73,7 @@ def _ended(lines: Iterator[str]) -> Iterator[str]:
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _lines(entry: Entry | None, read: Read) -> list[str] | None:
+def _lines(entry: SnapshotEntry | None, read: Read) -> list[str] | None:
     """None for what is only named."""
     if entry is None:
         return []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from labwright.compute.snapshot.values import Entry
+from dataclasses import asdict, dataclass
+from typing import Any
 
 _SETTLE_NS = 50_000_000  # kernel clocks behind timestamps tick every 1 to 10 ms
 _COARSE_SETTLE_NS = 2_100_000_000  # some file systems keep whole seconds, FAT two
@@ -17,11 +17,11 @@ Signature = tuple[int, int, int, int, int]  # mode, inode, size, mtime, ctime
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFiles:
     """What a file held when it had this signature; `settled` once a later edit must show in the signature."""
 
     signature: Signature
-    entry: Entry
+    entry: SnapshotEntry
     settled: bool
 
 
@@ -65,7 +65,7 @@ def is_settled(seen: Signature, clock: int) -> bool:
     return changed + window <= clock
 
 
-def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> Known | None:
+def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> KnownFiles | None:
     """Hash a file or link through `keep`; None if it vanished or is a socket, FIFO, device or folder."""
     seen = signature(path)
     if seen is None:
@@ -79,34 +79,34 @@ def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], s
     return _look_at_file(path, name, seen, clock, limit, keep)
 
 
-def unkept(name: str, seen: Signature) -> Known:
+def unkept(name: str, seen: Signature) -> KnownFiles:
     """Known by size and time only, which a signature shows exactly."""
-    return Known(seen, Entry(name, _mode(seen), seen[2], None, seen[3]), settled=True)
+    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=True)
 
 
-def _look_at_link(path: str, name: str, seen: Signature, clock: int, keep: Callable[[bytes], str]) -> Known | None:
+def _look_at_link(path: str, name: str, seen: Signature, clock: int, keep: Callable[[bytes], str]) -> KnownFiles | None:
     try:
         target = os.readlink(os.fsencode(path))
     except OSError:  # replaced since; its folder's time stamp brings us back
         return None
-    return Known(seen, Entry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
+    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
 
 
 def _look_at_file(
     path: str, name: str, seen: Signature, clock: int, limit: int, keep: Callable[[bytes], str]
-) -> Known | None:
+) -> KnownFiles | None:
     try:
         seen, data = read_steady(path, limit)
     except FileNotFoundError:
         return None
     except OSError:
         # No right to read it, or a bad disk: named as skipped, and tried again next time.
-        return Known(seen, Entry(name, _mode(seen), seen[2], None, seen[3]), settled=False)
+        return KnownFiles(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=False)
     if not stat.S_ISREG(seen[0]):
         return None
     if len(data) > limit:
         return unkept(name, seen)
-    return Known(seen, Entry(name, _mode(seen), len(data), keep(data)), is_settled(seen, clock))
+    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), len(data), keep(data)), is_settled(seen, clock))
 
 
 def read_steady(path: str, limit: int) -> tuple[Signature, bytes]:
@@ -140,3 +140,92 @@ def _read_up_to(fd: int, count: int) -> bytes:
 
 def _mode(seen: Signature) -> int:
     return stat.S_IFMT(seen[0]) | (seen[0] & 0o777)  # set-id bits have no place in a copy
+
+
+MAX_NAMES = 50  # of skipped files told to a caller: the answer goes into every run's row
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEntry:
+    """One path. Without a hash its content was not kept; then size and time stand in for it."""
+
+    path: str
+    mode: int
+    size: int
+    hash: str | None
+    mtime_ns: int | None = None
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    def to_dict(self) -> dict[str, Any]:
+        data = {"path": self.path, "mode": f"{self.mode:o}", "hash": self.hash, "size": self.size}
+        return data if self.hash else {**data, "mtime_ns": self.mtime_ns}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SnapshotEntry:
+        return cls(data["path"], int(data["mode"], 8), data["size"], data["hash"], data.get("mtime_ns"))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Sorted entries: the digest of the bytes depends on content, paths and modes, not on when or where."""
+
+    entries: tuple[SnapshotEntry, ...]
+    partial: bool
+
+    def to_bytes(self) -> bytes:
+        # ASCII with escapes: names that are not UTF-8 are lone surrogates here and survive only so.
+        ordered = [entry.to_dict() for entry in sorted(self.entries, key=lambda entry: entry.path)]
+        data = {"version": 1, "partial": self.partial, "entries": ordered}
+        return json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        loaded = json.loads(data)
+        return cls(tuple(SnapshotEntry.from_dict(entry) for entry in loaded["entries"]), loaded["partial"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """`dirty`: the commit alone is not this code (a tracked file differs, or an untracked one is in it)."""
+
+    hash: str
+    git_commit: str | None
+    dirty: bool | None
+    files: int
+    bytes: int
+    skipped: tuple[str, ...] = ()  # recorded, but not kept: too big or not readable
+    partial: bool = False  # the tree went over the caps on files or bytes
+    notes: tuple[str, ...] = ()  # why it is partial, or why git could not be asked
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**facts, "skipped": list(self.skipped), "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDiff:
+    """From the snapshot to the files of now. `uncertain` were too big to keep, so only size and time are known."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+    uncertain: tuple[str, ...]
+    text: str
+    truncated: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("added", "removed", "changed", "uncertain")
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in names}}
+
+
+def shown(path: str) -> str:
+    """A name that any encoder takes: bytes that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def shown_names(paths: list[str]) -> tuple[str, ...]:
+    names = tuple(shown(path) for path in sorted(paths)[:MAX_NAMES])
+    return names if len(paths) <= MAX_NAMES else (*names, f"… and {len(paths) - MAX_NAMES} more")

@@ -28,7 +28,7 @@ class Repository:
 
 
 @dataclass(slots=True)
-class Answer:
+class GitOutput:
     """Paths are relative to the folder asked about. `ignored` holds folders only."""
 
     tracked: list[str] = field(default_factory=list)
@@ -78,9 +78,9 @@ def _user_files() -> Iterator[str]:
     yield from (os.path.expanduser("~/.gitconfig"), str(config / "config"), str(config / "ignore"))
 
 
-def ask(folder: str, top: str) -> Answer:
+def ask(folder: str, top: str) -> GitOutput:
     """Three short processes: the config, the index, the status."""
-    env, answer = _environment(top), Answer()
+    env, answer = _environment(top), GitOutput()
     for scope, key, value in _config(folder, env):
         if key == "core.excludesfile":
             answer.excludes_file = os.path.expanduser(value)
@@ -93,7 +93,7 @@ def ask(folder: str, top: str) -> Answer:
 
 def tracked_files(folder: str) -> list[str]:
     """Of a folder that is in no repository, or that git cannot be asked about: none."""
-    top, answer = find_repository(folder).top, Answer()
+    top, answer = find_repository(folder).top, GitOutput()
     if top is None:
         return []
     try:
@@ -145,7 +145,7 @@ def _prefix(folder: str, top: str) -> str:
     return f"{below}/" if below else ""
 
 
-def _read_index(answer: Answer, output: str) -> None:
+def _read_index(answer: GitOutput, output: str) -> None:
     tracked: set[str] = set()  # a path in conflict is there once a stage
     for record in output.split("\0")[:-1]:
         facts, _, path = record.partition("\t")
@@ -156,7 +156,7 @@ def _read_index(answer: Answer, output: str) -> None:
     answer.tracked = sorted(tracked)
 
 
-def _read_status(answer: Answer, output: str, prefix: str) -> None:
+def _read_status(answer: GitOutput, output: str, prefix: str) -> None:
     for record in output.split("\0")[:-1]:
         kind, _, rest = record.partition(" ")
         if kind in ("1", "u"):
@@ -167,7 +167,7 @@ def _read_status(answer: Answer, output: str, prefix: str) -> None:
             _read_path(answer, kind, rest, prefix)
 
 
-def _read_path(answer: Answer, kind: str, path: str, prefix: str) -> None:
+def _read_path(answer: GitOutput, kind: str, path: str, prefix: str) -> None:
     if kind == "!" and path.endswith("/") and prefix.startswith(path):
         answer.folder_is_ignored = True
     elif not path.startswith(prefix):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import stat
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,10 +23,17 @@ from pathlib import Path
 from secrets import token_hex
 
 from labwright.compute.snapshot.diff import compare
-from labwright.compute.snapshot.files import read_steady, signature
-from labwright.compute.snapshot.objects import Objects
-from labwright.compute.snapshot.tree import Scan, Tree, hash_only
-from labwright.compute.snapshot.values import Entry, Manifest, Snapshot, SnapshotDiff, shown, shown_names
+from labwright.compute.snapshot.files import (
+    Manifest,
+    Snapshot,
+    SnapshotDiff,
+    SnapshotEntry,
+    read_steady,
+    shown,
+    shown_names,
+    signature,
+)
+from labwright.compute.snapshot.tree import Scan, SnapshotTree, hash_only
 from labwright.domain.errors import Conflict, NotFound, StorageFailed
 
 GRACE_SECONDS = 120.0
@@ -43,7 +52,7 @@ class _Taken:
 
 @dataclass(slots=True)
 class _Root:
-    tree: Tree
+    tree: SnapshotTree
     lock: threading.Lock = field(default_factory=threading.Lock)
     taken: _Taken | None = None
 
@@ -76,7 +85,7 @@ class SnapshotStore:
     def _root(self, name: str) -> _Root:
         with self._roots_lock:
             if name not in self._roots:
-                self._roots[name] = _Root(Tree(name, self._limit))
+                self._roots[name] = _Root(SnapshotTree(name, self._limit))
                 for oldest in list(self._roots)[:-_MAX_ROOTS]:
                     del self._roots[oldest]
             return self._roots[name]
@@ -85,7 +94,7 @@ class SnapshotStore:
         """Recently enough that a collector leaves it alone, and not deleted by hand."""
         return time.monotonic() - taken.touched < GRACE_SECONDS / 2 and signature(taken.path) is not None
 
-    def _take_anew(self, tree: Tree) -> _Taken:
+    def _take_anew(self, tree: SnapshotTree) -> _Taken:
         scan = tree.scan(self._clock(), self._objects.put, self._objects.has)
         data = scan.manifest.to_bytes()
         digest = sha256(data).hexdigest()
@@ -166,7 +175,7 @@ class SnapshotStore:
 
     def diff(self, digest: str, root: Path) -> SnapshotDiff:
         """What changed since the snapshot, by bytes; nothing is stored."""
-        tree = Tree(os.fspath(root), self._limit)
+        tree = SnapshotTree(os.fspath(root), self._limit)
         tree.hide(self._private())
         new = tree.scan(self._clock(), hash_only, lambda _: True).manifest
         old = tree.without_hidden(self._manifest(digest))  # it may be older than the file's being private
@@ -234,8 +243,8 @@ def _check_complete(digest: str, manifest: Manifest) -> None:
         )
 
 
-def _reader(root: str) -> Callable[[Entry], bytes | None]:
-    def read(entry: Entry) -> bytes | None:
+def _reader(root: str) -> Callable[[SnapshotEntry], bytes | None]:
+    def read(entry: SnapshotEntry) -> bytes | None:
         """None if it vanished since it was listed."""
         path = f"{root}/{entry.path}"
         try:
@@ -256,3 +265,81 @@ def _delete(path: Path) -> int:
     size = _size_of(path)
     path.unlink()
     return size
+
+
+_RAW, _ZLIB = b"r", b"z"
+_SAMPLE_BYTES = 64 * 1024
+
+
+class Objects:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "objects"
+        self._prefix = str(self.folder)  # `has` is asked once a file
+        self._incoming = folder / "incoming"
+
+    def put(self, data: bytes) -> str:
+        digest = sha256(data).hexdigest()
+        if not self.has(digest):
+            self.write_whole(self._path(digest), pack(data))
+        return digest
+
+    def has(self, digest: str) -> bool:
+        seen = signature(f"{self._prefix}/{digest[:2]}/{digest}")
+        return seen is not None and seen[2] > 0
+
+    def get(self, digest: str) -> bytes:
+        try:
+            data = unpack(self._path(digest).read_bytes())
+        except FileNotFoundError as error:
+            raise NotFound(f"The snapshot's object {digest} is gone.") from error
+        except (zlib.error, ValueError) as error:
+            raise self._damaged(digest) from error
+        if sha256(data).hexdigest() != digest:
+            raise self._damaged(digest)
+        return data
+
+    def _damaged(self, digest: str) -> StorageFailed:
+        path = self._path(digest)
+        return StorageFailed(f"{path} is damaged.", hint="Delete it; the next run with that file writes it anew.")
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / digest
+
+    def write_whole(self, target: Path, data: bytes) -> None:
+        """Beside, then by rename; the random name keeps two processes apart."""
+        aside = self._incoming / secrets.token_hex(8)
+        try:
+            try:
+                _place(aside, target, data)
+            except FileNotFoundError:  # the first in its folder
+                for folder in (aside.parent, target.parent):
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _place(aside, target, data)
+        except OSError as error:
+            if aside.is_file():
+                aside.unlink()
+            raise StorageFailed(f"{target} cannot be written: {error.strerror}.") from error
+
+    def leftovers(self) -> list[Path]:
+        """What killed writers left; only while no writer is at work."""
+        return list(self._incoming.iterdir()) if self._incoming.is_dir() else []
+
+
+def _place(aside: Path, target: Path, data: bytes) -> None:
+    aside.write_bytes(data)
+    aside.replace(target)
+
+
+def pack(data: bytes) -> bytes:
+    """Compressed if that helps, judged by the head: media and weights do not shrink, and trying takes long."""
+    head = zlib.compress(data[:_SAMPLE_BYTES], 1)
+    if len(head) >= len(data[:_SAMPLE_BYTES]) * 0.95:
+        return _RAW + data
+    return _ZLIB + (head if len(data) <= _SAMPLE_BYTES else zlib.compress(data, 1))
+
+
+def unpack(stored: bytes) -> bytes:
+    kind, body = stored[:1], stored[1:]
+    if kind not in (_RAW, _ZLIB):
+        raise ValueError("not packed by Labwright")
+    return zlib.decompress(body) if kind == _ZLIB else body

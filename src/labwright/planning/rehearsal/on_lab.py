@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
+from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import Actor
 from labwright.domain.cluster import ClusterType
 from labwright.domain.errors import Conflict, Invalid

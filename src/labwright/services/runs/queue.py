@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
 from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
+from labwright.compute.scheduler import capacity_of
 from labwright.domain.run import Run, RunStatus
 from labwright.domain.sweep import Sweep, SweepStatus
 from labwright.store import sweeps

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.slurm.allocation import gpus_held
+from labwright.compute.slurm.resources import gpus_held
 from labwright.domain.actor import Actor
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import ClusterType

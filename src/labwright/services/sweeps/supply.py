@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from labwright.compute.capacity import capacity_of
 from labwright.compute.lab import Lab
+from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, now
 from labwright.domain.cluster import Cluster, ClusterType

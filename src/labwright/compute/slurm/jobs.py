@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -93,7 +93,7 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class JobEnding:
     """How a run ends by Slurm's word alone."""
 
     status: RunStatus
@@ -102,31 +102,31 @@ class Ending:
 
 
 _ENDINGS = {
-    "TIMEOUT": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its time limit."),
-    "DEADLINE": Ending(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its deadline."),
-    OUT_OF_MEMORY: Ending(
+    "TIMEOUT": JobEnding(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its time limit."),
+    "DEADLINE": JobEnding(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its deadline."),
+    OUT_OF_MEMORY: JobEnding(
         status=RunStatus.FAILED,
         reason="out_of_memory",
         words="It used more memory than it had; memory_mb asks for more.",
     ),
-    "NODE_FAIL": Ending(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
-    "BOOT_FAIL": Ending(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
-    "PREEMPTED": Ending(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),
-    CANCELLED: Ending(
+    "NODE_FAIL": JobEnding(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
+    "BOOT_FAIL": JobEnding(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
+    "PREEMPTED": JobEnding(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),
+    CANCELLED: JobEnding(
         status=RunStatus.STOPPED, reason="cancelled in Slurm", words="Somebody cancelled the job in Slurm."
     ),
-    "REVOKED": Ending(status=RunStatus.FAILED, reason="revoked", words="Another cluster took the job."),
+    "REVOKED": JobEnding(status=RunStatus.FAILED, reason="revoked", words="Another cluster took the job."),
 }
 
 
-def ending_of(row: JobRow) -> Ending:
+def ending_of(row: JobRow) -> JobEnding:
     """For a job that ended without `exit.json`: Slurm's word is all there is."""
     if row.state in _ENDINGS:
         return _ENDINGS[row.state]
     if not row.nodes:  # it never began
-        return Ending(status=RunStatus.FAILED, reason="slurm_refused", words=f"Slurm refused the job: {row.reason}.")
+        return JobEnding(status=RunStatus.FAILED, reason="slurm_refused", words=f"Slurm refused the job: {row.reason}.")
     words = f"Its supervisor ended without a word; Slurm says {row.state} ({row.reason})."
-    return Ending(status=RunStatus.LOST, reason="sidecar_lost", words=words)
+    return JobEnding(status=RunStatus.LOST, reason="sidecar_lost", words=words)
 
 
 def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
@@ -192,3 +192,70 @@ def expand_tasks(text: str) -> tuple[int, ...]:
             first, last, step = match.groups()
             found.extend(range(int(first), int(last or first) + 1, int(step or 1)))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    job_ids: dict[str, str]  # by run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSubmitted:
+    """`for_good`: Slurm said no. `in_doubt`: nobody said anything, and the job may be there after all."""
+
+    run_ids: tuple[str, ...]
+    words: str
+    for_good: bool = False
+    in_doubt: bool = False
+    is_silent: bool = False  # Slurm takes nothing from anybody now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """Slurm was told to forget a job that had not begun, or was never told of it."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDelayed:
+    """Somebody wants a run stopped that is just being handed over: what becomes of that has to be waited for."""
+
+    run_id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubled:
+    """An order about these runs failed in a way that nobody foresaw; it is tried again."""
+
+    run_ids: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What the accounting says of jobs that squeue has forgotten; None where it knows nothing, or there is none."""
+
+    rows: Mapping[str, JobRow | None]  # by run
+    controller_start: float | None = None  # asked where the accounting knows nothing of some
+
+
+OrderOutcome = Submitted | NotSubmitted | Cancelled | StopDelayed | Troubled | Recalled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobListing:
+    """One answer, and what was known when the question was asked: the answer may be older than news from files."""
+
+    rows: tuple[JobRow, ...]
+    asked_at: float
+    had_started: Mapping[str, int]  # the attempt that was under way, by run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    words: str
+
+
+SlurmReport = OrderOutcome | JobListing | Unanswered
