@@ -18,7 +18,6 @@ import pytest
 from labwright.compute.lab import Lab
 from labwright.compute.metrics import batch as metric_batch
 from labwright.compute.metrics import ingest
-from labwright.compute.metrics.http_points import write_http_points
 from labwright.compute.metrics.ingest import MetricIngest
 from labwright.domain.errors import Conflict
 from labwright.domain.metrics.points import Points
@@ -32,6 +31,10 @@ from labwright.store.idempotency import IdempotencyKey
 from tests.support.full_disk import files_end_at
 from tests.support.lab import lab_in, make_run, running_run
 from tests.support.waiting import wait_until
+
+
+def append_points(lab: Lab, run_id: str, lines: list[dict[str, Any]]) -> None:
+    lab.unread.append_points(run_id, lab.paths.run(run_id).metrics, lines)
 
 
 def line(step: int, *keys: str) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
         sampled.parent.mkdir(parents=True)
         sampled.write_text(f"{json.dumps(line(1, 'system/cpu_percent', 'system/memory_mb'))}\n")
         for lines in ([line(1, "a", "loss")], [line(2, "b", "new", "other", "a", "loss"), line(3, "new", "loss")]):
-            write_http_points(lab, run, lines)
+            append_points(lab, run, lines)
             reader.drain(run)
         found = metrics.read(lab, run, None, 100, "step", None)
         summary = runs.get(lab, run).summary
@@ -81,9 +84,9 @@ def test_extremes_and_mean_of_an_ended_run_leave_out_what_was_logged_anew(tmp_pa
         little, much = make_run(lab, "little").id, make_run(lab, "much").id
         reader = MetricIngest(lab, told.put)
         for run, count in ((little, 3), (much, 5000)):
-            write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": -9.0}} for step in range(count)])
+            append_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": -9.0}} for step in range(count)])
             reader.take(run)
-            write_http_points(lab, run, [line(step, "loss", "acc") for step in (*reversed(range(count)), count)])
+            append_points(lab, run, [line(step, "loss", "acc") for step in (*reversed(range(count)), count)])
         reader.start()
         assert reader.finish(little) and not reader.finish(much)
         assert told.get(timeout=60) == much and reader.finish(much)
@@ -107,7 +110,7 @@ def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
         reader = MetricIngest(lab)
         reader.start()
         for value in (-9.0, 1.0):
-            write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": value}} for step in range(3)])
+            append_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": value}} for step in range(3)])
             reader.soon(run)
             wait_until(partial(shows_mean, lab, run, value), "the summary to be of what is shown")
         reader.close()
@@ -116,7 +119,7 @@ def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
 def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "linked").id
-        write_http_points(lab, run, [line(1, "a")])
+        append_points(lab, run, [line(1, "a")])
         Path(lab.paths.run(run).metrics, "sdk-old.jsonl").symlink_to("gone")
         MetricIngest(lab).drain(run)
         assert "a" in runs.get(lab, run).summary
@@ -135,7 +138,7 @@ def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: 
 def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int]) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "far").id
-        write_http_points(lab, run, [{"s": step, "t": 1e9, "m": {"a": 1.0}} for step in (*steps, 2**63, -(2**63) - 1)])
+        append_points(lab, run, [{"s": step, "t": 1e9, "m": {"a": 1.0}} for step in (*steps, 2**63, -(2**63) - 1)])
         MetricIngest(lab).drain(run)
         found = metrics.read(lab, run, ["a"], 100, "step", None)
         lines = list(export(lab, run, "jsonl", None, with_run=False))
@@ -169,7 +172,7 @@ def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing
         run = make_run(lab, "when").id
         odd = [{"s": step, "t": time, "m": {"a": 1.0}} for step in range(6)]
         picture = {"s": 1, "t": time, "artifact": {"key": "p", "kind": "image", "path": "p.png"}}
-        write_http_points(lab, run, [*odd, picture, line(9, "a")])
+        append_points(lab, run, [*odd, picture, line(9, "a")])
         MetricIngest(lab).drain(run)
         found = metrics.read(lab, run, ["a"], 100, "time", None)
         assert len(metrics.artifacts(lab, run)) == 1
@@ -179,7 +182,7 @@ def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing
 def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "asked").id
-        write_http_points(lab, run, [line(1, "a", "b", "c,d", "c")])
+        append_points(lab, run, [line(1, "a", "b", "c,d", "c")])
         MetricIngest(lab).drain(run)
 
         def asked(*keys: str) -> tuple[list[str], list[str]]:
@@ -243,7 +246,7 @@ def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path:
         reader = MetricIngest(lab)
         for first in (0, 300, 301, 500):  # fills a chunk, adds to the next one, goes on with that
             lines = [line(step, *(keys if step % 300 == 0 else keys[::7])) for step in range(first, first + 300)]
-            write_http_points(lab, run, lines)
+            append_points(lab, run, lines)
             reader.drain(run)
         found = {series["key"]: series for series in metrics.read(lab, run, None, 5000, "step", None)["series"]}
     assert [found[key]["count"] for key in keys[:8]] == [1200, 4, 4, 4, 4, 4, 4, 1200]
@@ -265,7 +268,7 @@ def test_very_many_metrics_are_stored_some_at_a_time_and_a_kill_in_between_repea
         run = make_run(lab, "many").id
         sent = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
         metrics.add_points(lab, run, [("key/000", step, 1.0, None) for step in (7, 8)], 1e9, sent)
-        write_http_points(lab, run, [line(1, *keys), line(2, *keys), {"alert": {"title": "once"}}])
+        append_points(lab, run, [line(1, *keys), line(2, *keys), {"alert": {"title": "once"}}])
         for stored in (200, 400, 600):
             _take_until_killed(lab, run, monkeypatch, portions=2)
             assert len(metrics.read(lab, run, None, 10, "step", None)["keys"]) == stored
@@ -300,7 +303,7 @@ def test_a_server_that_ends_does_not_wait_for_very_many_metrics_and_the_next_goe
     monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 5)
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
-        write_http_points(lab, run, [line(1, *(f"key/{index}" for index in range(5000)))])
+        append_points(lab, run, [line(1, *(f"key/{index}" for index in range(5000)))])
 
         def counts() -> list[int]:
             return [series["count"] for series in metrics.read(lab, run, None, 10, "step", None)["series"]]
@@ -320,8 +323,8 @@ def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: P
     told: queue.Queue[str] = queue.Queue()
     with lab_in(tmp_path / "project") as lab:
         little, much = make_run(lab, "little").id, make_run(lab, "much").id
-        write_http_points(lab, little, [line(1, "loss")])
-        write_http_points(lab, much, [line(step, "loss") for step in range(10_000)])
+        append_points(lab, little, [line(1, "loss")])
+        append_points(lab, much, [line(step, "loss") for step in range(10_000)])
         reader = MetricIngest(lab, told.put)
         assert reader.finish(little)
         assert not reader.finish(much) and not metrics.read(lab, much, None, 10, "step", None)["series"]
@@ -351,11 +354,11 @@ def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: 
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "full").id
         file = Path(lab.paths.run(run).metrics) / "http.jsonl"
-        write_http_points(lab, run, [line(1, "loss")])
+        append_points(lab, run, [line(1, "loss")])
         room_for_half = file.stat().st_size * 3 // 2
         with files_end_at(room_for_half), pytest.raises(OSError, match="too large"):
-            write_http_points(lab, run, [line(2, "loss"), line(3, "loss")])
-        write_http_points(lab, run, [line(4, "loss")])
+            append_points(lab, run, [line(2, "loss"), line(3, "loss")])
+        append_points(lab, run, [line(4, "loss")])
         MetricIngest(lab).drain(run)
         found = metrics.read(lab, run, None, 100, "step", None)
     assert [series["steps"] for series in found["series"]] == [[1, 4]]
@@ -365,10 +368,10 @@ def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: 
 def test_points_after_a_line_that_a_kill_tore_are_all_there(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "torn").id
-        write_http_points(lab, run, [line(1, "loss"), line(2, "loss")])
+        append_points(lab, run, [line(1, "loss"), line(2, "loss")])
         file = Path(lab.paths.run(run).metrics) / "http.jsonl"
         file.write_bytes(file.read_bytes()[:-5])
-        write_http_points(lab, run, [line(3, "loss")])
+        append_points(lab, run, [line(3, "loss")])
         MetricIngest(lab).drain(run)
         found = metrics.read(lab, run, None, 100, "step", None)
     assert [series["steps"] for series in found["series"]] == [[1, 3]]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labwright.compute.snapshot import SnapshotStore, listing, tree
+from labwright.compute.snapshot import SnapshotStore, tree
 from labwright.domain.errors import Conflict, NotFound, StorageFailed
 from tests.support.snapshots import MB, ODD_NAMES, assert_whole, object_files, paths, paths_in, settle, write
 
@@ -222,7 +222,7 @@ def test_a_file_above_the_limit_is_recorded_and_not_kept(project: Path, store: S
 def test_too_many_files_make_a_partial_snapshot_that_keeps_the_top(
     project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(listing, "MAX_FILES", 10)
+    monkeypatch.setattr(tree, "MAX_FILES", 10)
     write(project, {f"data/deep/{number}.txt": "" for number in range(30)} | {"train.py": "1"})
     snapshot = store.take(project)
     assert snapshot.partial

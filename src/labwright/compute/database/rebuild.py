@@ -217,7 +217,7 @@ def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
     unread = UnreadMetrics(paths.unread_metrics)
     for run_id in found:
         if os.path.isdir(paths.run(run_id).metrics):
-            unread.note(run_id)
+            unread.mark(run_id)
 
 
 def _restore_dependencies(tx: Transaction) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from labwright.compute.metrics.http_points import part_of
+from labwright.compute.metrics.unread import part_of
 from labwright.compute.runs.alerts import raise_alert
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.alert import Severity

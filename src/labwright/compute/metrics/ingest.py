@@ -183,7 +183,7 @@ class MetricIngest:
         """One batch of each file of the run. Answers whether there is more."""
         with self._alone_with(run_id):
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
-            self._lab.unread.forget(run_id, lambda: not self._files(run_id))
+            self._lab.unread.unmark(run_id, lambda: not self._files(run_id))
             if more:
                 self._grown.add(run_id)
         if more:

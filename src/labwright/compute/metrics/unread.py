@@ -1,6 +1,7 @@
-"""Runs whose metric files may hold more than the database does. An empty file each, so that no kill forgets one.
+"""Runs whose metric files may hold more than the database, and the file for points that arrive over HTTP.
 
-Active runs are looked at anyway. These are for the others: a start must not look through ten thousand old folders.
+Each such run has an empty marker file, so that no kill forgets it. Active runs are read anyway; the markers are for the
+others, so that a start need not read ten thousand old folders.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from labwright.files import append_whole
+from labwright.store.idempotency import IdempotencyKey, refuse_other
 
 
 class UnreadMetrics:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._noted: set[str] = set(self.run_ids())
-        self._sent: dict[str, dict[str, str]] = {}
+        self._marked: set[str] = set(self.run_ids())
+        self._sent: dict[str, dict[str, str]] = {}  # run -> idempotency keys of unread points, with their digests
 
     def run_ids(self) -> list[str]:
         try:
@@ -25,33 +32,50 @@ class UnreadMetrics:
         except FileNotFoundError:
             return []
 
-    @contextlib.contextmanager
-    def growing(self, run_id: str) -> Iterator[dict[str, str]]:
-        """Noted before anything is written; nobody forgets it in between.
+    def append_points(
+        self, run_id: str, metrics_folder: str, lines: list[dict[str, Any]], key: IdempotencyKey | None = None
+    ) -> None:
+        """Append points sent over HTTP to a file of the run, like all other points: all of them, or none and an error.
 
-        Given are the idempotency keys of what is written and not read yet, each with the digest of what was sent.
+        Raises Conflict if the key was used for other points that are not read yet; the database does not know those.
         """
+        os.makedirs(metrics_folder, mode=0o700, exist_ok=True)
+        block = b"".join(to_json(line) + b"\n" for line in lines)
         with self._lock:
-            self.note(run_id)
-            yield self._sent.setdefault(run_id, {})
+            self.mark(run_id)
+            sent = self._sent.setdefault(run_id, {})
+            if key is not None:
+                refuse_other(key, sent.get(key.key, key.digest))
+            fd = os.open(f"{metrics_folder}/http.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                append_whole(fd, block)
+            finally:
+                os.close(fd)
+            if key is not None:
+                sent[key.key] = key.digest
 
     @contextlib.contextmanager
     def settled(self) -> Iterator[None]:
-        """Nothing is half appended meanwhile: what a full disk did not take is taken back before anybody reads it."""
+        """Keep appends out: after a full disk a half-written block is removed before anybody reads it."""
         with self._lock:
             yield
 
-    def note(self, run_id: str) -> None:
-        if run_id not in self._noted:
+    def mark(self, run_id: str) -> None:
+        if run_id not in self._marked:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             (self._folder / run_id).touch(mode=0o600)
-            self._noted.add(run_id)
+            self._marked.add(run_id)
 
-    def forget(self, run_id: str, is_read: Callable[[], bool]) -> None:
-        if run_id not in self._noted:
+    def unmark(self, run_id: str, is_read: Callable[[], bool]) -> None:
+        if run_id not in self._marked:
             return
         with self._lock:
             if is_read():
                 (self._folder / run_id).unlink(missing_ok=True)
-                self._noted.discard(run_id)
+                self._marked.discard(run_id)
                 self._sent.pop(run_id, None)
+
+
+def part_of(key: IdempotencyKey, number: int) -> IdempotencyKey:
+    """Return the key of one line. Many points are several lines, and a kill may leave only the first ones."""
+    return key.again(f"part {number}")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.metrics.http_points import part_of, write_http_points
+from labwright.compute.metrics.unread import part_of
 from labwright.domain.metrics.points import Points, as_json
 from labwright.paths import ARTIFACTS
 from labwright.services.runs import verbs as run_verbs
@@ -28,14 +28,14 @@ def add_points(
     """Durable once this returns; the series show it moments later. What was sent with the same key is taken once."""
     run_verbs.get(lab, run_id)
     if key is None:
-        write_http_points(lab, run_id, _lines_of(points, received_at))
+        lab.unread.append_points(run_id, lab.paths.run(run_id).metrics, _lines_of(points, received_at))
     elif not _is_known(lab, key, len(points)):
         parts = [points[at : at + _PART_POINTS] for at in range(0, len(points), _PART_POINTS)]
         once = {"key": key.key, "digest": key.digest}
         # Each part is one line, whole or not there; who reads it takes it once.
-        write_http_points(
-            lab,
+        lab.unread.append_points(
             run_id,
+            lab.paths.run(run_id).metrics,
             [{"once": {**once, "part": n}, "lines": _lines_of(part, received_at)} for n, part in enumerate(parts)],
             key,
         )
