@@ -10,10 +10,10 @@ import yaml
 
 from labwright.domain.errors import Conflict, Invalid, LabwrightError, NotFound
 from labwright.skills import SkillRegistry, SkillSource, rendered
-from labwright.skills.header_file import keep_header
-from labwright.skills.install import ASK, Editor, Outcome, install, installed_text
+from labwright.skills.install import ASK, Editor, InstallOutcome, install, installed_text
 from labwright.skills.quoting import fenced, plain, quoted
 from labwright.skills.skill import read_skill
+from labwright.tokens import write_header_file
 
 FORM = "---\nname: {name}\ndescription: {description}\nmetadata:\n  title: T\n  variables: {variables}\n---\n\n{body}\n"
 HOSTILE_NAMES = [
@@ -232,8 +232,8 @@ def test_installing_again_changes_nothing(registry: SkillRegistry, tmp_path: Pat
         ".claude/skills/labwright-agent-mode/SKILL.md",
         ".agents/skills/labwright-agent-mode/SKILL.md",
     ]
-    assert {done.outcome for done in first} == {Outcome.WRITTEN}
-    assert {done.outcome for done in install(skill, tmp_path, Editor, overwrite=False)} == {Outcome.UNCHANGED}
+    assert {done.outcome for done in first} == {InstallOutcome.WRITTEN}
+    assert {done.outcome for done in install(skill, tmp_path, Editor, overwrite=False)} == {InstallOutcome.UNCHANGED}
 
 
 def test_an_edited_file_is_left_and_a_former_one_replaced(registry: SkillRegistry, tmp_path: Path) -> None:
@@ -241,14 +241,14 @@ def test_an_edited_file_is_left_and_a_former_one_replaced(registry: SkillRegistr
     [written] = install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)
     registry.save(skill_text("agent-mode", body="Another version.", variables=""))
     newer = registry.get("agent-mode")
-    assert install(newer, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is Outcome.UPDATED
+    assert install(newer, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is InstallOutcome.UPDATED
     written.path.write_text(written.path.read_text() + "Mine.\n")
-    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is Outcome.EDITED
+    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is InstallOutcome.EDITED
     assert written.path.read_text().endswith("Mine.\n")
-    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=True)[0].outcome is Outcome.UPDATED
+    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=True)[0].outcome is InstallOutcome.UPDATED
     written.path.unlink()
     written.path.symlink_to(tmp_path / "elsewhere")
-    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is Outcome.EDITED
+    assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is InstallOutcome.EDITED
 
 
 def test_what_is_in_the_way_of_a_skill_is_told(registry: SkillRegistry, tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_every_variable_has_its_command(registry: SkillRegistry) -> None:
 
 def test_a_header_file_is_its_owners_alone_and_goes_when_its_token_has_expired(tmp_path: Path) -> None:
     folder = tmp_path / "headers"
-    old = keep_header(folder, "old", "lwa.x.1.signature")
-    new = keep_header(folder, "new", "lwa.x.99999999999.signature")
+    old = write_header_file(folder, "old", "lwa.x.1.signature")
+    new = write_header_file(folder, "new", "lwa.x.99999999999.signature")
     assert not old.exists()
     assert new.read_text() == "X-Auth-Token: lwa.x.99999999999.signature\n"
     assert new.stat().st_mode & 0o777 == 0o600

@@ -12,12 +12,17 @@ from labwright.cli.formatting import parse_pair
 from labwright.cli.screen import Cell, Column, Screen, warn
 from labwright.client.lab import LabClient
 from labwright.paths import ProjectPaths
-from labwright.skills.install import Editor, Outcome, install, installed_text, unanswered
-from labwright.skills.registry import Listed, SkillRegistry
+from labwright.skills.install import Editor, InstallOutcome, install, installed_text, unanswered
+from labwright.skills.registry import ListedSkill, SkillRegistry
 from labwright.skills.skill import Skill
 
 SkillName = Annotated[str, typer.Argument(metavar="SKILL", help="The skill's name.")]
-_STYLES = {Outcome.WRITTEN: "green", Outcome.UPDATED: "green", Outcome.UNCHANGED: "dim", Outcome.EDITED: "yellow"}
+_STYLES = {
+    InstallOutcome.WRITTEN: "green",
+    InstallOutcome.UPDATED: "green",
+    InstallOutcome.UNCHANGED: "dim",
+    InstallOutcome.EDITED: "yellow",
+}
 
 skills = group(no_args_is_help=True)
 
@@ -38,11 +43,11 @@ def list_skills(project: Project = None, as_json: AsJson = False) -> None:
     screen.suggest("Show one: labwright skills show SKILL")
 
 
-def _source(listed: Listed) -> str:
+def _source(listed: ListedSkill) -> str:
     return f"{listed.source}, replaces the built-in one" if listed.overrides else str(listed.source)
 
 
-def _description(listed: Listed) -> Cell:
+def _description(listed: ListedSkill) -> Cell:
     return (f"invalid: {listed.fault}", "red") if listed.skill is None else listed.skill.description
 
 
@@ -66,7 +71,7 @@ def show(
     screen, registry = Screen(as_json=as_json), _registry(project)
     skill = registry.built_in(name) if built_in else registry.get(name)
     if as_json:
-        listed = Listed(id=name, source=skill.source, skill=skill) if built_in else registry.listed(name)
+        listed = ListedSkill(id=name, source=skill.source, skill=skill) if built_in else registry.listed(name)
         screen.json({**listed.facts(), "text": skill.text})
     else:
         screen.write(skill.text)
@@ -116,7 +121,7 @@ def install_skills(
         for path, outcome in shown:
             screen.print((outcome.ljust(11), _STYLES[outcome]), path)
         screen.suggest("To add the tools too, see docs/how-to/use-with-editors.md")
-    edited = [result for result in done if result.outcome is Outcome.EDITED]
+    edited = [result for result in done if result.outcome is InstallOutcome.EDITED]
     for result in edited:
         warn(f"{result.path} was edited and is not replaced. Use --overwrite to replace it.")
     if edited:

@@ -19,12 +19,11 @@ from labwright.domain.run import ACTIVE, RunStatus
 from labwright.services import alerts, cluster
 from labwright.services.runs import queue
 from labwright.services.sweeps import results as sweep_views
-from labwright.skills.header_file import keep_header
 from labwright.skills.quoting import fenced, plain, quoted
 from labwright.skills.registry import SkillRegistry
-from labwright.skills.render import rendered, variables_in
-from labwright.skills.skill import Skill, SkillSource, read_skill
+from labwright.skills.skill import Skill, SkillSource, read_skill, rendered, variables_in
 from labwright.store import plans, runs
+from labwright.tokens import write_header_file
 
 View = dict[str, Any]
 
@@ -248,7 +247,7 @@ def auth_header(lab: Lab, asker: Asker) -> str:
     """By a file where that can be read, since what stands in a command line is seen by everybody on the machine."""
     if not asker.is_local:
         return f'-H "X-Auth-Token: {asker.token}"'
-    return f"-H {shlex.quote(f'@{keep_header(lab.paths.headers, asker.header_name, asker.token)}')}"
+    return f"-H {shlex.quote(f'@{write_header_file(lab.paths.headers, asker.header_name, asker.token)}')}"
 
 
 def api_catalog(_lab: Lab, asker: Asker) -> str:

@@ -1,7 +1,6 @@
-"""Skills: instructions for a model as SKILL.md files with `{{variables}}`; built in, and the project's own."""
+"""Skills: instructions for a model as SKILL.md files with `{{variables}}`, built in or in the project."""
 
 from labwright.skills.registry import SkillRegistry
-from labwright.skills.render import rendered
-from labwright.skills.skill import Skill, SkillSource
+from labwright.skills.skill import Skill, SkillSource, rendered
 
 __all__ = ["Skill", "SkillRegistry", "SkillSource", "rendered"]

@@ -1,6 +1,6 @@
-"""Skills as files for coding assistants: no token in them, nothing that is out of date tomorrow, nobody's edit lost.
+"""Install skills as files for coding assistants, without tokens or facts that go out of date.
 
-What a server would fill in is replaced by the command that asks for it.
+Variables that a server would fill in become the command that shows the value. User edits are never overwritten.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pathlib import Path
 from labwright.domain.errors import Conflict, Invalid
 from labwright.files import write_whole
 from labwright.skills.registry import SKILL_FILE
-from labwright.skills.render import rendered
-from labwright.skills.skill import Skill
+from labwright.skills.skill import Skill, rendered
 
-PREFIX = "labwright-"  # so that a skill of the user's own with the same name stays what it is
+PREFIX = "labwright-"  # keeps a skill of the user with the same name untouched
 
 
 class Editor(StrEnum):
@@ -30,11 +29,11 @@ class Editor(StrEnum):
     CURSOR = "cursor"
 
 
-class Outcome(StrEnum):
+class InstallOutcome(StrEnum):
     WRITTEN = "written"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
-    EDITED = "edited"  # by somebody else, and left alone
+    EDITED = "edited"  # the user changed the file, so it was left alone
 
 
 FOLDERS = {
@@ -45,9 +44,9 @@ FOLDERS = {
 }
 ASK = {
     "goal": "What the user asks for in this conversation.",
-    "experiment_context": "Look now: `labwright ps`, `labwright sweeps` and `labwright alerts` show it.",
-    "existing_plans": "Look now: `labwright plan list` shows them.",
-    "cluster_state": "Look now: `labwright cluster` shows it.",
+    "experiment_context": "Run `labwright ps`, `labwright sweeps` and `labwright alerts` to see it.",
+    "existing_plans": "Run `labwright plan list` to see them.",
+    "cluster_state": "Run `labwright cluster` to see it.",
     "server_url": "$(labwright url)",
     "auth_token": "$(labwright token --scope agent --ttl 1h)",
     "auth_header": '-H "@$(labwright token --scope agent --ttl 1h --header-file)"',
@@ -60,26 +59,26 @@ _DIGEST = re.compile(r'^(  labwright-digest: )"[0-9a-f]*"$', re.MULTILINE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
     path: Path
-    outcome: Outcome
+    outcome: InstallOutcome
 
 
 def install(skill: Skill, project: Path, editors: Iterable[Editor], *, overwrite: bool) -> list[Installed]:
-    """Once a folder, however many editors read it."""
+    """Install the skill once per folder, however many editors read that folder."""
     text = installed_text(skill)
     folders = dict.fromkeys(FOLDERS[editor] for editor in editors)
     return [_place(project / folder / f"{PREFIX}{skill.id}" / SKILL_FILE, text, overwrite) for folder in folders]
 
 
 def unanswered(skill: Skill) -> list[str]:
-    """Variables that somebody has to give: such a skill is no use as a file."""
+    """Return the variables that no command can provide. A skill with such variables cannot be installed."""
     return [name for name in skill.variables if name not in ASK]
 
 
 def installed_text(skill: Skill) -> str:
     if unknown := unanswered(skill):
         raise Invalid(
-            f"The skill {skill.id} needs {{{{{unknown[0]}}}}}, which no command answers.",
-            hint="Only skills whose variables Labwright itself fills in can be installed.",
+            f"The skill {skill.id} needs {{{{{unknown[0]}}}}}, which no command provides.",
+            hint="Only skills whose variables Labwright fills in can be installed.",
         )
     head = [
         "---",
@@ -98,24 +97,24 @@ def _place(path: Path, text: str, overwrite: bool) -> Installed:
     try:
         return _written(path, text, overwrite)
     except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        hint = "Move away the file that stands where a folder has to be, or the folder in place of the file."
+        hint = "A file is where a folder must be, or a folder where the file must be. Move it away."
         raise Conflict(f"{path} cannot be written: {error.strerror}.", hint=hint) from error
 
 
 def _written(path: Path, text: str, overwrite: bool) -> Installed:
     there = _read(path)
     if there == text:
-        return Installed(path=path, outcome=Outcome.UNCHANGED)
+        return Installed(path=path, outcome=InstallOutcome.UNCHANGED)
     if os.path.lexists(path) and not overwrite and not _is_ours(there):
-        return Installed(path=path, outcome=Outcome.EDITED)
+        return Installed(path=path, outcome=InstallOutcome.EDITED)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text.encode())
-    path.chmod(_FILE_MODE)  # it belongs to the project, and is meant to be committed
-    return Installed(path=path, outcome=Outcome.WRITTEN if there is None else Outcome.UPDATED)
+    path.chmod(_FILE_MODE)  # the file belongs to the project and should be committed
+    return Installed(path=path, outcome=InstallOutcome.WRITTEN if there is None else InstallOutcome.UPDATED)
 
 
 def _read(path: Path) -> str | None:
-    """None for no file, and for one that cannot be of our making: a link, or bytes that are no text."""
+    """Return the text, or None if there is no file or if we cannot have written it (a link, or not text)."""
     try:
         return None if path.is_symlink() else path.read_text()
     except (FileNotFoundError, UnicodeDecodeError):
@@ -123,7 +122,7 @@ def _read(path: Path) -> str | None:
 
 
 def _is_ours(text: str | None) -> bool:
-    """As it was written, letter by letter; by this version or an earlier one."""
+    """Return whether this or an earlier version wrote the text and nobody changed it."""
     found = _DIGEST.search(text or "")
     return found is not None and text is not None and f'"{_digest(text)}"' == found[0].removeprefix(found[1])
 

@@ -1,7 +1,7 @@
-"""What others wrote, on its way into a prompt: bounded, on one line, inside of a fence that it cannot close.
+"""Put text from others into a prompt safely: bounded, on one line, inside a fence that it cannot close.
 
-Names of runs, messages and reasons come from anybody. Here they become data: they cannot begin a heading, end a code
-block, hide in invisible characters or run on for pages.
+Run names, messages and reasons can come from anyone. Quoted here, they cannot start a heading, end a code block, hide
+in invisible characters or fill pages.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import unicodedata
 from collections.abc import Iterable
 
 LONGEST_VALUE = 160
-_UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}  # controls, direction marks, tags, line ends
+_INVISIBLE = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}  # controls, direction marks, tags, line ends
 
 
 def quoted(text: object, limit: int = LONGEST_VALUE) -> str:
-    """As a JSON string: where it begins and ends is plain to see."""
+    """Return the text as a JSON string, so that its start and end are clear."""
     return json.dumps(plain(text, limit), ensure_ascii=False)
 
 
 def plain(text: object, limit: int = LONGEST_VALUE) -> str:
-    """One line of what can be seen."""
+    """Return the visible characters on one line."""
     head = str(text)[: 4 * limit]
-    seen = "".join(" " if unicodedata.category(letter) in _UNSEEN else letter for letter in head)
+    seen = "".join(" " if unicodedata.category(letter) in _INVISIBLE else letter for letter in head)
     line = " ".join(seen.split()).replace("`", "'").replace("~~~", "---")
     return line if len(line) <= limit and len(head) == len(str(text)) else f"{line[: limit - 1]}…"
 
 
 def fenced(lines: Iterable[str], limit: int) -> str:
-    """A block of data of at most so many characters; what does not fit is counted, not passed over in silence."""
+    """Return a code block of at most `limit` characters. It says how many lines were left out."""
     kept: list[str] = []
     left_out, room = 0, limit
     for line in lines:

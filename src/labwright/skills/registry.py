@@ -1,4 +1,4 @@
-"""Where skills are found: those that come with Labwright, and the project's own, which go before them."""
+"""Find skills: those built into Labwright and those of the project, which take precedence."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _BUILT_IN = Path(__file__).with_name("builtin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """A skill, or why the file that should be one is none."""
+class ListedSkill:
+    """A skill, or the reason why its file is not a valid skill."""
 
     id: str
     source: SkillSource
     skill: Skill | None
-    overrides: bool = False  # a built-in one of the same name
+    overrides: bool = False  # a built-in skill of the same name
     fault: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """All but the text."""
+        """Return everything except the text."""
         return {
             "id": self.id,
             "title": self.skill.title if self.skill else self.id,
@@ -42,20 +42,20 @@ class Listed:
 
 class SkillRegistry:
     def __init__(self, folder: Path) -> None:
-        self._folder = folder  # of the project's own
+        self._folder = folder  # the project's skills
 
-    def every(self) -> list[Listed]:
-        """By name. One that cannot be read does not hide the others."""
+    def every(self) -> list[ListedSkill]:
+        """Return all skills by name. An unreadable one does not hide the others."""
         names = sorted(set(_names_in(_BUILT_IN)) | set(_names_in(self._folder)))
         return [self.listed(name) for name in names]
 
     def get(self, name: str) -> Skill:
-        """A broken one of the project's own is an error: the built-in one is not what was asked for."""
+        """Return a skill. A broken skill of the project is an error and does not fall back to the built-in one."""
         check_name(name)
         return _read(self._folder, name, SkillSource.PROJECT) if self.is_own(name) else self.built_in(name)
 
     def built_in(self, name: str) -> Skill:
-        """As it comes with Labwright, whatever the project has put over it."""
+        """Return the built-in skill, even if the project overrides it."""
         check_name(name)
         if name not in _names_in(_BUILT_IN):
             raise NotFound(
@@ -68,12 +68,12 @@ class SkillRegistry:
         return name in _names_in(self._folder)
 
     def save(self, text: str, name: str | None = None) -> Skill:
-        """Checked first; then the whole file appears at once, or nothing does."""
+        """Validate the text, then write the file atomically."""
         skill = read_skill(text, SkillSource.PROJECT)
         if name is not None and skill.id != check_name(name):
             raise Invalid(
-                f"The skill calls itself {skill.id!r}, not {name!r}.",
-                hint="The name in the frontmatter and in the address are the same.",
+                f"The name in the skill's frontmatter is {skill.id!r}, not {name!r}.",
+                hint="Use the same name in the frontmatter and in the address.",
                 field=("text",),
             )
         folder = self._folder / skill.id
@@ -82,23 +82,26 @@ class SkillRegistry:
         return skill
 
     def delete(self, name: str) -> None:
-        """The project's own with all that lies beside it; a built-in one of that name is back then."""
+        """Delete a skill of the project with its whole folder. A built-in skill of that name becomes visible again."""
         check_name(name)
         if not self.is_own(name):
             self.get(name)
-            raise Conflict(f"The skill {name} comes with Labwright.", hint="Override it with one of the same name.")
-        aside = self._folder / f".{name}.deleted"  # no name of a skill: a kill half-way leaves nothing that is listed
+            raise Conflict(
+                f"The skill {name} is built in and cannot be deleted.",
+                hint="Override it with a skill of the same name.",
+            )
+        aside = self._folder / f".{name}.deleted"  # not a valid skill name, so a half-deleted folder is never listed
         shutil.rmtree(aside, ignore_errors=True)
         (self._folder / name).rename(aside)
         shutil.rmtree(aside)
 
-    def listed(self, name: str) -> Listed:
+    def listed(self, name: str) -> ListedSkill:
         own, built_in = self.is_own(name), name in _names_in(_BUILT_IN)
         source = SkillSource.PROJECT if own else SkillSource.BUILT_IN
         try:
-            return Listed(id=name, source=source, skill=self.get(name), overrides=own and built_in)
+            return ListedSkill(id=name, source=source, skill=self.get(name), overrides=own and built_in)
         except Invalid as error:
-            return Listed(id=name, source=source, skill=None, overrides=own and built_in, fault=error.message)
+            return ListedSkill(id=name, source=source, skill=None, overrides=own and built_in, fault=error.message)
 
 
 def _names_in(folder: Path) -> Iterator[str]:
@@ -118,14 +121,16 @@ def _names_in(folder: Path) -> Iterator[str]:
 def _read(folder: Path, name: str, source: SkillSource) -> Skill:
     path = folder / name / SKILL_FILE
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # no link to elsewhere, no pipe to wait for
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # refuse links, never block on a pipe
         with open(fd, "rb") as file:
             text = file.read(4 * LONGEST_TEXT + 1).decode()
         skill = read_skill(text, source)
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} cannot be read: {error}.", hint="Put a plain file in UTF-8 there.") from error
+        raise Invalid(f"{path} cannot be read: {error}.", hint="Put a regular UTF-8 file there.") from error
     except Invalid as error:
         raise Invalid(f"{path}: {error.message}", hint=error.hint, field=error.field) from error
     if skill.id != name:
-        raise Invalid(f"{path}: the skill calls itself {skill.id!r}.", hint=f"Its name must be its folder's, {name}.")
+        raise Invalid(
+            f"{path}: the name in the frontmatter is {skill.id!r}.", hint=f"It must equal the folder's name, {name}."
+        )
     return skill

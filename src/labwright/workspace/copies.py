@@ -1,4 +1,4 @@
-"""Read-only copies by digest: what was approved stays as it was, whatever is edited in the workspace meanwhile."""
+"""Read-only copies by digest: approved files stay as they were, whatever is edited in the workspace later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILES = "files"
 
 
 def keep_copy(workspace: Path, copies: Path, digest: Digest) -> Path:
-    """The folder with the digest's files and nothing else. Made aside and renamed, so it is whole or not there."""
+    """Return a folder with exactly the digest's files. It is created aside and renamed, so it is complete or absent."""
     target = copies / digest.value
     if target.exists():
         return open_copy(copies, digest.value)
@@ -34,20 +34,20 @@ def keep_copy(workspace: Path, copies: Path, digest: Digest) -> Path:
 
 
 def copy_files(workspace: Path, target: Path, digest: Digest) -> None:
-    """The digest's files and nothing else; one that is not what the digest names is a Conflict."""
+    """Copy exactly the digest's files. Raise Conflict if a file does not match the digest."""
     target.mkdir(parents=True, exist_ok=True)
-    for path, wanted in digest.files.items():
-        _copy(workspace / path, target / path, path, wanted)
+    for path, sha256 in digest.files.items():
+        _copy(workspace / path, target / path, path, sha256)
 
 
 def open_copy(copies: Path, value: str) -> Path:
-    """The files of a copy, after a look whether they are still what the digest names."""
+    """Return the folder of a copy after checking its files against the digest."""
     listed = listing(copies, value)
     folder = copies / value / _FILES
     changed = what_changed(listed, Digest(digest_of(folder).files, listed.facts))
     if changed:
         raise Conflict(
-            f"The copy {value[:12]} is not what it was: {'; '.join(changed[:5])}.", hint="Approve the plan anew."
+            f"The approved copy {value[:12]} was changed: {'; '.join(changed[:5])}.", hint="Approve the plan again."
         )
     return folder
 
@@ -56,32 +56,32 @@ def listing(copies: Path, value: str) -> Digest:
     try:
         found = Digest.from_dict(read_json(copies / value / COPY_LISTING))
     except FileNotFoundError as error:
-        raise NotFound(f"There is no copy {value[:12]}.", hint="Approve the plan anew.") from error
+        raise NotFound(f"There is no copy {value[:12]}.", hint="Approve the plan again.") from error
     if found.value != value:
-        raise Conflict(f"The copy {value[:12]} says that it is another.", hint="Approve the plan anew.")
+        raise Conflict(f"The copy {value[:12]} belongs to another digest.", hint="Approve the plan again.")
     return found
 
 
 def remove_tree(folder: Path) -> None:
-    """Read-only folders too; what is not there is no error."""
+    """Delete a folder, also a read-only or missing one."""
     for path, _, _ in os.walk(folder):
         os.chmod(path, 0o700)
     shutil.rmtree(folder, ignore_errors=not folder.exists())
 
 
-def _copy(source: Path, target: Path, relative: str, wanted: str) -> None:
-    """An edit between the digest and the copy is noticed here, not executed later."""
+def _copy(source: Path, target: Path, relative: str, sha256: str) -> None:
+    """Copy a file and check its hash: an edit made after the digest must not be executed."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         shutil.copyfile(source, target, follow_symlinks=False)
     except FileNotFoundError as error:
-        raise Conflict(f"{relative} is gone.", hint="Look at the plan again.") from error
-    if target.is_symlink() or hash_file(target) != wanted:
-        raise Conflict(f"{relative} was changed meanwhile.", hint="Look at the plan again.")
+        raise Conflict(f"{relative} no longer exists.", hint="Review the plan again.") from error
+    if target.is_symlink() or hash_file(target) != sha256:
+        raise Conflict(f"{relative} was changed in the meantime.", hint="Review the plan again.")
 
 
 def _make_read_only(folder: Path) -> None:
-    """Readable for any user, since contained code runs as one without rights; the folders around let nobody in."""
+    """Make all files readable for every user: sandboxed code runs as another user. The parent folders stay private."""
     for path, folders, names in os.walk(folder, topdown=False):
         for name in names:
             os.chmod(os.path.join(path, name), 0o444)

@@ -1,6 +1,6 @@
-"""Which bytes were meant: one digest over a workspace's plan, IR, code and tests, and over what else was agreed to.
+"""One digest over a workspace's plan, IR, code and tests, and over the other facts that an approval covers.
 
-Files outside of the allow-list (reports, validation, results) and caches change nothing. File modes are no part of it.
+Other files (reports, validation, results), caches and file modes do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache
 @dataclass(frozen=True, slots=True)
 class Digest:
     files: dict[str, str]  # relative path: SHA-256
-    facts: dict[str, str]  # what is agreed to beside the files, by name
+    facts: dict[str, str]  # other approved facts by name
 
     @property
     def value(self) -> str:
@@ -41,12 +41,12 @@ class Digest:
     def from_dict(cls, data: Mapping[str, Any]) -> Digest:
         found = cls(dict(data["files"]), dict(data["facts"]))
         if found.value != data["value"]:
-            raise ValueError("the digest does not fit the files it names")
+            raise ValueError("the digest does not match its files")
         return found
 
 
 def digest_of(folder: Path, facts: Mapping[str, str] | None = None) -> Digest:
-    """`facts`: for example the hash of the project's code, of its environment, and the commands to be run."""
+    """Return the digest of a folder. `facts` are, for example, hashes of the project's code and the commands to run."""
     return Digest({path: hash_file(folder / path) for path in covered_files(folder)}, dict(facts or {}))
 
 
@@ -73,22 +73,24 @@ def _files_below(folder: Path, relative: str) -> Iterator[str]:
 
 
 def _check_plain(path: Path, relative: str) -> None:
-    """A link's target could change without the digest; a pipe or device has no content to vouch for."""
+    """Refuse links, whose target could change without the digest, and pipes and devices, which have no content."""
     mode = path.lstat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a plain file"
-        raise Conflict(f"{relative!r} is {kind}.", hint="A plan may hold plain files and folders only; replace it.")
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+        raise Conflict(
+            f"{relative!r} is {kind}.", hint="A plan may contain only regular files and folders. Replace it."
+        )
     if not relative.isprintable():
-        raise Conflict(f"The name {relative!r} cannot be shown as it is.", hint="Rename the file.")
+        raise Conflict(f"The name {relative!r} contains characters that cannot be shown.", hint="Rename the file.")
 
 
 def what_changed(before: Digest, after: Digest) -> list[str]:
-    """In words, for whoever has to look again; nothing if the two are the same."""
+    """Describe the differences for a reviewer. The list is empty if both are equal."""
     old, new = before.files, after.files
-    words = [f"{path} was changed" for path in sorted(old.keys() & new.keys()) if old[path] != new[path]]
-    words += [f"{path} was added" for path in sorted(new.keys() - old.keys())]
-    words += [f"{path} was removed" for path in sorted(old.keys() - new.keys())]
-    return words + [
+    found = [f"{path} was changed" for path in sorted(old.keys() & new.keys()) if old[path] != new[path]]
+    found += [f"{path} was added" for path in sorted(new.keys() - old.keys())]
+    found += [f"{path} was removed" for path in sorted(old.keys() - new.keys())]
+    return found + [
         f"the {name} changed"
         for name in sorted(before.facts.keys() | after.facts.keys())
         if before.facts.get(name) != after.facts.get(name)

@@ -1,4 +1,4 @@
-"""`manifest.yaml`: what is known of a plan beside its files. Each part of Labwright owns one top-level key."""
+"""`manifest.yaml`: the facts about a plan besides its files. Each part of Labwright owns one top-level key."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from labwright.domain.errors import Invalid
 from labwright.files import write_whole
 
 Manifest = dict[str, Any]
-CHANGING = threading.RLock()  # held from reading a manifest to having written it: its parts have several writers
+CHANGING = threading.RLock()  # held from reading to writing a manifest: several writers own parts of it
 _LARGEST = 4 << 20
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Empty where there is none."""
+    """Return the manifest, or an empty one if there is no file."""
     try:
         if path.stat().st_size > _LARGEST:
             raise _unreadable(path, "it is too large")
@@ -40,4 +40,4 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 
 def _unreadable(path: Path, why: str) -> Invalid:
-    return Invalid(f"{path} cannot be read: {why[:200]}.", hint="Mend it by hand, or restore it from a copy.")
+    return Invalid(f"{path} cannot be read: {why[:200]}.", hint="Fix the file by hand, or restore it from a copy.")

@@ -1,4 +1,4 @@
-"""YAML as a manifest has it: plain values, no aliases. Imported when a manifest is read or written, as it is large."""
+"""YAML of a manifest: plain values, no aliases. PyYAML is large, so this module is imported on first use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-# By libyaml where it is there: ten times as fast, and a plan's manifest is written often.
+# libyaml, if available, is ten times as fast, and a manifest is written often.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -16,7 +16,7 @@ class _PlainDumper(_DUMPER):  # type: ignore[misc]
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Rare line breaks do not survive outside of double quotes."""
+    """Quote text with unusual line breaks: they do not survive otherwise."""
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
 
 
@@ -24,11 +24,11 @@ _PlainDumper.add_representer(str, _text)
 
 
 def load(content: bytes) -> Any:
-    """Raises ValueError with what is wrong. An alias is: a few lines of them unfold to more than a machine holds."""
+    """Parse YAML or raise ValueError. Aliases are refused: a few lines of them can expand beyond all memory."""
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(content, _LOADER)):
             raise ValueError("aliases are not allowed in a manifest")
-        return yaml.load(content, _LOADER)  # noqa: S506 - a safe one
+        return yaml.load(content, _LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(str(error) or type(error).__name__) from error
 

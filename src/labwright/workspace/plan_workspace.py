@@ -1,6 +1,6 @@
-"""One plan's folder: its text and versions, its manifest, its other files, its digest.
+"""The folder of one plan (text, versions, manifest, other files, digest) and the folder that contains all plans.
 
-Not safe for two processes at once: in a project the server is the only writer.
+Not safe for two processes at once: in a project, the server is the only writer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labwright.domain.errors import Invalid
 from labwright.domain.ids import PLAN, new_id
@@ -19,17 +19,14 @@ from labwright.paths import PlanPaths
 from labwright.workspace import copies
 from labwright.workspace.digest import Digest, digest_of
 from labwright.workspace.manifest import CHANGING, Manifest, read_manifest, write_manifest
-from labwright.workspace.names import inside
+from labwright.workspace.names import inside, safe_id
 
-if TYPE_CHECKING:
-    from labwright.workspace.root import Workspace
-
-_PLAN = "plan"  # our key of the manifest; later nodes have their own
+_PLAN = "plan"  # our key in the manifest; planning nodes have their own
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A change that lies ready: putting it in place takes no room on the disk."""
+    """A prepared change. Publishing it needs no disk space."""
 
     publish: Callable[[], None]
 
@@ -41,16 +38,16 @@ class PlanWorkspaceHandle:
 
     @classmethod
     def materialize(cls, workspace: Workspace, plan_id: str | None = None) -> PlanWorkspaceHandle:
-        """The folder of this plan, made where it is not there yet."""
+        """Return the folder of this plan and create it if it does not exist."""
         handle = workspace.plan(plan_id or new_id(PLAN))
         handle.paths.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return handle
 
     def stage(self, plan: Plan, saved: PlanVersion) -> Staged:
-        """All that needs room is written here, under names that nobody reads until `publish`.
+        """Write everything that needs disk space, under names that nobody reads until `publish`.
 
-        The caller holds `CHANGING` until then. While a plan is compiled, the text that lies there may be the next
-        version already: only a new version is put in its place.
+        The caller holds `CHANGING` until then. While a plan is compiled, its text may already be the next version,
+        so only a new version replaces it.
         """
         for folder in (self.paths.dir, self.paths.text.parent, self.paths.versions, self.paths.staged):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -61,7 +58,7 @@ class PlanWorkspaceHandle:
         write_manifest(manifest, {**self.manifest(), _PLAN: _plain(plan.to_dict())})
 
         def publish() -> None:
-            """The manifest last: it says that the rest is there."""
+            """Publish the manifest last: it says that the rest is complete."""
             if not is_drafted:
                 os.replace(text, self.paths.text)
             os.replace(manifest, self.paths.manifest)
@@ -72,20 +69,22 @@ class PlanWorkspaceHandle:
         write_json(self.paths.version(saved.version), saved.to_dict())
 
     def plan(self) -> Plan | None:
-        """As the manifest has it."""
+        """Return the plan of the manifest, or None."""
         record = self.manifest().get(_PLAN)
         if record is None:
             return None
         try:
             plan = Plan.from_dict(record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Invalid(f"{self.paths.manifest} tells of no plan: {error}.", hint="Mend it by hand.") from error
+            raise Invalid(
+                f"{self.paths.manifest} does not contain a valid plan: {error}.", hint="Fix the file by hand."
+            ) from error
         if plan.id != self.id:
-            raise Invalid(f"{self.paths.manifest} tells of the plan {plan.id}.", hint="Rename the folder to that.")
+            raise Invalid(f"{self.paths.manifest} belongs to the plan {plan.id}.", hint="Rename the folder to that id.")
         return plan
 
     def versions(self, plan: Plan) -> list[PlanVersion]:
-        """Those that are there, up to the newest that was published; that one also from the text alone."""
+        """Return the existing versions up to the newest published one, which may come from the text alone."""
         files = (self.paths.version(number) for number in range(1, plan.version + 1))
         found = [PlanVersion.from_dict(read_json(path)) for path in files if path.exists()]
         if not found or found[-1].version != plan.version:
@@ -111,7 +110,7 @@ class PlanWorkspaceHandle:
             write_manifest(self.paths.manifest, {**self.manifest(), **parts})
 
     def write(self, relative: str, content: bytes) -> None:
-        """A whole file: readers see the old content or the new, and a kill leaves nothing among them."""
+        """Write a file atomically: readers see the old content or the new one, also after a kill."""
         path = inside(self.paths.dir, relative)
         for folder in (path.parent, self.paths.staged):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -134,7 +133,7 @@ class PlanWorkspaceHandle:
         copies.remove_tree(self.paths.copies / value)
 
     def listing(self, value: str) -> Digest:
-        """What a kept digest was of, to compare with."""
+        """Return the digest of a kept copy."""
         return copies.listing(self.paths.copies, value)
 
     def remove(self) -> None:
@@ -142,5 +141,21 @@ class PlanWorkspaceHandle:
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Enumerations as the words they are: a safe writer knows no other."""
+    """Turn enumerations into strings: the safe YAML writer supports only plain types."""
     return {name: str(value) if isinstance(value, str) else value for name, value in record.items()}
+
+
+class Workspace:
+    """The folder that contains plans: `.labwright` for a project's server, any folder for a script."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+        self.plans = self.root / "plans"
+
+    def plan(self, plan_id: str) -> PlanWorkspaceHandle:
+        """Return the handle of a plan, which may not exist yet."""
+        return PlanWorkspaceHandle(self.plans / safe_id(plan_id))
+
+    def plan_ids(self) -> list[str]:
+        """Return the names of the folders that have a manifest, sorted."""
+        return sorted(path.parent.name for path in self.plans.glob("*/manifest.yaml"))

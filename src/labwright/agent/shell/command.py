@@ -20,8 +20,7 @@ from labwright.sandbox.fences import Limits
 from labwright.sandbox.machine import View, machine_command
 from labwright.sandbox.trial import fault_of
 from labwright.sandbox.watch import over_limit
-from labwright.skills.header_file import keep_header
-from labwright.tokens import mint
+from labwright.tokens import mint, write_header_file
 
 _PROCESSES = 512
 _SCRATCH_MB = 2048
@@ -69,7 +68,7 @@ def execute(
     _begin_once(lab, actor.name, key)
     limits = _limits(lab, seconds)
     token = _token(lab, actor, limits, writes=writes)
-    header = keep_header(lab.paths.headers, f"shell-{actor.name}", token)
+    header = write_header_file(lab.paths.headers, f"shell-{actor.name}", token)
     kept = Kept(_HEAD, _TAIL)
     settings = SettingsFile(lab.paths.config)
     public = {name: os.environ[name] for name in os.environ.keys() - lab.private_variables}

@@ -18,8 +18,7 @@ from labwright.domain.actor import Scope
 from labwright.domain.errors import Conflict, Invalid, ServerUnreachable, StorageFailed
 from labwright.paths import ProjectPaths
 from labwright.processes import user_name
-from labwright.skills.header_file import keep_header
-from labwright.tokens import mint
+from labwright.tokens import mint, write_header_file
 
 db = group(no_args_is_help=True)
 
@@ -174,6 +173,6 @@ def token(
 
 def _save_header(paths: ProjectPaths, name: str, token: str) -> Path:
     try:
-        return keep_header(paths.headers, name, token)
+        return write_header_file(paths.headers, name, token)
     except OSError as error:  # an error of a write does not name the file
         raise StorageFailed(f"{paths.headers} cannot be written: {error.strerror}.") from error
