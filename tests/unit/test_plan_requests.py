@@ -144,7 +144,7 @@ def test_an_edit_between_the_digest_and_the_checks_is_a_conflict(tmp_path: Path)
     digest = current_digest(plan.mode.handle, scan)
     body = plan.folder / "src/experiment/tasks/choose_best.py"
     body.write_text(body.read_text() + "# late\n")
-    with pytest.raises(Conflict, match="was changed meanwhile"):
+    with pytest.raises(Conflict, match="was changed in the meantime"):
         check_workspace(plan.mode.handle, scan, digest)
 
 

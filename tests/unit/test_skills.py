@@ -87,18 +87,18 @@ def test_variables_may_be_a_list_as_people_write_it() -> None:
     [
         ("no frontmatter", "no frontmatter"),
         ("---\nname: a\n", "no frontmatter"),
-        ("---\n- a\n---\nx", "names and values"),
+        ("---\n- a\n---\nx", "mapping of names to values"),
         ("---\nname: [\n---\nx", "not valid YAML"),
         ("---\nname: a\n---\nx", "needs a description"),
         ("---\nname: a\ndescription: ''\n---\nx", "needs a description"),
         ("---\nname: a\ndescription: 5\n---\nx", "needs a description"),
         (skill_text(description="d" * 1025), "needs a description"),
-        ("---\ndescription: d\n---\nx", "no name for a skill"),
-        ("---\nname: a\ndescription: d\nmetadata: x\n---\nx", "names and values"),
+        ("---\ndescription: d\n---\nx", "not a valid skill name"),
+        ("---\nname: a\ndescription: d\nmetadata: x\n---\nx", "mapping of names to values"),
         (skill_text(variables=""), "without declaring it"),
-        (skill_text(variables="Goal-1"), "no name for a variable"),
-        (skill_text(body="{{Goal}}"), "no variable"),
-        (skill_text(body="{{ unclosed"), "no variable"),
+        (skill_text(variables="Goal-1"), "not a valid variable name"),
+        (skill_text(body="{{Goal}}"), "not a variable"),
+        (skill_text(body="{{ unclosed"), "not a variable"),
         (skill_text(body="x" * 200_001), "characters at most"),
         (f"---\nname: a\ndescription: d\n# {'x' * 17_000}\n---\nx", "characters at most"),
     ],
@@ -140,7 +140,7 @@ def test_the_projects_own_goes_before_the_built_in_one_until_it_is_deleted(regis
     assert own.source is SkillSource.PROJECT and own.overrides
     registry.delete("agent-mode")
     assert registry.get("agent-mode").source is SkillSource.BUILT_IN
-    with pytest.raises(Conflict, match="comes with Labwright"):
+    with pytest.raises(Conflict, match="is built in"):
         registry.delete("agent-mode")
     with pytest.raises(NotFound):
         registry.delete("nowhere")
@@ -150,7 +150,7 @@ def test_a_refused_skill_leaves_the_old_one(registry: SkillRegistry) -> None:
     registry.save(skill_text())
     with pytest.raises(Invalid):
         registry.save(skill_text(variables=""))
-    with pytest.raises(Invalid, match="calls itself"):
+    with pytest.raises(Invalid, match="frontmatter is"):
         registry.save(skill_text("other"), "mine")
     assert registry.get("mine").text == skill_text()
 
@@ -168,8 +168,8 @@ def test_a_broken_file_is_told_and_hides_nothing(registry: SkillRegistry, tmp_pa
     faults = {listed.id: listed.fault for listed in registry.every()}
     assert "no frontmatter" in faults["agent-mode"]
     assert "cannot be read" in faults["bytes"]
-    assert "calls itself" in faults["moved"]
-    assert "no name for a skill" in faults["My_Own"]
+    assert "frontmatter is" in faults["moved"]
+    assert "not a valid skill name" in faults["My_Own"]
     assert faults["plan-mode"] == ""
     with pytest.raises(Invalid, match=r"SKILL\.md: The skill has no frontmatter"):
         registry.get("agent-mode")  # not the built-in one instead

@@ -224,7 +224,7 @@ def test_a_copy_stays_what_the_digest_names(handle: PlanWorkspaceHandle) -> None
 def test_an_edit_between_digest_and_copy_is_noticed(handle: PlanWorkspaceHandle) -> None:
     digest = handle.digest()
     handle.write("src/experiment/workflow.py", b"edited")
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="changed in the meantime"):
         handle.keep_copy(digest)
     assert list(handle.paths.copies.iterdir()) == []
 
