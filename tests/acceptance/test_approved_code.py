@@ -63,7 +63,7 @@ def test_a_run_whose_code_changed_while_it_started_does_not_count(server: LiveSe
     assert executed(server, plan_id)["status"] == "failed"
     assert _statuses(server) == {"failed": 3}
     told = [run["error"] for run in server.all_runs()]
-    assert len([words for words in told if words.startswith("fit.py changed just when it began")]) == 2, told
+    assert len([words for words in told if words.startswith("fit.py changed while the run started")]) == 2, told
 
 
 def _wait_until_loaded(server: LiveServer) -> None:

@@ -188,10 +188,10 @@ def until_it_is_dead():
     while os.getppid() == supervisor:
         time.sleep(0.01)
 
-keeper = MonitorProcess(paths, spec, RunJournal(paths, spec["run"]["id"], ""), until_it_is_dead)
-keeper.job_began(time.time(), Start(time.time()))
-keeper.start()
-print(keeper.pid)
+monitor_process = MonitorProcess(paths, spec, RunJournal(paths, spec["run"]["id"], ""), until_it_is_dead)
+monitor_process.job_started(time.time(), Start(time.time()))
+monitor_process.start()
+print(monitor_process.pid)
 """
 
 

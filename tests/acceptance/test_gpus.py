@@ -153,7 +153,7 @@ def test_a_card_that_only_the_shell_of_a_run_knows_is_told_to_have_no_lease(gpu_
     server, _ = gpu_server(1)
     run = server.wait_for_end(server.submit("for card in 0; do CUDA_VISIBLE_DEVICES=$card true; done")["id"])
     (warning,) = run["warnings"]
-    assert "picks a GPU by $card, which only its shell knows" in warning
+    assert "picks a GPU by $card, which only its shell can resolve" in warning
 
 
 def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:

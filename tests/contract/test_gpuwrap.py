@@ -211,7 +211,7 @@ def test_no_retries_means_one_try(gpus: SimulatedGpus, tmp_path: Path) -> None:
 
 def test_more_cards_than_there_are_is_given_up_at_once(gpus: SimulatedGpus, tmp_path: Path) -> None:
     answer = GpuGate(request(tmp_path, count=3)).attempt()
-    assert answer == GaveUp(message="The run asks for 3 GPUs; this machine has 2.")
+    assert answer == GaveUp(message="The run requests 3 GPUs, but this machine has 2.")
 
 
 def test_a_failing_driver_is_waited_for(gpus: SimulatedGpus, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_named_cards_are_never_waited_for(gpus: SimulatedGpus, tmp_path: Path) -
     assert answer.lease.uuids == (gpus.cards[1].uuid,)
     assert answer.warnings == (
         "The command names GPU 7, which is not on this machine.",
-        "GPU 0 is held by alice (run-other); the command uses it all the same.",
+        "GPU 0 is held by alice (run-other); the command uses it anyway.",
     )
     answer.lease.release()
     held.release()

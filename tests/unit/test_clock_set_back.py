@@ -39,8 +39,8 @@ def test_the_time_limit_of_an_orphan_knows_no_clock(monkeypatch: pytest.MonkeyPa
     monitor = object.__new__(Monitor)
     monitor.record = RunJournal(RunPaths(str(tmp_path)), "run-q7kxy2s8s4", "")
     monitor.run = {"time_limit_seconds": 60}
-    monitor._began = time.monotonic() - 5
+    monitor._started = time.monotonic() - 5
     monkeypatch.setattr(time, "time", lambda: 4e9)
     assert monitor._reason_to_end() == ""
-    monitor._began = time.monotonic() - 61
+    monitor._started = time.monotonic() - 61
     assert monitor._reason_to_end() == "time_limit"

@@ -1,4 +1,4 @@
-"""Who reads a run's last words is given the time it takes, as long as it gets on with it."""
+"""A monitor gets the time it needs for the last output of a run, as long as it makes progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def closed(folder: Path, monitor: Callable[[], None]) -> tuple[int, list[str]]:
     """How the monitor ended, and what the run was warned of."""
     paths = RunPaths(str(folder))
     record = RunJournal(paths, "run-1", wake="")
-    keeper = MonitorProcess(paths, {"sidecar": {}}, record, lambda: None)
+    monitor_process = MonitorProcess(paths, {"sidecar": {}}, record, lambda: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in the monitor it stays so
     pid = os.fork()
     if pid == 0:
@@ -34,10 +34,10 @@ def closed(folder: Path, monitor: Callable[[], None]) -> tuple[int, list[str]]:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             statuses.append(status)
-            keeper.saw_end(pid, status)
+            monitor_process.note_end(pid, status)
 
-    keeper.pid = pid
-    keeper.close(rest)
+    monitor_process.pid = pid
+    monitor_process.close(rest)
     return statuses[0], [event["text"] for event in record.events() if event["event"] == "warning"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from labwright.sidecar.sources.lines import LONGEST, GrowingLines, numbers_in
 from labwright.sidecar.sources.metric_file import MetricFile
-from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
+from labwright.sidecar.sources.output import OutputSource, may_hold_metrics
 from labwright.sidecar.sources.run_metrics import SystemSource
 from labwright.sidecar.sources.tensorboard import masked_crc, read_scalars
 from tests.support.event_file import event, masked, message, record, simple, tensor
@@ -204,12 +204,12 @@ def test_a_full_disk_delays_points_and_loses_none(output: Output, monkeypatch: p
 
 def test_only_output_that_may_hold_something_is_looked_at(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
-    assert not is_worth_a_look(str(log), {})
+    assert not may_hold_metrics(str(log), {})
     for text, worth in [("", False), ("hello\n", False), ("{", True), ("Traceback (most", True), ("x" * 100_000, True)]:
         log.write_text(text)
-        assert is_worth_a_look(str(log), {}) is worth
+        assert may_hold_metrics(str(log), {}) is worth
     log.write_text("a=1\n")
-    assert is_worth_a_look(str(log), {"key_value": True})
+    assert may_hold_metrics(str(log), {"key_value": True})
 
 
 def test_a_time_in_the_line_counts_if_it_is_a_time(tmp_path: Path) -> None:

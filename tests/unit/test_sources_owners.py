@@ -47,7 +47,7 @@ class Watched:
         """Answers what was said of files that are not the run's."""
         self.files.look(last=True)
         for file in self.files.files():
-            file.tell_refused_again(time.time())
+            file.write_refused_counts(time.time())
             file.flush()
         return read(Path(self.paths.metrics, "file-notes.jsonl")) if os.listdir(self.paths.dir) else []
 

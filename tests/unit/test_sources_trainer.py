@@ -99,4 +99,4 @@ def test_a_history_that_the_run_itself_writes_anew_is_said_and_taken(tmp_path: P
     assert run.read(path) == [0, 1, 2, 3]
     state(path, 2, loss=7.0, written=2002)
     assert run.read(path) == [0, 1, 2, 3, 0, 1]
-    assert "written anew" in run.said()
+    assert "rewritten" in run.said()

@@ -1,5 +1,5 @@
-"""One process per run: it leases GPUs, starts the command, watches it and writes down how it ended.
+"""One process per run: it leases GPUs, starts the command, watches it and records how it ended.
 
-Imports the domain, paths, processes, files and gpu only, and starts in milliseconds. Not a sandbox: a run can
-do what its user can.
+It imports only the domain, paths, processes, files, hashes and gpu, and starts in milliseconds. It is not a sandbox: a
+run can do what its user can do.
 """

@@ -1,8 +1,12 @@
-"""Start a sidecar: `run DIR` (one run), `adopt DIR` (watch a job whose supervisor died), `external DIR` (watch a script
-that was started by hand), `prefork` (serve many), `slurm TARGET` (one run, as a job of Slurm; TARGET is its folder, or
-the file of its array).
+"""Start a sidecar.
 
-Started by path with `python -I -S`, so it finds its own package first.
+    run DIR         supervise one run
+    adopt DIR       watch a job whose supervisor died
+    external DIR    watch a script that was started by hand
+    prefork         serve many runs
+    slurm TARGET    supervise one run as a Slurm job; TARGET is its folder, or the file of its job array
+
+It is started by path with `python -I -S`, so it adds its own package to `sys.path` first.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from labwright.sidecar.unsupervised import adopt, watch_external
 
 
 def run_on_node(target: str) -> int:
-    """The job's exit code becomes Slurm's, so that its own accounting tells the same."""
+    """Supervise a run on a Slurm node. Return the job's exit code, so that Slurm's accounting shows it too."""
     environ = dict(os.environ)
     paths = RunPaths(run_folder_of(target, environ))
     run = load_spec(paths)["run"]
@@ -48,7 +52,7 @@ def main(arguments: list[str]) -> None:
     elif verb == "external":
         watch_external(rest[0])
     else:
-        sys.exit(f"unknown verb {verb!r}: run, adopt, external, prefork or slurm")
+        sys.exit(f"unknown verb {verb!r}: use run, adopt, external, prefork or slurm")
 
 
 if __name__ == "__main__":

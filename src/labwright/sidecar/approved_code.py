@@ -1,9 +1,9 @@
-"""Whether a project's code is what its plan was approved with, looked at when a run begins, however late that is.
+"""Check that a project's code is the code with which its plan was approved. Called when a run starts.
 
-Of the environment the names and versions of its packages: its bytes would take too long to read for every run.
+For the environment, only names and versions of packages are compared: reading all its bytes would take too long.
 
-A command reads its code a moment after that look, so a second one tells of files that were changed in this moment.
-What is changed later is taken to be loaded already: a module that a script imports in the middle may be another one.
+A command reads its code shortly after the check, so a second check finds files that changed in between. Files that
+change later count as loaded already. So a module that a script imports late may differ from the approved one.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ LOADING_SECONDS = 10.0  # a busy machine takes its time to start a command
 
 
 def refusal_of(listing: str, project: str) -> dict[str, Any] | None:
-    """Why the run ends here; None if it may begin."""
+    """Return why the run must not start, or None."""
     try:
         changed = _changed(listing, project)
     except FileNotFoundError:
-        return _failure("It did not begin: what was approved is not kept any more.")
+        return _failure("The run did not start: the record of the approved code no longer exists.")
     if not changed:
         return None
-    return _failure(f"It did not begin: {_named(changed)} changed since the plan was approved.")
+    return _failure(f"The run did not start: {_named(changed)} changed since the plan was approved.")
 
 
 def doubt_of(listing: str, project: str, began: float) -> dict[str, Any] | None:
-    """For a run that has ended: why nobody can tell which code it was that ran."""
-    if not os.path.exists(listing):  # its plan was deleted meanwhile, so nobody counts it
+    """Return why it is not certain which code an ended run has used, or None."""
+    if not os.path.exists(listing):  # its plan was deleted meanwhile, so the run does not count
         return None
     changed = [path for path in _changed(listing, project) if _changed_at(project, path) < began + LOADING_SECONDS]
     if not changed:
         return None
-    return _failure(f"{_named(changed)} changed just when it began: it may not be what was approved.")
+    return _failure(f"{_named(changed)} changed while the run started: it may not have used the approved code.")
 
 
 def _changed(listing: str, project: str) -> list[str]:
@@ -48,7 +48,7 @@ def _changed(listing: str, project: str) -> list[str]:
 
 
 def _changed_at(project: str, path: str) -> float:
-    """Of a file that is gone, when something last came or went in the folder where it was."""
+    """Return when a file changed; for a deleted file, when its folder last changed."""
     place = os.path.join(project, path)
     while not os.path.exists(place):
         place = os.path.dirname(place)
@@ -60,5 +60,5 @@ def _named(changed: list[str]) -> str:
     return f"{', '.join(changed[:_NAMED])}{more}"
 
 
-def _failure(words: str) -> dict[str, Any]:
-    return {"status": "failed", "reason": CODE_CHANGED, "error": words}
+def _failure(message: str) -> dict[str, Any]:
+    return {"status": "failed", "reason": CODE_CHANGED, "error": message}

@@ -1,5 +1,8 @@
-"""The gate before a launch: lease the cards, ask the driver who else is on them, wait step by step; and, after a
-failure, say whether the GPU was the reason. Not a fence: whoever takes no lease can still walk onto a card later."""
+"""The gate before a launch: lease the cards, check the driver for foreign processes, and wait.
+
+After a failure, `judge_failure` says whether the GPU was the reason. This is not a fence: a process that takes no lease
+can still use a card later.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ from labwright.gpu.lease_dir import LeaseDirError
 from labwright.gpu.probe import Detection, run_detector
 
 _DETECTOR_SECONDS = 8.0
-_SAMPLES = 3  # utilisation flickers; one reading of 0 does not mean idle
+_SAMPLES = 3  # utilization fluctuates: a single 0 does not mean idle
 _FRESH_SECONDS = 0.3
 _LEASE_POLL_SECONDS = 0.05
-_FOREIGN_POLL_SECONDS = 1.0  # well inside the time after which a silent ticket no longer counts
+_FOREIGN_POLL_SECONDS = 1.0  # well below the time after which a silent ticket expires
 _SETTLE_SECONDS = 0.5
 _REFUSALS_TO_SETTLE = 3
 
@@ -42,9 +45,9 @@ class GpuRequest:
     user: str
     count: int
     lease_dir: str
-    check_foreign: bool  # also ask the driver about processes that take no lease
-    allowed: tuple[str, ...] = ()  # the only cards this server may give; all of them if empty
-    named: tuple[str, ...] = ()  # cards the command names itself: leased if free, never waited for
+    check_foreign: bool  # also check the driver for processes that take no lease
+    allowed: tuple[str, ...] = ()  # the only cards this server may use; all if empty
+    named: tuple[str, ...] = ()  # cards that the command names itself: leased if free, never waited for
     retries: int = -1
     retry_delay_seconds: float = 10.0
     ageing_seconds: float = 30.0
@@ -108,27 +111,27 @@ class GpuGate:
         self._detection = Detection(source="none")
         self._detected_at = float("-inf")
         self._avoid: dict[str, _Avoidance] = {}
-        self._refusals: dict[str, int] = {}  # how often in a row the driver showed someone on a card
+        self._refusals: dict[str, int] = {}  # how often in a row the driver showed a foreign process on a card
         self._tries = 0
         self._next_try = float("-inf")
 
     def attempt(self) -> Granted | Busy | GaveUp:
-        """One step, bounded in time by the detector's time-out."""
-        self._begin_try_when_due()
+        """Take one step. It takes no longer than the detector's timeout."""
+        self._start_try_if_due()
         try:
             outcome = self._step()
         except LeaseDirError as error:
             return GaveUp(message=f"{error.message} {error.hint}")
         if isinstance(outcome, Busy) and 0 <= self._request.retries < self._tries and self._is_settled():
-            return GaveUp(message=f"No GPU after {_tries_words(self._tries)}: {outcome.reason}.")
+            return GaveUp(message=f"No GPU after {_tries_text(self._tries)}: {outcome.reason}.")
         return outcome
 
     def close(self) -> None:
         """Leave the queue."""
         self._waiter.close()
 
-    def _begin_try_when_due(self) -> None:
-        """Tries are counted by time, so that polling for a lease burns none; each may ask the driver anew."""
+    def _start_try_if_due(self) -> None:
+        """Count tries by time, so that polling for a lease uses up none. Each try may query the driver again."""
         now = time.monotonic()
         if now >= self._next_try:
             self._tries += 1
@@ -141,12 +144,12 @@ class GpuGate:
         if not self._request.count and not self._request.named:
             return Granted(lease=Lease({}))
         if self._detected_at == float("-inf"):
-            self._look()
+            self._detect()
         if self._request.named:
             return self._take_named()
         return self._take() if self._has_enough() else self._too_few()
 
-    def _look(self) -> None:
+    def _detect(self) -> None:
         samples = _SAMPLES if self._request.check_foreign else 1
         seen = run_detector(_DETECTOR_SECONDS, samples, pynvml_dir=self._request.pynvml_dir)
         allowed = () if self._request.named else self._request.allowed
@@ -158,14 +161,14 @@ class GpuGate:
 
     def _too_few(self) -> Busy | GaveUp:
         found = len(self._detection.gpus)
-        if self._detection.errors:  # a driver that fails now may answer later
-            words = f"{found} of {self._request.count} GPUs seen: {'; '.join(self._detection.errors)}"
-            return self._busy([{"kind": "driver", "words": words}], _FOREIGN_POLL_SECONDS)
-        return GaveUp(message=f"The run asks for {self._request.count} GPUs; this machine has {found}.")
+        if self._detection.errors:  # a driver that fails now may work later
+            text = f"{found} of {self._request.count} GPUs found: {'; '.join(self._detection.errors)}"
+            return self._busy([{"kind": "driver", "words": text}], _FOREIGN_POLL_SECONDS)
+        return GaveUp(message=f"The run requests {self._request.count} GPUs, but this machine has {found}.")
 
     def _take_named(self) -> Granted:
         gpus, unknown = resolve_names(self._detection.gpus, self._request.named)
-        warnings = [_unknown_words(name) for name in unknown]
+        warnings = [_unknown_gpu_warning(name) for name in unknown]
         lease, taken = take_named(
             self._request.lease_dir,
             [gpu.uuid for gpu in gpus],
@@ -177,62 +180,62 @@ class GpuGate:
             for gpu in gpus
             if gpu.uuid in taken or foreign_on(gpu)
         ]
-        warnings += [f"{words}; the command uses it all the same." for words in crowded]
+        warnings += [f"{why}; the command uses it anyway." for why in crowded]
         lease.make_inheritable()
         return Granted(lease=lease, warnings=tuple(warnings))
 
     def _take(self) -> Granted | Busy:
-        """Lease first, then look: what the driver shows on a card of ours is somebody without a lease."""
+        """Lease first, then query the driver: a process that it shows on a leased card is foreign."""
         while True:
             usable = [gpu for gpu in by_preference(self._detection.gpus) if gpu.uuid not in self._avoided()]
-            answer = self._waiter.try_take([gpu.uuid for gpu in usable])
-            if isinstance(answer, Contended):
-                return self._wait(answer, usable)
-            if self._is_clean(answer):
-                answer.make_inheritable()
-                return Granted(lease=answer)
+            taken = self._waiter.try_take([gpu.uuid for gpu in usable])
+            if isinstance(taken, Contended):
+                return self._wait(taken, usable)
+            if self._is_clean(taken):
+                taken.make_inheritable()
+                return Granted(lease=taken)
 
-    def _wait(self, answer: Contended, usable: Sequence[Gpu]) -> Busy:
-        for uuid in answer.holders:
-            self._refusals.pop(uuid, None)  # what is on it now is the holder's
-        leased = [_lease_obstacle(gpu, answer) for gpu in usable if gpu.uuid in answer.holders | answer.kept]
+    def _wait(self, contended: Contended, usable: Sequence[Gpu]) -> Busy:
+        for uuid in contended.holders:
+            self._refusals.pop(uuid, None)  # processes on it belong to the holder
+        leased = [_lease_obstacle(gpu, contended) for gpu in usable if gpu.uuid in contended.holders | contended.kept]
         avoided = self._avoided()
-        poll = _LEASE_POLL_SECONDS if leased else self._until_next_look()
+        poll = _LEASE_POLL_SECONDS if leased else self._seconds_to_next_check()
         return self._busy([*leased, *(avoidance.obstacle for avoidance in avoided.values())], poll)
 
     def _is_clean(self, lease: Lease) -> bool:
-        """Whether the driver shows nobody on the leased cards; otherwise they are let go."""
+        """Return whether the driver shows no foreign process on the leased cards. Release them otherwise."""
         clean = False
         try:
-            clean = not self._request.check_foreign or not self._objects(lease)
+            clean = not self._request.check_foreign or not self._has_foreign_use(lease)
         finally:
             if not clean:
                 lease.release()
         return clean
 
-    def _objects(self, lease: Lease) -> bool:
-        """Ask the driver about cards just leased; those with someone on them are avoided for a while."""
+    def _has_foreign_use(self, lease: Lease) -> bool:
+        """Check the cards that were just leased. Avoid those with a foreign process for a while."""
         if time.monotonic() - self._detected_at > _FRESH_SECONDS:
-            self._look()
+            self._detect()
         seen = {gpu.uuid: gpu for gpu in self._detection.gpus}
-        objections = [self._objection(uuid, seen.get(uuid)) for uuid in lease.uuids]
-        for obstacle in filter(None, objections):
+        obstacles = [self._obstacle(uuid, seen.get(uuid)) for uuid in lease.uuids]
+        for obstacle in filter(None, obstacles):
             self._avoid_card(obstacle)
-        return any(objections)
+        return any(obstacles)
 
-    def _objection(self, uuid: str, gpu: Gpu | None) -> dict[str, Any] | None:
+    def _obstacle(self, uuid: str, gpu: Gpu | None) -> dict[str, Any] | None:
         if gpu is None:
             why = "; ".join(self._detection.errors) or "the driver no longer lists it"
-            return {"kind": "driver", "uuid": uuid, "words": f"GPU {uuid} is gone: {why}"}
-        words = why_busy(gpu, self._limits)
-        if not words:
+            return {"kind": "driver", "uuid": uuid, "words": f"GPU {uuid} is not available: {why}"}
+        reason = why_busy(gpu, self._limits)
+        if not reason:
             self._refusals.pop(uuid, None)
             return None
         processes = [asdict(process) for process in foreign_on(gpu)]
-        return {"kind": "foreign", "index": gpu.index, "uuid": uuid, "words": words, "processes": processes}
+        return {"kind": "foreign", "index": gpu.index, "uuid": uuid, "words": reason, "processes": processes}
 
     def _avoid_card(self, obstacle: dict[str, Any]) -> None:
-        """Until the next try; at first only briefly, since a run that has just left shows for a second or so."""
+        """Avoid a card until the next try; at first only briefly, since an ended run still shows for a second."""
         uuid = obstacle["uuid"]
         self._refusals[uuid] = self._refusals.get(uuid, 0) + 1
         settled = self._refusals[uuid] >= _REFUSALS_TO_SETTLE
@@ -244,7 +247,7 @@ class GpuGate:
         now = time.monotonic()
         return {uuid: avoidance for uuid, avoidance in self._avoid.items() if avoidance.until > now}
 
-    def _until_next_look(self) -> float:
+    def _seconds_to_next_check(self) -> float:
         soonest = min((avoidance.until for avoidance in self._avoided().values()), default=self._next_try)
         return min(max(soonest - time.monotonic(), _LEASE_POLL_SECONDS), _FOREIGN_POLL_SECONDS)
 
@@ -257,47 +260,51 @@ class GpuGate:
         return Busy(reason="; ".join(obstacle["words"] for obstacle in in_order), holders=tuple(in_order))
 
 
-def _lease_obstacle(gpu: Gpu, answer: Contended) -> dict[str, Any]:
+def _lease_obstacle(gpu: Gpu, contended: Contended) -> dict[str, Any]:
     where = {"index": gpu.index, "uuid": gpu.uuid}
-    if gpu.uuid in answer.holders:
-        holder = answer.holders[gpu.uuid]
+    if gpu.uuid in contended.holders:
+        holder = contended.holders[gpu.uuid]
         return {"kind": "lease", **where, "words": lease_words(gpu, holder), **asdict(holder)}
-    waiter = answer.kept[gpu.uuid]
+    waiter = contended.kept[gpu.uuid]
     words = kept_words(gpu, waiter, time.time())
     return {"kind": "queue", **where, "words": words, "run_id": waiter.run_id, "user": waiter.user}
 
 
-def _unknown_words(name: str) -> str:
+def _unknown_gpu_warning(name: str) -> str:
     if "$" in name or "`" in name:
-        return f"The command picks a GPU by {name}, which only its shell knows: no lease keeps others off that card."
+        return f"The command picks a GPU by {name}, which only its shell can resolve, so that card is not leased."
     return f"The command names GPU {name}, which is not on this machine."
 
 
-def _tries_words(tries: int) -> str:
+def _tries_text(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
 def foreign_processes(detection: Detection, uuids: Sequence[str], own_pids: set[int]) -> list[GpuProcess]:
-    """Who is on these cards besides the run itself."""
+    """Return the processes on these cards that do not belong to the run."""
     return [process for gpu in detection.gpus if gpu.uuid in uuids for process in foreign_on(gpu, own_pids)]
 
 
-# What PyTorch, JAX/XLA, TensorFlow and CUDA itself print. TensorFlow names the device: an OOM on its CPU is none.
-# Compiled only after a failure: every run imports this module at its start.
 def judge_failure(output_tail: str, exit_code: int, foreign_seen: bool) -> GpuFailure | None:
-    """Whether the end of the output blames the GPU; contention only if a foreign process was on the card."""
+    """Return the GPU failure that the end of the output shows, or None.
+
+    It is contention only if a foreign process was on the card. The patterns are those of PyTorch, JAX, TensorFlow and
+    CUDA. They are compiled only here, since every run imports this module at its start.
+    """
     if exit_code == 0:
         return None
     if _find(OUT_OF_MEMORY, output_tail):
         if foreign_seen:
             return GpuFailure(
                 reason="gpu_contention",
-                message="The GPU ran out of memory while someone else's process was on it.",
+                message="The GPU ran out of memory while another process was using it.",
             )
-        return GpuFailure(reason="cuda_oom", message="The run ran out of GPU memory, and nobody else was on the card.")
+        return GpuFailure(
+            reason="cuda_oom", message="The run ran out of GPU memory. No other process was using the card."
+        )
     if busy := _find(DEVICE_BUSY, output_tail):
         if foreign_seen:
-            return GpuFailure(reason="gpu_contention", message="The GPU was busy with someone else's process.")
+            return GpuFailure(reason="gpu_contention", message="The GPU was busy with another process.")
         return GpuFailure(reason="gpu_error", message=f"The GPU refused the run: {busy[0]}.")
     if error := _find(GPU_ERROR, output_tail):
         return GpuFailure(reason="gpu_error", message=f"The GPU or its driver failed: {error[0]}.")

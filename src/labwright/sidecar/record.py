@@ -1,4 +1,4 @@
-"""What a sidecar writes into the run folder, and how it wakes the server. Files first; the wake-up is only a help."""
+"""What a sidecar writes into the run folder, and how it wakes the server. A wake-up only saves time: files count."""
 
 from __future__ import annotations
 
@@ -14,10 +14,30 @@ from labwright.paths import RunPaths
 from labwright.processes import identity
 
 _EXIT_RESERVE = 4096
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class HeldFolder:
+    """A run folder that its supervisor holds open, so that it stays reachable if the project is moved."""
+
+    def __init__(self, run_dir: str) -> None:
+        self.place = RunPaths(run_dir)  # where the folder is when the job starts
+        self._fd = os.open(run_dir, _FOLDER)
+        self.paths = RunPaths(f"/proc/self/fd/{self._fd}")  # valid in this process and its forks
+
+    def reopen_if_replaced(self) -> None:
+        """Open the new folder if the server has recreated a deleted one."""
+        if os.fstat(self._fd).st_nlink == 0 and os.path.isdir(self.place.dir):
+            new = os.open(self.place.dir, _FOLDER)
+            os.dup2(new, self._fd, inheritable=False)
+            os.close(new)
+
+    def close(self) -> None:
+        os.close(self._fd)
 
 
 class RunJournal:
-    """One run's claim, events and exit, with the promise that a disk that refuses delays them and never loses them."""
+    """The claim, events and exit of one run. A disk that refuses a write delays them; nothing is lost."""
 
     def __init__(self, paths: RunPaths, run_id: str, wake: str) -> None:
         self.paths = paths
@@ -26,7 +46,7 @@ class RunJournal:
         self._unwritten = b""
 
     def claim(self, attempt: int, **facts: str) -> bool:
-        """True for exactly one process per attempt, however many were started."""
+        """Return True in exactly one process per attempt, however many were started."""
         content = json.dumps({**identity(os.getpid()).to_dict(), **facts, "attempt": attempt, "time": time.time()})
         return create_exclusive(self.paths.claim(attempt), content.encode())
 
@@ -38,7 +58,10 @@ class RunJournal:
             self.wake_server("events")
 
     def flush(self) -> bool:
-        """Append what is still owed. Supervisor and monitor share the file: one write each, so lines stay whole."""
+        """Append unwritten events. Return whether all are written.
+
+        Supervisor and monitor share the file, so each appends with a single write and lines stay whole.
+        """
         if not self._unwritten:
             return True
         written = 0
@@ -52,7 +75,7 @@ class RunJournal:
         return not self._unwritten
 
     def reserve_exit(self) -> None:
-        """Take the disk space for `exit.json` now, so that a disk filled by the job cannot hide how it ended."""
+        """Reserve disk space for `exit.json`, so that a job that fills the disk cannot prevent it."""
         with passing_refusals():
             fd = os.open(self._exit_aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
@@ -61,13 +84,13 @@ class RunJournal:
                 os.close(fd)
 
     def exit(self, facts: dict[str, Any], write_owed: Callable[[], bool] = lambda: True) -> None:
-        """Written last and fsynced: from here on the run has ended, whatever is killed.
+        """Write and fsync `exit.json`. From then on the run has ended, whatever is killed.
 
-        `write_owed` tries to write what else belongs before it, and answers whether all of that is written.
+        `write_owed` writes what must be on the disk before, and returns whether all of it is.
         """
         content = json.dumps(facts, ensure_ascii=False).encode(errors="replace")
         while not (self._write_exit(content) and self.flush() and write_owed() and self._publish_exit()):
-            time.sleep(0.5)  # the disk is full or read-only; the truth waits
+            time.sleep(0.5)  # the disk is full or read-only
         self.wake_server("events")
 
     def _write_exit(self, content: bytes) -> bool:
@@ -93,27 +116,27 @@ class RunJournal:
         return f"{self.paths.exit}.new"
 
     def events(self) -> list[dict[str, Any]]:
-        """What was written so far; a line torn by a full disk and a kill is no event."""
-        found = []
+        """Return the events written so far, without lines that a full disk and a kill cut off."""
+        events = []
         for line in all_lines(self.paths.events)[0]:
             with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-        return found
+                events.append(json.loads(line))
+        return events
 
     @property
     def is_stop_requested(self) -> bool:
         return os.path.exists(self.paths.stop)
 
-    def reason_to_stop(self) -> str:
-        """What whoever asked for it gave as a reason; the file may be anybody's."""
+    def stop_reason(self) -> str:
+        """Return the reason given with the stop request. Anybody may have written the file, so it is not trusted."""
         try:
-            asked = read_json(self.paths.stop)
+            request = read_json(self.paths.stop)
         except (OSError, ValueError):
             return ""
-        return str(asked.get("reason", ""))[:500] if isinstance(asked, dict) else ""
+        return str(request.get("reason", ""))[:500] if isinstance(request, dict) else ""
 
     def wake_server(self, topic: str) -> None:
-        """One line into the server's FIFO; with no server, or a full pipe, it looks by itself soon enough."""
+        """Write one line into the server's FIFO. Without a server, or with a full pipe, the server polls later."""
         with contextlib.suppress(OSError):
             fd = os.open(self._wake, os.O_WRONLY | os.O_NONBLOCK)
             try:
@@ -125,23 +148,3 @@ class RunJournal:
 def load_spec(paths: RunPaths) -> dict[str, Any]:
     spec: dict[str, Any] = read_json(paths.spec)
     return spec
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
-class HeldFolder:
-    def __init__(self, run_dir: str) -> None:
-        self.place = RunPaths(run_dir)  # where it is when the job begins
-        self._fd = os.open(run_dir, _FOLDER)
-        self.paths = RunPaths(f"/proc/self/fd/{self._fd}")  # good in this process and its forks
-
-    def take_anew(self) -> None:
-        """One that was deleted may be made again by the server; then that is the run's."""
-        if os.fstat(self._fd).st_nlink == 0 and os.path.isdir(self.place.dir):
-            anew = os.open(self.place.dir, _FOLDER)
-            os.dup2(anew, self._fd, inheritable=False)
-            os.close(anew)
-
-    def close(self) -> None:
-        os.close(self._fd)

@@ -1,8 +1,8 @@
-"""What a job prints, on its way into the output file: through a pipe, carried by a process that does nothing else.
+"""The way of a job's output into the output file: through a pipe, moved by a process that does nothing else.
 
-The job could write to the file itself; but `echo x > /dev/stderr` opens anew whatever stands there, and that empties
-a file. A pipe it does not. The relay outlives supervisor and monitor, and ends once the last writer is gone. One that
-is killed is replaced: what is not in the file yet is still in the pipe. Several may carry at once, each in its turn.
+The job could write to the file itself, but `echo x > /dev/stderr` opens the file again and truncates it. A pipe is not
+truncated. The relay outlives supervisor and monitor, and ends when the last writer has closed the pipe. A killed relay
+is replaced: what is not in the file yet is still in the pipe. Several relays may run at once; a lock gives them turns.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from labwright.processes import processes_of_run
 from labwright.sidecar.record import RunJournal
 from labwright.sidecar.terminal import open_endless_pipe
 
-NAME = "labwright-relay"  # as the kernel shows it; it has no room for more
-PATIENCE_SECONDS = 20.0  # with what is still in the pipe when the job has ended
-_MOMENT_SECONDS = 0.02
-_PAUSE_SECONDS = 0.5  # before a dead one is replaced, so that one that cannot live does not burn a core
+NAME = "labwright-relay"  # process name; the kernel has no room for more
+PATIENCE_SECONDS = 20.0  # for the rest of the pipe after the job has ended
+_POLL_SECONDS = 0.02
+_PAUSE_SECONDS = 0.5  # before a dead relay is replaced, so that a failing one does not use up a core
 _END_SECONDS = 1.0
 _PIPE_BYTES = 1 << 18
 _LITTLE_BYTES = 4096
-_GATHER_MILLISECONDS = 5  # after a little: many short lines are one wake-up, not one each
+_GATHER_MILLISECONDS = 5  # after little output: many short lines become one wake-up
 _REFUSED_SECONDS = 0.25
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 
 
 class Relay:
-    """A supervisor's hold on the pipe and on who carries."""
+    """The supervisor's side: the pipe, and the process that moves its content."""
 
     def __init__(self, output: str) -> None:
-        self.theirs = open_endless_pipe()  # both ends: a job never dies for want of a reader
+        self.theirs = open_endless_pipe()  # open both ways: a job never gets SIGPIPE
         with contextlib.suppress(PermissionError):  # a user with very many pipes gets small ones
             fcntl.fcntl(self.theirs, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self.pipe = os.fstat(self.theirs).st_ino
@@ -53,50 +53,51 @@ class Relay:
 
     @property
     def due_in(self) -> float | None:
-        """Seconds; nothing while somebody carries."""
+        """Seconds until a relay must be started, or None while one runs."""
         return None if self.pid is not None else self._due_at - time.monotonic()
 
-    def tend(self) -> None:
+    def keep_running(self) -> None:
+        """Start the relay process if there is none and one is due."""
         if self.pid is None and time.monotonic() >= self._due_at:
             self.pid = start_relay(self._path, self._output)
 
-    def saw_end(self, pid: int) -> bool:
-        """Whether a process that was reaped is the one that carried; then another one is due soon."""
+    def note_end(self, pid: int) -> bool:
+        """Return whether a reaped process was the relay. If so, another one is due soon."""
         if pid != self.pid:
             return False
         self.pid = None
         self._due_at = time.monotonic() + _PAUSE_SECONDS
         return True
 
-    def settle(self, rest: Callable[[float], None]) -> None:
-        """All that was printed is in the file before anybody judges by it; on a full disk the relay goes on alone.
+    def settle(self, sleep_and_reap: Callable[[float], None]) -> None:
+        """Wait until all output is in the file. If the disk is full, give up after a while; the relay goes on."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._move_present() and time.monotonic() < deadline:
+            sleep_and_reap(_POLL_SECONDS)
+            self.keep_running()
 
-        `rest` sleeps so long and reaps whatever ended.
-        """
-        patience = time.monotonic() + PATIENCE_SECONDS
-        while not self._carry() and time.monotonic() < patience:
-            rest(_MOMENT_SECONDS)
-            self.tend()
-
-    def dismiss(self, rest: Callable[[float], None]) -> None:
-        """It ends by itself; we wait a little only to leave no child behind."""
+    def dismiss(self, sleep_and_reap: Callable[[float], None]) -> None:
+        """Close the pipe, which ends the relay, and wait briefly to reap it."""
         self.close()
-        patience = time.monotonic() + _END_SECONDS
-        while self.pid is not None and time.monotonic() < patience:
-            rest(_MOMENT_SECONDS)
+        deadline = time.monotonic() + _END_SECONDS
+        while self.pid is not None and time.monotonic() < deadline:
+            sleep_and_reap(_POLL_SECONDS)
 
-    def _carry(self) -> bool:
-        """Help with what is there now; answers whether all of it is in the file."""
+    def _move_present(self) -> bool:
+        """Move what the pipe holds now. Return whether all of it is in the file."""
         with passing_refusals():
             output = _open_output(self._output)
             try:
-                return _carry_present(self._ours, output)
+                with contextlib.suppress(BlockingIOError), _turn(self._ours, fcntl.LOCK_NB):
+                    while _waiting_bytes(self._ours):
+                        _move(self._ours, output)
+                    return True
             finally:
                 os.close(output)
         return False
 
     def close(self) -> None:
-        """The relay goes on until the job's own ends are closed too."""
+        """Close our ends. The relay goes on until the job's ends are closed too."""
         os.close(self.theirs)
         os.close(self._ours)
 
@@ -106,33 +107,33 @@ class Relay:
 
 
 class OrphanedOutput:
-    """Carried by a relay of ours too: the first one may have been killed with its supervisor."""
+    """A relay for a job without a supervisor: the first relay may have been killed with it."""
 
     def __init__(self, paths: RunPaths, record: RunJournal) -> None:
         self._paths = paths
         self._record = record
         self._relay: int | None = None
 
-    def tend(self) -> None:
+    def keep_running(self) -> None:
+        """Start a relay if there is none and a process of the job still holds the pipe."""
         if self._relay is not None and os.waitpid(self._relay, os.WNOHANG)[0]:
             self._relay = None
-        pipe = self._pipe() if self._relay is None else None
+        if self._relay is not None:
+            return
+        started = [event for event in self._record.events() if event["event"] == "started"]
+        pipe = started[-1].get("output_pipe") if started else None
         if pipe is not None and (path := find_pipe(self._record.run_id, pipe)):
             self._relay = start_relay(path, self._paths.output)
 
     def settle(self) -> None:
-        """The job is gone. The relay ends with the last writer; one that waits for room on the disk goes on alone."""
-        patience = time.monotonic() + PATIENCE_SECONDS
-        while self._relay is not None and time.monotonic() < patience and not os.waitpid(self._relay, os.WNOHANG)[0]:
-            time.sleep(_MOMENT_SECONDS)
-
-    def _pipe(self) -> int | None:
-        started = [event for event in self._record.events() if event["event"] == "started"]
-        return started[-1].get("output_pipe") if started else None
+        """Wait for the relay after the job has ended. If the disk is full, give up after a while; it goes on."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._relay is not None and time.monotonic() < deadline and not os.waitpid(self._relay, os.WNOHANG)[0]:
+            time.sleep(_POLL_SECONDS)
 
 
 def start_relay(pipe: str, output: str) -> int:
-    """`pipe` may be another process's descriptor, as the kernel shows it."""
+    """Fork a relay and return its pid. `pipe` is a path below /proc, maybe of another process."""
     pid = os.fork()
     if pid:
         return pid
@@ -140,14 +141,14 @@ def start_relay(pipe: str, output: str) -> int:
     try:
         _become_relay(pipe, output)
         status = 0
-    except BaseException:  # noqa: BLE001 - the process ends here; its last words must reach the log
+    except BaseException:  # noqa: BLE001 - the process ends here; its traceback must reach the log
         traceback.print_exc()
     finally:
         os._exit(status)
 
 
 def find_pipe(run_id: str, pipe: int) -> str | None:
-    """Where an orphaned job still holds the pipe that its supervisor made; it may have pipes of its own too."""
+    """Return the path at which an orphaned job holds the pipe of its supervisor. It may have other pipes too."""
     for process in processes_of_run(run_id):
         for path in (f"/proc/{process}/fd/1", f"/proc/{process}/fd/2"):
             if pipe_at(path) == pipe:
@@ -156,9 +157,10 @@ def find_pipe(run_id: str, pipe: int) -> str | None:
 
 
 def pipe_at(path: str) -> int | None:
+    """Return the inode of the pipe at this path, or None if it is not a pipe."""
     try:
         found = os.stat(path)
-    except OSError:  # its process ended, or closed it
+    except OSError:  # the process ended or closed it
         return None
     return found.st_ino if stat.S_ISFIFO(found.st_mode) else None
 
@@ -171,54 +173,50 @@ def is_relay(pid: int) -> bool:
         return False
 
 
-def _become_relay(path: str, output: str) -> None:
+def _become_relay(path: str, output_path: str) -> None:
     signal.set_wakeup_fd(-1)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     with open("/proc/self/comm", "w") as file:
         file.write(NAME)
-    pipe, file_of_output = _open_reading_end(path), _open_output(output)
-    _close_all_but(0, 1, 2, pipe, file_of_output)  # no lease, no terminal, no writing end of the pipe
-    _carry_all(pipe, file_of_output)
+    pipe, output = _open_reading_end(path), _open_output(output_path)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd not in (0, 1, 2, pipe, output):  # no lease, no terminal, no writing end of the pipe
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
+                os.close(fd)
+    _move_until_closed(pipe, output)
 
 
-def _carry_all(pipe: int, output: int) -> None:
-    """Until the last writer has closed the pipe."""
+def _move_until_closed(pipe: int, output: int) -> None:
     while True:
         select.select([pipe], [], [])
         try:
             with _turn(pipe):
                 moved = _move(pipe, output)
-        except BlockingIOError:  # somebody else carried it
+        except BlockingIOError:  # another relay moved it
             continue
         except OSError as error:
             if not is_refusal(error):
                 raise
-            time.sleep(_REFUSED_SECONDS)  # the job waits for room, as soon as the pipe is full too
+            time.sleep(_REFUSED_SECONDS)  # the job waits too, once the pipe is full
             continue
         if moved == 0:
             return
         if moved < _LITTLE_BYTES:
-            _wait_for_close(pipe)
-
-
-def _carry_present(pipe: int, output: int) -> bool:
-    with contextlib.suppress(BlockingIOError), _turn(pipe, fcntl.LOCK_NB):
-        while _waiting_bytes(pipe):
-            _move(pipe, output)
-        return True
-    return False
+            poll = select.poll()
+            poll.register(pipe, 0)  # returns early only if the pipe is closed
+            poll.poll(_GATHER_MILLISECONDS)
 
 
 def _move(pipe: int, output: int) -> int:
-    """By the kernel, which lets nothing go that is not written: a kill in between loses nothing."""
+    """Move bytes within the kernel, so that a kill loses nothing."""
     end = os.fstat(output).st_size
     try:
         return os.splice(pipe, output, _PIPE_BYTES, offset_dst=end, flags=os.SPLICE_F_NONBLOCK)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    block = os.read(pipe, _PIPE_BYTES)  # a file system that cannot: what is read must be written
+    block = os.read(pipe, _PIPE_BYTES)  # this file system cannot splice: all that is read must be written
     written = 0
     while written < len(block):
         written += os.pwrite(output, block[written:], end + written)
@@ -227,18 +225,12 @@ def _move(pipe: int, output: int) -> int:
 
 @contextlib.contextmanager
 def _turn(pipe: int, how: int = 0) -> Iterator[None]:
-    """Each carrier opened the pipe for itself, so that its lock is its own."""
+    """Hold the lock on the pipe. Each process opened the pipe itself, so the lock is its own."""
     fcntl.flock(pipe, fcntl.LOCK_EX | how)
     try:
         yield
     finally:
         fcntl.flock(pipe, fcntl.LOCK_UN)
-
-
-def _wait_for_close(pipe: int) -> None:
-    poll = select.poll()
-    poll.register(pipe, 0)  # closed is always told
-    poll.poll(_GATHER_MILLISECONDS)
 
 
 def _waiting_bytes(pipe: int) -> int:
@@ -251,10 +243,3 @@ def _open_reading_end(path: str) -> int:
 
 def _open_output(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _close_all_but(*kept: int) -> None:
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd not in kept:
-            with contextlib.suppress(OSError):  # the one by which we looked
-                os.close(fd)

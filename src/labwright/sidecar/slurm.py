@@ -1,4 +1,4 @@
-"""A sidecar that Slurm starts on a node: which run it is for, which attempt, and whether an earlier one still lives."""
+"""A sidecar that Slurm starts on a node: which run it serves, which attempt, and whether an earlier one still runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LONG_AGO_SECONDS = 300.0
 _LOG_BYTES = 1 << 20
 _GIVEN_BY_SLURM = ("SLURM_", "SLURMD_", "PMI_", "PMIX_", "PMI2_")
 _CARDS = frozenset({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "TMPDIR"})
-_FOR_SRUN = "SRUN_CPUS_PER_TASK"  # set by the batch script where srun takes no other word for it
+_FOR_SRUN = "SRUN_CPUS_PER_TASK"  # set by the batch script for versions of srun that need it
 _KEPT_OF_OURS = frozenset({"SLURM_CONF", "SLURM_CLUSTERS"})
-_TOLD_TO_END = re.compile(rb"\*\*\* [^\n]+ ON [^\n]+ CANCELLED AT ")
+_END_ANNOUNCED = re.compile(rb"\*\*\* [^\n]+ ON [^\n]+ CANCELLED AT ")
 
 
 def run_folder_of(target: str, environ: dict[str, str]) -> str:
-    """The folder itself, or, for a task of an array, what the array's file says of its index."""
+    """Return the run folder: `target` itself, or the entry for this task in the file of a job array."""
     if os.path.isdir(target):
         return target
     folder: str = read_json(target)["run_dirs"][int(environ["SLURM_ARRAY_TASK_ID"])]
@@ -35,10 +35,11 @@ def run_folder_of(target: str, environ: dict[str, str]) -> str:
 
 
 def attempt_of(paths: RunPaths, run: dict[str, Any], environ: dict[str, str]) -> int:
-    """Slurm starts a requeued job again with the same script; it says how often.
+    """Return the number of this attempt. Slurm counts how often it has requeued the job.
 
-    A controller that crashed may have forgotten that the job had begun: it ends it and starts it again without a word.
-    The claim of the same job tells. Another job's claim means that this one was sent twice, and is not to run.
+    A controller that crashed may have lost that count and started the job again. Then the same job holds a claim for
+    this attempt already, and the next number is used. A claim of another job means that the run was submitted twice;
+    this copy does not run.
     """
     attempt = int(run["attempt"]) + int(environ.get("SLURM_RESTART_COUNT", "0"))
     job_id = facts_of(environ)["slurm_job_id"]
@@ -48,16 +49,16 @@ def attempt_of(paths: RunPaths, run: dict[str, Any], environ: dict[str, str]) ->
 
 
 def _claimant(paths: RunPaths, attempt: int) -> str | None:
-    """The job that an attempt was made by."""
+    """Return the Slurm job that claimed an attempt, or None."""
     try:
         claim = read_json(paths.claim(attempt))
-    except (FileNotFoundError, ValueError):  # nobody's; or torn, as below
+    except (FileNotFoundError, ValueError):  # not claimed, or cut off by a crash of the node
         return None
     return str(claim.get("slurm_job_id")) if isinstance(claim, dict) else None
 
 
 def facts_of(environ: dict[str, str]) -> dict[str, str]:
-    """Where Slurm put us, for the record."""
+    """Return Slurm job, partition and node of this process."""
     job = environ.get("SLURM_JOB_ID", "")
     if "SLURM_ARRAY_JOB_ID" in environ:
         job = f"{environ['SLURM_ARRAY_JOB_ID']}_{environ['SLURM_ARRAY_TASK_ID']}"
@@ -66,7 +67,7 @@ def facts_of(environ: dict[str, str]) -> dict[str, str]:
 
 
 def environment_on_node(stored: dict[str, str], inherited: dict[str, str]) -> dict[str, str]:
-    """What the run was sent with, and over it what Slurm set for this allocation."""
+    """Return the run's stored environment, overridden by what Slurm set for this allocation."""
     advice = {_FOR_SRUN: inherited[_FOR_SRUN]} if _FOR_SRUN in inherited else {}
     sent = {name: value for name, value in stored.items() if not _is_slurms(name) or name in _KEPT_OF_OURS}
     given = {name: value for name, value in inherited.items() if _is_slurms(name) or name in _CARDS}
@@ -78,7 +79,7 @@ def _is_slurms(name: str) -> bool:
 
 
 def forward(number: int, pids: Iterable[int]) -> None:
-    """Only to processes that handle it: the shell around a command would die of it, and take the command along."""
+    """Send a signal to the processes that handle it. The shell around a command would die of it."""
     for pid in pids:
         if _catches(pid, number):
             send_signal(pid, number)
@@ -94,23 +95,24 @@ def _catches(pid: int, number: int) -> bool:
 
 
 class StepLog:
-    """What slurmd writes for the job, beside our own errors: that it is to end stands there before anybody is told.
+    """The log of slurmd for this job, which is our standard error. It announces an end before any signal is sent.
 
-    The job may hear it before us, save, and exit with 0: by the signals alone it would have ended by itself.
+    The job may get the signal before us, save its state and exit with 0. By the signals alone, that would look like a
+    normal end.
     """
 
     def __init__(self) -> None:
-        self._ours_from = os.fstat(sys.stderr.fileno()).st_size  # before that: an earlier attempt's
+        self._ours_from = os.fstat(sys.stderr.fileno()).st_size  # what comes before belongs to an earlier attempt
 
-    def says_that_it_is_to_end(self) -> bool:
+    def announces_end(self) -> bool:
         with contextlib.suppress(OSError), open(f"/proc/self/fd/{sys.stderr.fileno()}", "rb") as file:
-            file.seek(self._ours_from)  # refused where it is no file; reading there might wait forever
-            return bool(_TOLD_TO_END.search(file.read(_LOG_BYTES)))
-        return False  # the signals are left
+            file.seek(self._ours_from)  # fails if it is not a file, where a read might block
+            return bool(_END_ANNOUNCED.search(file.read(_LOG_BYTES)))
+        return False  # only the signals can show it
 
 
-class FormerAttempt:
-    """A node that was given up may still be at work: two attempts must never run at the same time."""
+class PreviousAttempt:
+    """An attempt on a node that Slurm has given up may still run. Two attempts must never run at the same time."""
 
     def __init__(self, paths: RunPaths, run_id: str, number: int) -> None:
         self._paths = paths
@@ -119,8 +121,8 @@ class FormerAttempt:
         self._seen = modified_at(self._paths.heartbeat)
         self._seen_at = time.monotonic()
 
-    def has_left_something_to_do(self) -> bool:
-        """Waits until it is over. If it ended by itself, its end is the run's."""
+    def wait_until_over(self) -> bool:
+        """Wait for its end. Return whether the run must be tried again, which is not so if it ended by itself."""
         while True:
             facts = self._exit()
             if facts is not None:
@@ -137,9 +139,9 @@ class FormerAttempt:
         return facts if facts["attempt"] >= self._number else None
 
     def _is_gone(self) -> bool:
-        owner = read_identity(self._paths.claim(self._number))  # none where a node went down before it was on the disk
+        owner = read_identity(self._paths.claim(self._number))  # None if a crash lost the claim
         if owner and owner.is_here and not owner.is_alive:
-            end_tree(lambda: processes_of_run(self._run_id), 0.0)  # what escaped Slurm when it ended the attempt
+            end_tree(lambda: processes_of_run(self._run_id), 0.0)  # processes that Slurm did not end with the attempt
             return True
         beat = modified_at(self._paths.heartbeat)
         if beat != self._seen:
@@ -149,8 +151,9 @@ class FormerAttempt:
 
 
 def is_to_run(paths: RunPaths, run_id: str, attempt: int) -> bool:
-    former = [number for number in range(1, attempt) if os.path.exists(paths.claim(number))]
-    if not former or FormerAttempt(paths, run_id, former[-1]).has_left_something_to_do():
+    """Wait for an earlier attempt, and return whether this one must run."""
+    previous = [number for number in range(1, attempt) if os.path.exists(paths.claim(number))]
+    if not previous or PreviousAttempt(paths, run_id, previous[-1]).wait_until_over():
         return True
-    print("an earlier attempt has ended by itself; nothing to do", file=sys.stderr)
+    print("an earlier attempt has ended normally; nothing to do", file=sys.stderr)
     return False

@@ -1,4 +1,4 @@
-"""The terminal of a `tty` run, as its supervisor holds it: what it shows goes to the output file, keys go in."""
+"""The terminal of a `tty` run: its supervisor copies what it shows to the output file, and passes keys on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import termios
 
 from labwright.files import passing_refusals
 
-_DRAINED_AT_ONCE = 64  # blocks: what writes without end must not keep us from ending it
+_DRAINED_AT_ONCE = 64  # blocks: a job that writes without end must not keep us from ending it
 _OWED_BYTES = 1 << 20
-_ROWS_AND_COLUMNS = b"\x28\x00\x78\x00\x00\x00\x00\x00"  # 40 × 120 until a viewer says
+_ROWS_AND_COLUMNS = b"\x28\x00\x78\x00\x00\x00\x00\x00"  # 40 × 120 until a viewer sets a size
 
 
 class Terminal:
+    """`theirs` is the job's end. The code that starts the job closes it in this process."""
+
     def __init__(self, output: str) -> None:
-        """`theirs` is the job's end; whoever starts the job closes it here."""
         self._output = output
         self._owed = b""
         self._typed = b""  # keys that the job has no room for yet
@@ -29,16 +30,16 @@ class Terminal:
         os.set_blocking(self._ours, False)
         self.is_open = True
         with passing_refusals():
-            self._append(b"")  # whoever follows the output finds a file also while the job is silent
+            self._append(b"")  # readers of the output find a file even if the job prints nothing
 
     @property
     def input_path(self) -> str:
-        """What is written there is typed."""
+        """Bytes written to this path are typed into the terminal."""
         return f"/proc/{os.getpid()}/fd/{self._keys}"
 
     @property
     def sources(self) -> list[int]:
-        """The descriptors that are worth waiting for."""
+        """The descriptors to wait for."""
         if not self.is_open:
             return []
         return [self._ours] if self._typed else [self._ours, self._keys]
@@ -47,23 +48,21 @@ class Terminal:
         if self.is_open and self._keys in ready:
             self._typed += os.read(self._keys, 4096)
         if self.is_open and self._typed:
-            self._type()
+            with contextlib.suppress(BlockingIOError):  # a job that reads nothing must not make us wait
+                self._typed = self._typed[os.write(self._ours, self._typed) :]
         if self.is_open and self._ours in ready:
             self._copy_output()
         self.flush()
 
     def drain(self) -> None:
-        """What is there: a job that blocks on a full terminal could not handle its TERM."""
+        """Copy what the terminal holds now: a job that blocks on a full terminal cannot handle SIGTERM."""
         for _ in range(_DRAINED_AT_ONCE):
             if not self.is_open or not select.select([self._ours], [], [], 0)[0]:
                 return
             self._copy_output()
 
     def flush(self) -> bool:
-        """A disk that refuses delays what the terminal showed; of very much the newest part is kept.
-
-        Answers whether all is written.
-        """
+        """Write output that the disk refused before, at most the newest megabyte. Return whether all is written."""
         if self._owed:
             written = 0
             with passing_refusals():
@@ -77,11 +76,6 @@ class Terminal:
             return os.write(output, block)
         finally:
             os.close(output)
-
-    def _type(self) -> None:
-        """As much as the job has room for; one that reads nothing must not make us wait."""
-        with contextlib.suppress(BlockingIOError):
-            self._typed = self._typed[os.write(self._ours, self._typed) :]
 
     def close(self) -> None:
         if self.is_open:
@@ -103,12 +97,12 @@ class Terminal:
 
 
 def take_terminal() -> None:
-    """In the job, before its command: standard input becomes the terminal that it is controlled by."""
+    """Make standard input the controlling terminal. Called in the job before its command."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def open_endless_pipe() -> int:
-    """Open both ways, so that it is never at its end: keys may come at any time."""
+    """Open a pipe both ways, so that its reader never sees an end: input may come at any time."""
     reader, writer = os.pipe()
     try:
         return os.open(f"/proc/self/fd/{reader}", os.O_RDWR | os.O_CLOEXEC)

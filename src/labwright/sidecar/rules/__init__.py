@@ -1,4 +1,4 @@
-"""What deserves an alert: each rule is a class that is fed points, lines or ticks and now and then answers an alarm.
+"""Alert rules. Each rule is a class that is fed points, lines or ticks and sometimes returns an alarm.
 
-Rules know nothing of files, time or the server; `run_rules` reads for them and says what they found.
+Rules know nothing of files, time or the server. `book.py` feeds them and records their alarms.
 """

@@ -1,4 +1,4 @@
-"""The project's own rules, as `[[alerts]]` in labwright.toml says them; the server has checked and parsed them."""
+"""The rules of one run: built-in rules and the project's own, fed from its files, with their alarms recorded."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ from labwright.sidecar.rules.inputs import (
     Tick,
     TickRule,
 )
-from labwright.sidecar.rules.machine import HEADER, DiskNearlyFull, GpuIdle, Stall, Traceback
+from labwright.sidecar.rules.machine import TRACEBACK_HEADER, DiskNearlyFull, GpuIdle, Stall, Traceback
 from labwright.sidecar.sources.metric_file import is_of_the_run
 
+_MOST_ALARMS = 20  # of one rule in one run
+_TICK_SECONDS = 5.0
+_HEADER_BYTES = TRACEBACK_HEADER.encode()
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -40,39 +43,42 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(slots=True)
-class _State:
-    since_step: int | None = None  # where the condition began to hold
+class _RuleState:
+    since_step: int | None = None  # where the condition became true
     since_time: float = 0.0
     best: float | None = None
-    said: bool = False
+    reported: bool = False
 
 
 class CustomRule:
-    """`metric` may hold wildcards; each metric that matches is judged by itself."""
+    """A rule from `[[alerts]]` in labwright.toml, parsed by the server.
+
+    Its metric may hold wildcards. Each metric that matches is judged separately.
+    """
 
     def __init__(self, rule: dict[str, Any]) -> None:
         self._rule = rule
         self._condition: dict[str, Any] = rule["condition"]
-        self._states: dict[str, _State | None] = {}
+        self._states: dict[str, _RuleState | None] = {}
 
     def feed(self, point: MetricPoint) -> Alarm | None:
         if point.key not in self._states:
-            self._states[point.key] = _State() if fnmatchcase(point.key, self._rule["metric"]) else None
+            self._states[point.key] = _RuleState() if fnmatchcase(point.key, self._rule["metric"]) else None
         state = self._states[point.key]
         if state is None:
             return None
         if not self._holds(state, point):
-            state.since_step, state.said = None, False
+            state.since_step, state.reported = None, False
             return None
         if state.since_step is None:
             state.since_step, state.since_time = point.step, point.time
-        if state.said or not self._long_enough(state, point):
+        if state.reported or not self._long_enough(state, point):
             return None
-        state.said = True
-        words = f"{point.key} {self._condition['text']}: {point.value:.6g} at step {point.step}."
-        return Alarm(self._rule["name"], words, point.key, self._rule["severity"], tuple(self._rule["choices"]))
+        state.reported = True
+        message = f"{point.key} {self._condition['text']}: {point.value:.6g} at step {point.step}."
+        return Alarm(self._rule["name"], message, point.key, self._rule["severity"], tuple(self._rule["choices"]))
 
-    def _holds(self, state: _State, point: MetricPoint) -> bool:
+    def _holds(self, state: _RuleState, point: MetricPoint) -> bool:
         if self._condition["op"] != "no improvement":
             compare = _COMPARE[self._condition["op"]]
             return compare(point.value, self._condition.get("value", 0.0))
@@ -82,22 +88,27 @@ class CustomRule:
             return False
         return True
 
-    def _long_enough(self, state: _State, point: MetricPoint) -> bool:
+    def _long_enough(self, state: _RuleState, point: MetricPoint) -> bool:
         steps, seconds = self._condition.get("steps", 0), self._condition.get("seconds", 0.0)
         return bool(point.step - (state.since_step or 0) >= steps and point.time - state.since_time >= seconds)
 
 
-_MOST_ALARMS = 20  # of one rule in one run
-
-
 class RuleBook:
-    """`told` holds when each rule and key last alarmed: a monitor that replaces a dead one repeats nothing."""
+    """All rules of a run, switched on or off by the project. Repeated alarms are dropped.
 
-    def __init__(self, options: Mapping[str, Any], told: Mapping[tuple[str, str], float], say: Callable[[Alarm], None]):
+    `last_alarms` holds when each rule and key last raised an alarm, so that a new monitor repeats nothing.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        last_alarms: Mapping[tuple[str, str], float],
+        record_alarm: Callable[[Alarm], None],
+    ) -> None:
         builtin = options.get("builtin", {})
-        self._told = told
-        self._say = say
-        self._count = Counter(rule for rule, _ in told)
+        self._last_alarms = last_alarms
+        self._record_alarm = record_alarm
+        self._count = Counter(rule for rule, _ in last_alarms)
         self._traceback = Traceback()
         points: dict[str, PointRule] = {
             "nan_or_inf": NanOrInf(),
@@ -125,7 +136,7 @@ class RuleBook:
                 self._raise(alarm, tick.time)
 
     def see_line(self, text: bytes, time: float) -> None:
-        """Called for every line of the output, so it looks at bytes first."""
+        """Feed one line of output. This is called for every line, so the bytes are searched first."""
         if self._traceback.is_reading or _HEADER_BYTES in text:
             line = OutputLine(text.decode(errors="replace"), time)
             for rule in self._line_rules:
@@ -133,21 +144,17 @@ class RuleBook:
                     self._raise(alarm, time)
 
     def _raise(self, alarm: Alarm, time: float) -> None:
-        if alarm.rule == "traceback" and (alarm.rule, "") in self._told:
-            return  # a line has no time of its own; only the first is told anyway
-        if time <= self._told.get((alarm.rule, alarm.key), 0.0) or self._count[alarm.rule] >= _MOST_ALARMS:
+        if alarm.rule == "traceback" and (alarm.rule, "") in self._last_alarms:
+            return  # a line has no time of its own, and only the first traceback is reported
+        if time <= self._last_alarms.get((alarm.rule, alarm.key), 0.0) or self._count[alarm.rule] >= _MOST_ALARMS:
             return
         self._count[alarm.rule] += 1
-        self._say(alarm)
-
-
-_HEADER_BYTES = HEADER.encode()
-
-
-_TICK_SECONDS = 5.0
+        self._record_alarm(alarm)
 
 
 class RunRules:
+    """Feed the rules of one run from its metric files, its output and its disks, and record their alarms."""
+
     def __init__(self, paths: RunPaths, spec: dict[str, Any], record: RunJournal, started: float) -> None:
         self._paths = paths
         self._record = record
@@ -156,19 +163,17 @@ class RunRules:
         options = spec["sidecar"].get("alerts", {})
         watched = [rule["metric"] for rule in options.get("project", ())]
         self._tail = MetricTail(paths.metrics, spec["run"]["attempt"], watched)
-        self._book = RuleBook(options, self._told(), self._say)
+        alerts = [event for event in record.events() if event["event"] == "alert"]
+        # Only alarms of this attempt: what happened in an earlier one may happen again.
+        last_alarms = {(a["rule"], a.get("key", "")): a["time"] for a in alerts if a["time"] >= started}
+        self._book = RuleBook(options, last_alarms, self._record_alarm)
         self._tick_at = 0.0
-
-    def _told(self) -> dict[tuple[str, str], float]:
-        """Since the attempt began; what an earlier one was told of may happen again."""
-        alerts = [event for event in self._record.events() if event["event"] == "alert"]
-        return {(a["rule"], a.get("key", "")): a["time"] for a in alerts if a["time"] >= self._started}
 
     def see_line(self, line: bytes) -> None:
         self._book.see_line(line, time.time())
 
     def look(self) -> bool:
-        """Answers whether there was anything new: then there may be more."""
+        """Feed new points, and a tick if one is due. Return whether there was anything new; there may be more then."""
         before = self._tail.bytes_seen
         for point in self._tail.new_points():
             self._book.see_point(point)
@@ -183,7 +188,7 @@ class RunRules:
         return Tick(now, now - self._last_sign_of_life(), tuple(map(_disk_of, folders)))
 
     def _last_sign_of_life(self) -> float:
-        """From the files' own times, so that it survives this process."""
+        """Return when the run last printed or logged, from file times, so that a new monitor knows it too."""
         files = [f"{self._paths.metrics}/{name}" for name in self._tail.names() if is_of_the_run(name)]
         newest = self._started
         for path in [self._paths.output, *files]:
@@ -191,7 +196,7 @@ class RunRules:
                 newest = max(newest, os.path.getmtime(path))
         return newest
 
-    def _say(self, alarm: Alarm) -> None:
+    def _record_alarm(self, alarm: Alarm) -> None:
         self._record.event(
             "alert",
             rule=alarm.rule,
@@ -203,6 +208,6 @@ class RunRules:
 
 
 def _disk_of(folder: str) -> Disk:
-    """By the folder's real name: the run's own is held open, and known here as a number."""
+    """Return the disk under the folder's real path: the run folder itself is known as a descriptor only."""
     disk = os.statvfs(folder)
     return Disk(os.path.realpath(folder), disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)

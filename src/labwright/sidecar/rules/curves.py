@@ -1,4 +1,4 @@
-"""A curve in at most 400 levels, each the median of some points: the whole history, robust and small."""
+"""Rules about the curve of one metric: divergence, plateau, and values that are not finite."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from labwright.sidecar.rules.inputs import Alarm, MetricPoint
 from labwright.sidecar.rules.names import (
     grows_with_rewards,
+    is_adversarial,
     is_better_higher,
     is_gradient_norm,
     is_held_out,
     is_loss,
-    is_of_adversaries,
     is_system,
 )
 
@@ -21,6 +21,17 @@ _MOST_LEVELS = 400
 _POINTS = 5
 _RECENT = 9
 _FIRST = 3
+_WARM_UP = 8  # levels before anything is judged
+_MOST_CURVES = 2000
+_HEALED_AFTER = 20  # points below the limit
+_YOUNG_POINTS = 3
+_LOST_FACTOR = 6.0  # times the best
+_SMALLEST_SCALE = 0.1  # a term that rises from zero to a hundredth is small, not divergent
+_REWARD_SCALE = 1.0  # for terms that leave zero with the first reward
+_PLATEAU_LEVELS = 60  # 300 points at least
+_GAIN = 0.01
+_FINITE_AGAIN = 20  # finite points, so that a metric that alternates raises one alarm
+_PATIENCE_OF_NORMS = 5  # loss scaling skips a few steps with an infinite gradient by design
 
 
 def median(values: Sequence[float]) -> float:
@@ -30,28 +41,32 @@ def median(values: Sequence[float]) -> float:
 
 
 class CurveLevels:
+    """A curve as at most 400 levels, each the median of some points: the whole history, robust and small."""
+
     def __init__(self) -> None:
         self.all: list[float] = []
-        self.start = 0.0  # the highest of the first three
+        self.start = 0.0  # the highest of the first three levels
         self.first: list[float] = []  # the first three points
         self._block: list[float] = []
-        self._size = _POINTS  # points a level; doubles when there are too many levels
+        self._size = _POINTS  # points per level; doubles when there are too many levels
         self._last: deque[float] = deque(maxlen=_RECENT)
 
     @property
     def count(self) -> int:
-        """Points so far, as far as it matters to whoever asks: no more than nine."""
+        """Points so far, but no more than nine."""
         return len(self._last)
 
     def now(self, points: int = _POINTS) -> float:
-        """The lowest of the last points, or what two of three of the last nine exceed: outliers upwards do not move it,
-        unless they stay."""
+        """Return the current level: the lowest of the last points, or what two thirds of the last nine exceed.
+
+        Short spikes do not change it.
+        """
         last = list(self._last)
         lowest = min(last[-points:])
         return max(lowest, sorted(last)[_RECENT // 3]) if len(last) == _RECENT else lowest
 
     def add(self, value: float) -> bool:
-        """Answers whether a level was completed."""
+        """Add a point. Return whether it completed a level."""
         self._last.append(value)
         if len(self.first) < _FIRST:
             self.first.append(value)
@@ -68,16 +83,13 @@ class CurveLevels:
         return True
 
 
-_WARM_UP = 8  # levels before anything is judged
-_MOST_CURVES = 2000
-_HEALED_AFTER = 20  # points back below the limit
-_YOUNG_POINTS = 3
-_LOST_FACTOR = 6.0  # times the best
-_SMALLEST_SCALE = 0.1  # a term that leaves zero for a hundredth is small, not sick
-_REWARD_SCALE = 1.0  # of what leaves zero when the first reward is found
-
-
 class Divergence:
+    """A loss, an error or a gradient norm that explodes, rises slowly above its start, or falls back and stays there.
+
+    Each curve is compared with its own history. Healthy are: a spike of one or two points, a noisy or cyclical curve,
+    networks that compete with each other, and losses of reinforcement learning that grow with the rewards.
+    """
+
     def __init__(self) -> None:
         self._curves: dict[str, _Curve | None] = {}
 
@@ -85,10 +97,10 @@ class Divergence:
         curve = self._curve(point.key)
         if curve is None or not math.isfinite(point.value):
             return None
-        words = curve.add(point.value)
-        if not words:
+        fault = curve.add(point.value)
+        if not fault:
             return None
-        return Alarm("divergence", f"{point.key} {words} at step {point.step}.", point.key, "critical")
+        return Alarm("divergence", f"{point.key} {fault} at step {point.step}.", point.key, "critical")
 
     def _curve(self, key: str) -> _Curve | None:
         if key not in self._curves and len(self._curves) < _MOST_CURVES:
@@ -99,12 +111,12 @@ class Divergence:
 class _Curve:
     def __init__(self, key: str) -> None:
         norm, rewards = is_gradient_norm(key), grows_with_rewards(key)
-        game = rewards or is_of_adversaries(key)
+        game = rewards or is_adversarial(key)
         self._factor = 9.0 if norm else 4.0 if game else 2.0
-        # times its first level, however slowly it got there
+        # factor above its first level, however slowly it got there
         self._creep = 30.0 if norm else 300.0 if rewards else 40.0 if game else 8.0
         self._smallest_scale = _REWARD_SCALE if rewards else _SMALLEST_SCALE
-        self._above_start = 2.0 if is_held_out(key) else 1.25  # after all progress is lost; overfitting may do that
+        self._above_start = 2.0 if is_held_out(key) else 1.25  # overfitting may lose all progress on held-out data
         self._falls_back = not norm and not game
         self._levels = CurveLevels()
         self._limit = math.inf
@@ -112,41 +124,41 @@ class _Curve:
         self._calm = 0
 
     def add(self, value: float) -> str:
-        """What is wrong, in words, or nothing."""
+        """Add a point. Return what is wrong, or an empty text."""
         if value == 0.0 and not self._levels.first:
-            return ""  # a term that is switched on later, or a number that nobody has yet
+            return ""  # a term that is switched on later, or a placeholder
         new_level = self._levels.add(value)
         if self._alarmed_above is not None:
             self._recover(value)
             return ""
         if self._is_young:
             return self._exploded_at_once()
-        return self._ran_away(new_level) or (self._crept() or self._fell_back() if new_level else "")
+        return self._exploded(new_level) or (self._rose_slowly() or self._fell_back() if new_level else "")
 
     @property
     def _is_young(self) -> bool:
         return len(self._levels.all) < _WARM_UP
 
     def _exploded_at_once(self) -> str:
-        """Too few points for a history: only against the very first."""
+        """With too few points for a history, compare only with the first ones."""
         first = self._levels.first
         now, limit = self._levels.now(_YOUNG_POINTS), self._creep * self._scale(max(first))
         if self._levels.count < len(first) + _YOUNG_POINTS or now <= limit:
             return ""
         self._alarmed_above = limit
-        return f"runs away: {now:.4g}, where it began at {first[0]:.4g}"
+        return f"explodes: {now:.4g}, and it started at {first[0]:.4g}"
 
-    def _ran_away(self, new_level: bool) -> str:
+    def _exploded(self, new_level: bool) -> str:
         if new_level or self._limit == math.inf:
-            self._limit = self._run_away_limit()
+            self._limit = self._explosion_limit()
         now = self._levels.now()
         if now <= self._limit:
             return ""
         self._alarmed_above = self._limit
-        return f"runs away: {now:.4g}, far above all before (up to {max(self._old()):.4g})"
+        return f"explodes: {now:.4g}, and it never exceeded {max(self._old()):.4g} before"
 
-    def _crept(self) -> str:
-        """A rise so slow that each part of it looks like the one before: measured against its beginning and best."""
+    def _rose_slowly(self) -> str:
+        """Compare with the start and the best level: in a slow rise each part looks like the one before."""
         levels, start = self._levels.all, self._levels.start
         newest = levels[-max(6, len(levels) // 10) :]
         now, best = min(median(newest), self._levels.now()), sorted(levels)[len(levels) // 10]
@@ -156,13 +168,13 @@ class _Curve:
         if now <= limit:
             return ""
         self._alarmed_above = limit
-        return f"has crept up to {now:.4g}, where it began at {start:.4g} and had reached {best:.4g}"
+        return f"has slowly risen to {now:.4g}; it started at {start:.4g} and had reached {best:.4g}"
 
     def _crest(self) -> float:
-        """The height from which it has come back after it was low: one of a wave that goes on."""
+        """Return the height from which a wave has already come back once."""
         levels = self._levels.all
-        low = [place for place, level in enumerate(levels) if level < self._levels.start / 2]
-        return 1.1 * max(levels[low[0] : low[-1] + 1])  # noise makes no two crests the same
+        low = [index for index, level in enumerate(levels) if level < self._levels.start / 2]
+        return 1.1 * max(levels[low[0] : low[-1] + 1])  # noise: crests differ a little
 
     def _fell_back(self) -> str:
         base = self._fallen_from() if self._falls_back else None
@@ -176,22 +188,22 @@ class _Curve:
         self._calm = self._calm + 1 if value < (self._alarmed_above or 0.0) else 0
         if self._calm >= _HEALED_AFTER:
             self._alarmed_above, self._calm = None, 0
-            self._limit = self._run_away_limit()
+            self._limit = self._explosion_limit()
 
     def _old(self) -> list[float]:
-        """The history without its end, so that a slow explosion is not measured against itself."""
+        """Return the history without its end, so that a slow explosion is not compared with itself."""
         levels = self._levels.all
         return levels[: -max(4, len(levels) // 10)]
 
-    def _run_away_limit(self) -> float:
+    def _explosion_limit(self) -> float:
         old = self._old()
         top = max(old)
         return top + self._factor * self._scale(max(top - min(old), abs(top)))
 
     def _fallen_from(self) -> float | None:
-        """The level from which half of all progress was lost, and not regained since.
+        """Return the level from which half of all progress was lost and not regained, or None.
 
-        At once; or in a climb of some levels after a longer calm, which sets it apart from a wave.
+        It is lost at once, or in a climb of some levels after a longer calm phase. A wave has no such phase.
         """
         levels = self._levels.all
         part = max(6, len(levels) // 8)
@@ -206,20 +218,18 @@ class _Curve:
         progress = start - base
         return (
             progress > abs(start) / 3
-            and max(before) < base + 0.2 * progress  # calm until then: no cycle, no swing
+            and max(before) < base + 0.2 * progress  # calm until then: not a cycle
             and min(after) > base + 0.5 * progress
-            and median(after[half:]) > median(after[:half]) - 0.05 * progress  # and not on its way down again
+            and median(after[half:]) > median(after[:half]) - 0.05 * progress  # not falling again
         )
 
     def _scale(self, value: float) -> float:
         return max(abs(value), self._smallest_scale)
 
 
-_PLATEAU_LEVELS = 60  # 300 points at least
-_GAIN = 0.01
-
-
 class Plateau:
+    """A metric that no longer improves. This rule is off by default: most runs end on a plateau."""
+
     def __init__(self) -> None:
         self._curves: dict[str, CurveLevels | None] = {}
 
@@ -237,17 +247,15 @@ class Plateau:
         best, newest = min(levels.all[:half]), min(levels.all[half:])
         if newest < best - _GAIN * abs(best):
             return None
-        self._curves[key] = None  # said once
+        self._curves[key] = None  # reported once
         return Alarm("plateau", f"{key} has not improved since {sign * best:.4g}, for half of the run.", key, "info")
 
 
-_FINITE_AGAIN = 20  # finite points, so that a metric which flickers alarms once
-_PATIENCE_OF_NORMS = 5  # loss scaling skips a few steps with an infinite gradient, and that is how it works
-
-
 class NanOrInf:
+    """A metric that is NaN or infinite."""
+
     def __init__(self) -> None:
-        self._bad: dict[str, int] = {}  # points in a row that are no numbers
+        self._bad: dict[str, int] = {}  # points in a row that are not finite
         self._calm: dict[str, int] = {}  # finite points since an alarm
 
     def feed(self, point: MetricPoint) -> Alarm | None:

@@ -1,4 +1,4 @@
-"""What rules are fed, and what they answer."""
+"""What rules are fed (points, lines, ticks), what they return (alarms), and how points are read from metric files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from labwright.domain.metrics.points import as_number, as_step, as_time
 from labwright.files import complete_lines
+
+_BLOCK = 256 << 10  # bytes that are parsed line by line at a time: about 10 ms
+_SEARCHED = 16 << 20  # in a flood, the rest is only searched for NaN, infinity and watched metrics
+_WATCHED_LINES = 2000  # per search: a rare metric is seen completely, a flood of one metric is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +27,20 @@ class MetricPoint:
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """A line of the output."""
-
     text: str
     time: float
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    folder: str  # one that lies on it
+    folder: str  # a folder on it
     free: int
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """How things stand every now and then."""
+    """The state of the run every few seconds."""
 
     time: float
     quiet_seconds: float  # since the last output or metric
@@ -66,18 +68,18 @@ class LineRule(Protocol):
     def feed(self, line: OutputLine, /) -> Alarm | None: ...
 
 
-_BLOCK = 256 << 10  # what is read line by line at a time: about 10 ms
-_SEARCHED = 16 << 20  # under a flood the rest is only searched for what is no number, and for what people watch
-_WATCHED_LINES = 2000  # of what is searched at a time: a rare metric among others is seen whole, a flood of it is not
-
-
 class MetricTail:
-    """`watched` are the metrics that the project's own rules name, with wildcards."""
+    """Follow all metric files of a run, so that rules see every source.
+
+    `watched` are the metrics that the project's own rules name, with wildcards.
+    """
 
     def __init__(self, folder: str, attempt: int, watched: Iterable[str] = ()) -> None:
         self._folder = folder
         self._attempt = attempt
-        self._watched = _any_of(watched)
+        # Finds a key in a line by its text before the first wildcard.
+        prefixes = {json.dumps(re.split(r"[*?[]", name)[0])[:-1].encode() for name in watched}
+        self._watched = re.compile(b"|".join(map(re.escape, sorted(prefixes)))) if prefixes else None
         self._positions: dict[str, int] = {}
         self._foreign: set[str] = set()  # files of other attempts
 
@@ -92,7 +94,7 @@ class MetricTail:
         return sum(self._positions.values())
 
     def new_points(self) -> Iterator[MetricPoint]:
-        """Some of each file at a time, so that nobody is kept waiting; after a flood its end is left for the next."""
+        """Yield new points, a bounded part of each file at a time."""
         for name in self.names():
             path = f"{self._folder}/{name}"
             position = self._positions.get(name, 0)
@@ -113,18 +115,18 @@ class MetricTail:
             return False
 
     def _catch_up(self, path: str, position: int) -> Generator[MetricPoint, None, int]:
-        """Leave out what came too fast to be judged point by point, but for NaN, infinity and what is watched."""
+        """Skip what came too fast to be checked point by point, except NaN, infinity and watched metrics."""
         goal = os.path.getsize(path) - _BLOCK
         while goal > position + _BLOCK:
             lines, end = complete_lines(path, position, min(_SEARCHED, goal - position))
             if end == position:
-                return position  # a line that has no end yet
-            for line in self._worth_a_look(lines):
+                return position  # the line has no end yet
+            for line in self._selected(lines):
                 yield from points_in(line)
             position = end
         return position
 
-    def _worth_a_look(self, lines: list[bytes]) -> Iterator[bytes]:
+    def _selected(self, lines: list[bytes]) -> Iterator[bytes]:
         room = _WATCHED_LINES if self._watched else 0
         for line in lines:
             if b"NaN" in line or b"Infinity" in line:
@@ -134,28 +136,18 @@ class MetricTail:
                 yield line
 
 
-def _any_of(names: Iterable[str]) -> re.Pattern[bytes] | None:
-    """Finds, in a line, a key that begins as one of them does before its first wildcard."""
-    begins = {json.dumps(re.split(r"[*?[]", name)[0])[:-1].encode() for name in names}
-    return re.compile(b"|".join(map(re.escape, sorted(begins)))) if begins else None
-
-
 def points_in(line: bytes) -> Iterator[MetricPoint]:
+    """Yield the points of one line of a metric file. Skip lines that hold none; the server reports broken ones."""
     try:
         entry = json.loads(line)
-        entries = entry["lines"] if "once" in entry else [entry]
-        for one in entries:
-            yield from _points_of(one)
+        for one in entry["lines"] if "once" in entry else [entry]:
+            numbers = one["m"].items()
+            step, time = as_step(one.get("s")), as_time(one.get("t"))
+            if step is None or time is None:
+                continue
+            for key, value in numbers:
+                number = as_number(value)
+                if number is not None:
+                    yield MetricPoint(key, step, time, number)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return  # not about numbers; the server says what it cannot read
-
-
-def _points_of(entry: dict[str, Any]) -> Iterator[MetricPoint]:
-    numbers = entry["m"].items()
-    step, time = as_step(entry.get("s")), as_time(entry.get("t"))
-    if step is None or time is None:
         return
-    for key, value in numbers:
-        number = as_number(value)
-        if number is not None:
-            yield MetricPoint(key, step, time, number)

@@ -1,4 +1,4 @@
-"""What a metric's name says about it. Only names: nobody declares which way is good."""
+"""What a metric's name says about it. Only the name is used: nobody declares which direction is better."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ _LOSSES = frozenset(
 _RISE_IN_HEALTH = frozenset(
     {
         *("kl", "kld", "entropy", "penalty", "regularization", "regularisation", "regularizer", "regulariser"),
-        *(
-            "commit",
-            "commitment",
-            "consistency",
-        ),  # rise as a code book comes into use, or by a weight that is ramped up
+        # These rise as a code book comes into use, or with a weight that is ramped up.
+        *("commit", "commitment", "consistency"),
     }
 )
-_FACTORS = frozenset({"scale", "weight", "coef", "count"})  # of a loss, not a loss: `loss_scale`, `loss/weight`
+_FACTORS = frozenset({"scale", "weight", "coef", "count"})  # parts of a loss, not a loss: `loss_scale`, `loss/weight`
 _HELD_OUT = frozenset({"val", "valid", "validation", "eval", "test", "dev"})
 _GOOD = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "reward", "return", "score", "bleu", "rouge", "map", "iou"})
 _ADVERSARIAL = frozenset({"g", "d", "gen", "disc", "adv", "gan", "critic", "generator", "discriminator", "adversarial"})
 _REINFORCED = frozenset({"actor", "critic", "policy", "vf", "qf", "td"})
-_VALUE_LOSS = re.compile(r"value_?loss", re.IGNORECASE)  # and not `loss_value`, which is any
+_VALUE_LOSS = re.compile(r"value_?loss", re.IGNORECASE)  # not `loss_value`, which may be any loss
 
 
 @lru_cache(4096)
@@ -33,7 +30,7 @@ def words_in(key: str) -> frozenset[str]:
 
 
 def is_loss(key: str) -> bool:
-    """Something that should fall."""
+    """Return whether the metric should fall."""
     if words_in(key) & _RISE_IN_HEALTH or words_in(key.rsplit("/", 1)[-1]) <= _FACTORS:
         return False
     return any(_names_a_loss(words_in(part)) for part in key.split("/"))
@@ -44,7 +41,7 @@ def _names_a_loss(words: frozenset[str]) -> bool:
 
 
 def is_held_out(key: str) -> bool:
-    """Measured on data that is not trained on: it rises when the model overfits."""
+    """Return whether it is measured on data outside training. Such a metric rises when the model overfits."""
     return bool(words_in(key) & _HELD_OUT)
 
 
@@ -53,13 +50,13 @@ def is_gradient_norm(key: str) -> bool:
     return "gradnorm" in words or ("norm" in words and bool(words & {"grad", "gradient", "grads", "gradients"}))
 
 
-def is_of_adversaries(key: str) -> bool:
-    """Two networks against each other: a rise alone is no illness."""
+def is_adversarial(key: str) -> bool:
+    """Return whether two networks compete, where a rise alone is healthy."""
     return bool(words_in(key) & _ADVERSARIAL)
 
 
 def grows_with_rewards(key: str) -> bool:
-    """An error in foreseeing rewards: where there are none at first, it begins near zero and grows by their square."""
+    """Return whether it is an error in predicting rewards. It starts near zero and grows with their square."""
     return bool(words_in(key) & _REINFORCED) or _VALUE_LOSS.search(key) is not None
 
 

@@ -1,4 +1,4 @@
-"""Where metrics come from without the SDK: the output, files in the workdir, the system. One file each.
+"""Sources of metrics besides the SDK: the output, files in the workdir, the machine. Each writes one metric file.
 
-A source reads on from where its own metric file says it was; what it saw and did not take, it says there too.
+A source resumes at the position that its metric file holds. It also writes there what it could not use.
 """

@@ -1,7 +1,7 @@
-"""One run a file: a claim on a metric file that two runs of a project cannot both hold without noticing.
+"""Files of the workdir that belong to this run, read as they grow.
 
-Every reader of a file holds a shared lock on the claim; an exclusive one can be had for a moment only by whoever is
-alone. Whoever was not alone writes it down, so that the other learns of it too.
+A claim makes two runs notice that they read the same file. Every reader holds a shared lock on the claim. Only a single
+reader can get an exclusive lock for a moment. A reader that is not alone notes it in the claim, so the other sees it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from labwright.sidecar.sources.tensorboard import read_scalars
 from labwright.sidecar.sources.trainer_states import State, entries_before, first_since, folder_of_states, read_state
 
 _SHARED = b"shared\n"
+_BLOCK = 4 << 20
+_TAIL = 256
 
 
 class Claim:
+    """A claim of this run on a metric file."""
+
     def __init__(self, folder: str, file: os.stat_result) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._fd = _open_locked(_path(folder, file))
         if self._try(fcntl.LOCK_EX):
-            os.ftruncate(self._fd, 0)  # nobody else is there; what was noted is of runs that have ended
+            os.ftruncate(self._fd, 0)  # no other reader; notes in it come from runs that have ended
         else:
             os.pwrite(self._fd, _SHARED, 0)
         self.renew()
         self._try(fcntl.LOCK_SH)
 
     def renew(self) -> None:
-        """The file has grown: runs that began after the claim was made shall see that it is taken."""
+        """Update the time of the claim when the file has grown, so that later runs see that it is taken."""
         os.utime(self._fd)
 
     def is_sole(self) -> bool:
@@ -52,10 +56,10 @@ class Claim:
 
 
 def _open_locked(path: str) -> int:
-    """With a shared lock on what the name stands for: an old claim is swept away under an exclusive one."""
+    """Open a claim with a shared lock. Retry if it was deleted meanwhile: old claims are cleaned up."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_SH)  # others hold an exclusive one for a moment only
+        fcntl.flock(fd, fcntl.LOCK_SH)  # others hold an exclusive lock only for a moment
         if os.fstat(fd).st_nlink:
             return fd
         os.close(fd)
@@ -70,7 +74,7 @@ def _try(fd: int, kind: int) -> bool:
 
 
 def is_claimed_since(folder: str, file: os.stat_result, moment: float) -> bool:
-    """Whether some run has taken this file as its own since then."""
+    """Return whether a run has claimed this file since then."""
     try:
         return os.stat(_path(folder, file)).st_mtime >= moment
     except FileNotFoundError:
@@ -81,16 +85,12 @@ def _path(folder: str, file: os.stat_result) -> str:
     return f"{folder}/{file.st_dev}-{file.st_ino}"
 
 
-_BLOCK = 4 << 20
-_TAIL = 256
-
-
 class Followed(ABC):
-    """What is there at one look is taken at the next, if by then nobody else writes the file or claims it."""
+    """Bytes seen at one look are taken at the next, if nobody else writes or claims the file by then."""
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
         self.path = path
-        self.paths = {path}  # all that are read through this one
+        self.paths = {path}  # all files that are read as one
         self.file = file
         self.closed = False
         self._claim = claim
@@ -102,11 +102,11 @@ class Followed(ABC):
         self._last = False  # nothing more will be written
 
     def look(self, *, last: bool = False) -> bool:
-        """Answers whether there is something to take."""
+        """Check the file. Return whether there is something to take."""
         if self.closed or self.file.is_behind or (size := self._size()) is None:
             return False
         if size < self._seen:
-            self._begin_again(self._seen)
+            self._restart(self._seen)
             self._seen = -1
         if size != self._seen:
             self._claim.renew()
@@ -115,7 +115,7 @@ class Followed(ABC):
         if self._until == -1:
             return False
         if not self._claim.is_sole():
-            self.give_up("another run reads it too, so nobody knows whose numbers these are")
+            self.give_up("another run reads it too, so its numbers cannot be assigned to one run")
             return False
         return self._has_more(self._until)
 
@@ -136,20 +136,20 @@ class Followed(ABC):
         except FileNotFoundError:
             return None
         if found.st_ino != self.file.header["inode"]:
-            self.closed = True  # another file by that name; it has to be found to be ours anew
+            self.closed = True  # another file with that name, which must be checked first
             self._claim.close()
             return None
         return found.st_size
 
-    def _begin_again(self, old_size: int) -> None:  # noqa: B027 - nothing to do for the other kinds
-        """It was cut short. Only lines can be written anew in one file."""
+    def _restart(self, old_size: int) -> None:  # noqa: B027 - other kinds need nothing
+        """Handle a file that was cut short. Only files of lines can be rewritten in place."""
 
     def _has_more(self, until: int) -> bool:
         return until != self._position
 
     @abstractmethod
     def _read(self, until: int) -> None:
-        """From where the last look ended."""
+        """Read from where the last look ended."""
 
     def _add(self, found: Numbers) -> None:
         if found.values:
@@ -165,10 +165,10 @@ class Followed(ABC):
 
 
 class JsonLines(Followed):
-    """A `metrics.jsonl`, or a declared file of its kind.
+    """A `metrics.jsonl`, or a declared file of that kind.
 
-    A command that begins anew, such as one that is tried again, may have filled it beyond where we were: then it is as
-    long as ever, and only the bytes that were read last tell that it is another.
+    A command that is tried again may rewrite the file beyond our position. Then only the bytes before that position
+    show that it is a new file.
     """
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
@@ -176,7 +176,7 @@ class JsonLines(Followed):
         self._lines = GrowingLines(path, self._position)
         self._tail = self._before(self._position)
         if file.mark is not None and file.mark[2:] not in ((), self._mark[2:]):
-            self._begin_again(self._position)
+            self._restart(self._position)
 
     @property
     def _mark(self) -> Mark:
@@ -188,21 +188,21 @@ class JsonLines(Followed):
             return file.read(min(position, _TAIL))
         return b""
 
-    def _begin_again(self, old_size: int) -> None:
+    def _restart(self, old_size: int) -> None:
         lost = old_size - self._lines.read_to
-        unread = f"{lost} bytes had not been read" if lost > 0 else "what came after the last look was not read"
-        self._refuse("(the file)", f"it was cut short, {unread}; it is read from its beginning again")
+        unread = f"{lost} bytes had not been read" if lost > 0 else "its last bytes were not read"
+        self._refuse("(the file)", f"it was cut short, {unread}; it is read from its start again")
         self._position, self._tail = 0, b""
         self._lines = GrowingLines(self.path, 0)
 
     def _has_more(self, until: int) -> bool:
         if until < self._lines.read_to or self._before(self._position) != self._tail:
-            self._begin_again(self._lines.read_to)
+            self._restart(self._lines.read_to)
         return until > self._lines.read_to or until > self._position
 
     def _read(self, until: int) -> None:
         while True:
-            limit = min(_BLOCK, until - self._lines.read_to) + self._last  # a byte more than there is shows the end
+            limit = min(_BLOCK, until - self._lines.read_to) + self._last  # one byte more shows the end
             for line, end in self._lines.read(limit, last=self._last):
                 self._position = end
                 self._tail = self._before(end) if line is None else (self._tail + line)[-_TAIL:]
@@ -225,7 +225,7 @@ class JsonLines(Followed):
 
 
 class EventFile(Followed):
-    """TensorBoard's. Each event carries its time, so older ones are told apart by that."""
+    """A TensorBoard event file. Each event has a time, which shows whether it is older than the run."""
 
     def _has_more(self, until: int) -> bool:
         return until > self._position
@@ -243,17 +243,17 @@ class EventFile(Followed):
 
 
 class TrainerState(Followed):
-    """A Hugging Face `trainer_state.json`: written whole, each time with a longer history. The position counts entries.
+    """A Hugging Face `trainer_state.json`, rewritten each time with a longer history. The position counts entries.
 
-    It is -1 until the run has written its first state, which tells how many of the entries an earlier run left.
-    A folder's checkpoints are read as one: the newest.
+    It is -1 until the run has written its first state, which shows how many entries an earlier run left. The
+    checkpoints of a folder are read as one file, the newest.
     """
 
     _read_at = -1
-    _taken: list[int] | None = None  # the sums of the entries read so far; a monitor before this one knew them
+    _taken: list[int] | None = None  # checksums of the entries read so far; unknown after a restart of the monitor
 
     def offer(self, path: str) -> None:
-        """A checkpoint may be swept away at any moment, also the one that was the newest."""
+        """Use this file if it is newer. A checkpoint may be deleted at any moment, even the newest."""
         self.paths.add(path)
         with contextlib.suppress(FileNotFoundError):
             written = os.path.getmtime(path)
@@ -272,11 +272,11 @@ class TrainerState(Followed):
     def _read(self, until: int) -> None:
         state = read_state(self.path)
         if state is None:
-            return  # half written; there will be another look
+            return  # half written; the next look reads it
         self._read_at = until
         if self._position < 0:
-            self._leave_out_older(state)
-        self._go_back_to(state)
+            self._skip_older(state)
+        self._rewind_to(state)
         for record in state.history[self._position :]:
             self._position += 1
             found = numbers_in(record, self._since, time.time())
@@ -284,19 +284,18 @@ class TrainerState(Followed):
                 self._add(found)
         self._taken = state.sums
 
-    def _leave_out_older(self, state: State) -> None:
+    def _skip_older(self, state: State) -> None:
         first = first_since(folder_of_states(self.path), self._since, state)
         self._position = entries_before(first, self.file.header["before"])
         if self._position:
-            words = f"{self._position} were there before the run, which goes on from them"
-            self._refuse("(older entries)", words)
+            self._refuse("(older entries)", f"{self._position} were there before the run, which continues from them")
 
-    def _go_back_to(self, state: State) -> None:
-        """The run may begin anew, or from an earlier checkpoint of its own."""
+    def _rewind_to(self, state: State) -> None:
+        """Go back if the run has started again, from scratch or from an earlier checkpoint."""
         if self._taken is None:
             same = self._position if self._position <= len(state.history) else 0
         else:
             same = state.shares(self._taken)
         if same < self._position:
             self._position = same
-            self._refuse("(the history)", f"it was written anew; it is read from entry {same + 1} on")
+            self._refuse("(the history)", f"it was rewritten; it is read from entry {same + 1} on")

@@ -1,4 +1,4 @@
-"""Whole lines of a file that grows, however it is written: half lines, progress bars, binary, lines without an end."""
+"""Whole lines of a growing file (half lines, progress bars, binary data, endless lines), and the numbers in JSON."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from typing import Any
 from labwright.domain.metrics.points import as_number, as_step
 
 LONGEST = 1 << 20
+EPOCH = "epoch"
+_STEPS = ("step", "global_step", "_step", "iteration", "iter", EPOCH)
+_TIMES = ("_timestamp", "timestamp", "ts", "time")
+_LOG_FIELDS = ("msg", "message", "level", "levelname", "event")
+_DEPTH = 4
 
 
 class GrowingLines:
-    """A line ends with a newline or, as progress bars do it, with a carriage return."""
+    """A line ends with a newline, or with a carriage return as in progress bars."""
 
     def __init__(self, path: str, position: int) -> None:
         self._path = path
         self.read_to = position
         self._half = b""
-        self._too_long = False  # inside a line that is longer than we hold
-        self._is_cut = False  # inside a line whose beginning was passed over
+        self._too_long = False  # inside a line that is longer than the limit
+        self._is_cut = False  # inside a line whose start was skipped
 
     def jump(self, position: int) -> None:
         self.read_to, self._half, self._too_long, self._is_cut = position, b"", False, True
 
     def read(self, limit: int, *, last: bool = False) -> Iterator[tuple[bytes | None, int]]:
-        """Lines, each with the position after it; None for one that is too long. `last` also gives half a line."""
+        """Yield lines with the position after each; None for a too long line. `last` also yields half a line."""
         block = self._block(limit)
         position = self.read_to - len(self._half)
         self.read_to += len(block)
@@ -56,13 +61,6 @@ class GrowingLines:
             return b""
 
 
-EPOCH = "epoch"
-_STEPS = ("step", "global_step", "_step", "iteration", "iter", EPOCH)
-_TIMES = ("_timestamp", "timestamp", "ts", "time")
-_OF_A_LOG = ("msg", "message", "level", "levelname", "event")
-_DEPTH = 4
-
-
 @dataclass(slots=True)
 class Numbers:
     step: int | None = None
@@ -74,14 +72,14 @@ class Numbers:
 def numbers_in(
     record: dict[str, Any], since: float, until: float, *, meant: bool = False, has_epochs: bool = False
 ) -> Numbers | None:
-    """None for what is no line of metrics, such as a structured log's; `since` and `until` tell a time from a span.
+    """Return step, time and numbers of a JSON object; None if it is not a line of metrics, such as a log message.
 
-    Where somebody said that these are metrics (`meant`), each that is no number is told. Where epochs are a metric
-    (`has_epochs`), steps are finer than those: an epoch alone would be the step of another line.
+    `since` and `until` tell a time of day from a duration. With `meant` the object is known to hold metrics, so each
+    value that is not a number is refused. With `has_epochs` epochs are a metric and not the step.
     """
     found = Numbers()
     used = {_take_step(record, found), _take_time(record, found, since, until)}
-    if found.step is None and any(isinstance(record.get(word), str) for word in _OF_A_LOG):
+    if found.step is None and any(isinstance(record.get(word), str) for word in _LOG_FIELDS):
         return None
     for key, value in _flat(record, "", _DEPTH):
         number = as_number(value)
@@ -106,7 +104,7 @@ def _take_step(record: dict[str, Any], found: Numbers) -> str:
         found.step = as_step(int(value) if isinstance(value, float) and value.is_integer() else value)
         if found.step is not None:
             return name
-        if name != EPOCH or not isinstance(value, float):  # half an epoch is no step, and no mistake either
+        if name != EPOCH or not isinstance(value, float):  # half an epoch is not a step, but not an error either
             found.refused["(a line)"] = f"its {name} is not a whole number"
             found.step = 0
             return name

@@ -1,4 +1,4 @@
-"""A metric file in the run folder: the one writer's end of what the server ingests."""
+"""A metric file in the run folder, as its only writer sees it. The server ingests it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MOST_REFUSED = 50
 _MOST_KEYS = 10_000
 _MAX_KEY_LENGTH = 300
 _OTHERS = "(other keys)"
-NOTES = "notes"  # what the monitor says of files that are not the run's
-Mark = tuple[int, ...]  # how far the source was read, which step a point without one gets, a sum of what was read last
+NOTES = "notes"  # the monitor's notes about files that it does not read
+Mark = tuple[int, ...]  # position in the source, step for a point without one, checksum of the last bytes
 
 
 class MetricFile:
-    """Lines with the mark of the source in each of them.
+    """A file whose lines each hold the mark of the source.
 
-    A point and how far its source was read are one line, hence one write: after a kill the last whole line says
-    where to go on, half a line is cut off (the server takes whole ones only), and nothing is lost or doubled.
+    A point and the position in its source are one line, and so one write. After a kill, the last whole line says where
+    to resume, and half a line is cut off (the server reads whole lines only). Nothing is lost or doubled.
     """
 
     def __init__(self, folder: str, source: str, attempt: int, suffix: str = "", **header: Any) -> None:
@@ -33,12 +33,12 @@ class MetricFile:
         self.header: dict[str, Any] = {"source": source, "attempt": attempt, "v": 1, **header}
         self.mark: Mark | None = None
         self.refused: set[str] = set()
-        self._refused_again: dict[str, tuple[str, int]] = {}  # why, and how often since it was said
+        self._refused_again: dict[str, tuple[str, int]] = {}  # reason, and how often since it was written
         self._keys: set[str] = set()
         self._fd: int | None = None
-        self._lines: list[bytes] = []  # to be written next
-        self._owed = b""  # what a full disk did not take
-        self.is_behind = False  # something is owed: take no more until it is written
+        self._lines: list[bytes] = []  # to write next
+        self._owed = b""  # bytes that a full disk refused
+        self.is_behind = False  # something is owed: read no more until it is written
         if os.path.exists(self.path):
             self._resume()
 
@@ -64,7 +64,7 @@ class MetricFile:
         return True
 
     def refuse(self, key: str, why: str, time: float, mark: Mark) -> None:
-        """Said once a key; how often it happens again is counted."""
+        """Write the reason once per key, and count repetitions."""
         key = key[:_MAX_KEY_LENGTH]
         if key not in self.refused and len(self.refused) >= _MOST_REFUSED:
             key, why = _OTHERS, "refused as well"
@@ -74,14 +74,14 @@ class MetricFile:
             self.refused.add(key)
             self._write({"t": round(time, 6), "refused": {"key": key, "why": why}, "at": mark})
 
-    def tell_refused_again(self, time: float) -> None:
+    def write_refused_counts(self, time: float) -> None:
         for key, (why, count) in self._refused_again.items():
             facts = {"key": key, "why": why, "count": count}
             self._write({"t": round(time, 6), "refused": facts, "at": self.mark})
         self._refused_again.clear()
 
     def keep(self, mark: Mark) -> None:
-        """Only how far the source was read."""
+        """Write only the position in the source."""
         self._write({"at": mark})
 
     def _write(self, entry: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class MetricFile:
         self._lines.append(json.dumps(entry).encode() + b"\n")
 
     def flush(self) -> bool:
-        """Answers whether something new can be read."""
+        """Write the collected lines. Return whether anything was written."""
         if not self._lines and not self._owed:
             return False
         fd = self._open()
@@ -106,7 +106,7 @@ class MetricFile:
         return 0
 
     def _open(self) -> int:
-        """Raises BlockingIOError if another process writes it: a monitor was taken for dead, we are one too many."""
+        """Raise BlockingIOError if another process writes the file: then this monitor is one too many."""
         if self._fd is None:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -129,7 +129,7 @@ class MetricFile:
             os.ftruncate(fd, start + whole)
         self._lines = [] if start + whole else [self._header_line]
         for line in block[:whole].splitlines():
-            with contextlib.suppress(ValueError):  # the first may be cut by the window
+            with contextlib.suppress(ValueError):  # the first line may be cut off
                 self._recall(json.loads(line))
 
     def _recall(self, entry: dict[str, Any]) -> None:
@@ -143,12 +143,12 @@ class MetricFile:
 
 
 def is_of_the_run(name: str) -> bool:
-    """Whether the run did something when this file grew: samples and notes are written also while it hangs."""
+    """Return whether growth of this file means that the run is alive. Samples and notes grow also while it hangs."""
     return not name.startswith(("system", f"file-{NOTES}"))
 
 
 def header_of(path: str) -> dict[str, Any]:
-    """What a metric file says of itself; nothing if it is not whole yet."""
+    """Return the header of a metric file, or nothing if it is not complete yet."""
     try:
         with open(path, "rb") as file:
             found = json.loads(file.readline(65536))

@@ -1,4 +1,4 @@
-"""Metrics in the output: JSON lines, the project's patterns and, where it is switched on, pairs of name and number."""
+"""Read metrics from the output: JSON lines, the project's patterns and, if enabled, pairs of name and number."""
 
 from __future__ import annotations
 
@@ -16,22 +16,33 @@ from labwright.sidecar.sources.metric_file import Mark, MetricFile
 
 _BLOCK = 4 << 20
 _GLANCE = 64 << 10
-_UNMARKED = 4 << 20  # output without metrics that a new monitor would read again
+_UNMARKED = 4 << 20  # bytes without metrics that a new monitor may read again
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)\b"
 # `loss=0.2`, `loss:   0.2`, `loss 0.2`, `Loss (mean) is 0.2`, and `'loss': '0.2'`, as a Trainer prints
-_PARTING = r"['\"]:\s*['\"]|['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"
-_PAIR = rf"({PRINTED_NAME})({_PARTING})({_NUMBER})(?![\w.:]|[,-]\d)"
-_ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # acc@1 is none
-_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object as Python prints it
-_OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # which goes on in the next line
-_FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of one that is printed field by field
-_PLACES = frozenset({"localhost", "cuda", "gpu", "xpu", "npu", "hpu", "tpu"})  # a port or a device's number follows
-_NO_TEXT = re.compile(r"[\x00-\x06\x10-\x1a\x1c-\x1f]")  # what terminals know is text: bells, bars, colours
+_SEPARATOR = r"['\"]:\s*['\"]|['\")\]]?(?:\s*[=:]\s*|\s+(?:is\s+)?)"
+_PAIR = rf"({PRINTED_NAME})({_SEPARATOR})({_NUMBER})(?![\w.:]|[,-]\d)"
+_ADDRESS = re.compile(r"\S*(?:://|@(?=\D))\S*")  # `acc@1` is not an address
+_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\([^()]*\)")  # Namespace(lr=0.1): an object printed by Python
+_OPEN_CALL = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*\(.*")  # continues in the next line
+_FIELD = re.compile(r"\s*[A-Za-z_]\w*=[^,=]*,\s*")  # a line of an object that is printed field by field
+_PLACES = frozenset({"localhost", "cuda", "gpu", "xpu", "npu", "hpu", "tpu"})  # a port or device number follows
+_NO_TEXT = re.compile(r"[\x00-\x06\x10-\x1a\x1c-\x1f]")  # control characters that terminals do not use
+_LONGEST_LINE = 4096
+_PATIENCE_SECONDS = 1.0  # of processor time, so that a busy machine does not count
+_BEFORE_NUMBER = r"['\"]?[\s:=#\[(]+"
+_TOTAL = r"(?P<total>\s*/\s*\d+)?"
+_STEP = re.compile(
+    rf"(?<![\w./?&@-])(?<!best )(?P<name>global_step|step|iteration|iter|epoch)"
+    rf"{_BEFORE_NUMBER}(?P<number>\d+)(?![\w%]|[.,:-]\d){_TOTAL}[\])]?(?:\s*[:-](?=\s))?",
+    re.IGNORECASE,
+)
+_OF_MANY = r"(?:^|[^\w\s:=.(%-])\s*\d+\s*/\s*\d+(?![\d/])"  # `[640/60000`, `| 200/ 2983 batches`; not `acc: 95/100`
+_PLACE = re.compile(rf"{_OF_MANY}|\bbatch{_BEFORE_NUMBER}\d", re.IGNORECASE)
 
 
-def is_worth_a_look(path: str, options: Mapping[str, Any]) -> bool:
-    """Whether the output of a command that has ended may hold metrics or a traceback."""
+def may_hold_metrics(path: str, options: Mapping[str, Any]) -> bool:
+    """Return whether the output of an ended command may hold metrics or a traceback."""
     try:
         with open(path, "rb") as file:
             head = file.read(_GLANCE + 1)
@@ -49,22 +60,22 @@ class OutputSource:
         path: str,
         file: MetricFile,
         options: Mapping[str, Any],
-        began: Mark,
-        hear: Callable[[bytes], None],
+        start_mark: Mark,
+        see_line: Callable[[bytes], None],
         started: float,
     ) -> None:
         self._path = path
         self._file = file
-        self._hear = hear
+        self._see_line = see_line
         self._started = started
-        self._position, self._count = file.mark or began
+        self._position, self._count = file.mark or start_mark
         self._lines = GrowingLines(path, self._position)
         self._patterns = Patterns(options.get("patterns", ()), self._refuse_now)
         self._pair = re.compile(_PAIR, re.IGNORECASE) if options.get("key_value") else None
-        self._steps = PrintedSteps(self._count - 2 if file.has(EPOCH) else -1)  # the last step may still go on
+        self._steps = PrintedSteps(self._count - 2 if file.has(EPOCH) else -1)  # the last step may still continue
 
     def look(self, *, last: bool = False) -> bool:
-        """Answers whether there is more to read."""
+        """Read new lines. Return whether there is more to read."""
         if self._file.is_behind or not (last or self._has_grown()):
             return False
         before, now = self._position, time.time()
@@ -82,10 +93,10 @@ class OutputSource:
     def read_to(self) -> int:
         return self._lines.read_to
 
-    def pass_over(self, end: int) -> None:
+    def skip_to(self, end: int) -> None:
         self._lines.jump(end)
         self._position = end
-        self._refuse("(output)", "log_cap_mb left a part of it out before it was read", time.time())
+        self._refuse("(output)", "log_cap_mb dropped a part of it before it was read", time.time())
 
     @property
     def _mark(self) -> Mark:
@@ -101,7 +112,7 @@ class OutputSource:
         if b"\x1b" in line:
             line = _ESCAPES.sub(b"", line)
         line = line.rstrip()
-        self._hear(line)
+        self._see_line(line)
         line = line.lstrip()
         if line[:1] == b"{" and line[-1:] == b"}":
             self._add(self._from_json(line, now), now)
@@ -115,7 +126,7 @@ class OutputSource:
             step = self._count if found.step is None else found.step
             self._count = max(self._count, step + 1)
             self._file.add(step, found.time or now, found.values, self._mark)
-        for key, why in found.refused.items():  # after the points: their mark says that the line is done
+        for key, why in found.refused.items():  # after the points, whose mark completes the line
             self._refuse(key, why, now)
 
     def _refuse(self, key: str, why: str, now: float) -> None:
@@ -127,12 +138,12 @@ class OutputSource:
     def _from_json(self, line: bytes, now: float) -> Numbers | None:
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError):  # a brace alone does not make it JSON: Python prints a dict so, too
+        except (ValueError, RecursionError):  # Python prints a dict with braces too
             return self._from_text(line.decode(errors="replace"))
         return numbers_in(record, self._started, now, has_epochs=self._file.has(EPOCH))
 
     def _from_text(self, text: str) -> Numbers | None:
-        """Patterns first, each with its named groups; pairs only where none fits."""
+        """Search for patterns first. Search for pairs only if none fits."""
         named = self._patterns.numbers_in(text)
         if named or not self._pair:
             return self._numbers(named, meant=bool(named))
@@ -141,7 +152,7 @@ class OutputSource:
         if not pairs:
             return None
         progress = self._steps.progress_in(text)
-        return self._numbers({**pairs, **progress.said}, inside_epoch=progress.is_inside_epoch)
+        return self._numbers({**pairs, **progress.steps}, inside_epoch=progress.is_inside_epoch)
 
     def _numbers(self, texts: dict[str, str], *, meant: bool = False, inside_epoch: bool = False) -> Numbers | None:
         values = {key: _parse(value) for key, value in texts.items()}
@@ -150,7 +161,7 @@ class OutputSource:
 
 
 def _without_settings(text: str) -> str:
-    """Nor what else merely looks like metrics: addresses, binary."""
+    """Return the text without printed objects, addresses and binary data, which look like metrics."""
     if _FIELD.fullmatch(text) or _NO_TEXT.search(text):
         return ""
     text, found = _ADDRESS.sub(" ", text), 1
@@ -161,19 +172,15 @@ def _without_settings(text: str) -> str:
 
 def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
     matches = pattern.findall(text)
-    return {as_printed(key): value for key, parting, value in matches if _is_pair(key, parting, value)}
+    return {as_printed(key): value for key, separator, value in matches if _is_pair(key, separator, value)}
 
 
-def _is_pair(key: str, parting: str, value: str) -> bool:
-    """With nothing but a space between, any word before a number would be one: only what metrics are called."""
-    if "=" in parting or ":" in parting:
-        return not _is_place(key, parting, value)
+def _is_pair(key: str, separator: str, value: str) -> bool:
+    """Return whether this is a metric. With only a space between, the word must be a known name of a metric."""
+    if "=" in separator or ":" in separator:
+        # Not `train.py:42`, `localhost:8080` or `cuda:0`.
+        return not (separator == ":" and value.isdigit() and ("." in key or key.lower() in _PLACES))
     return direction_of(key) is not None
-
-
-def _is_place(key: str, parting: str, value: str) -> bool:
-    """`train.py:42`, `localhost:8080`, `cuda:0`."""
-    return parting == ":" and value.isdigit() and ("." in key or key.lower() in _PLACES)
 
 
 def _parse(text: str) -> int | float | str:
@@ -186,28 +193,24 @@ def _parse(text: str) -> int | float | str:
     return text
 
 
-_LONGEST_LINE = 4096
-_PATIENCE_SECONDS = 1.0  # of processor time, so that a busy machine is not held against a pattern
-
-
 class _TooSlow(Exception):
-    """The pattern has taken too long for a line."""
+    """The pattern took too long for a line."""
 
 
 class Patterns:
-    """In the main thread alone: a search is broken off by a signal, which `re` looks out for."""
+    """The project's own patterns. A slow search is interrupted by a signal, so this works in the main thread only."""
 
     def __init__(self, texts: Iterable[str], refuse: Callable[[str, str], None]) -> None:
         self._patterns = [re.compile(text) for text in texts]
         self._refuse = refuse
         if self._patterns:
-            signal.signal(signal.SIGVTALRM, _break_off)
+            signal.signal(signal.SIGVTALRM, _interrupt)
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
 
     def numbers_in(self, line: str) -> dict[str, str]:
-        """By the names of their groups, as texts. A pattern that takes too long is not looked for again."""
+        """Return the texts of named groups. A pattern that takes too long is not used again."""
         found: dict[str, str] = {}
         for pattern in list(self._patterns):
             try:
@@ -230,40 +233,32 @@ def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
 
 
-def _break_off(*_signal: object) -> None:
+def _interrupt(*_signal: object) -> None:
     raise _TooSlow
 
 
-_BEFORE_NUMBER = r"['\"]?[\s:=#\[(]+"
-_TOTAL = r"(?P<total>\s*/\s*\d+)?"
-_STEP = re.compile(
-    rf"(?<![\w./?&@-])(?<!best )(?P<name>global_step|step|iteration|iter|epoch)"
-    rf"{_BEFORE_NUMBER}(?P<number>\d+)(?![\w%]|[.,:-]\d){_TOTAL}[\])]?(?:\s*[:-](?=\s))?",
-    re.IGNORECASE,
-)
-_OF_MANY = r"(?:^|[^\w\s:=.(%-])\s*\d+\s*/\s*\d+(?![\d/])"  # `[640/60000`, `| 200/ 2983 batches`; not `acc: 95/100`
-_PLACE = re.compile(rf"{_OF_MANY}|\bbatch{_BEFORE_NUMBER}\d", re.IGNORECASE)
-
-
 class PrintedProgress(NamedTuple):
-    said: dict[str, str]  # by the names of steps
-    is_inside_epoch: bool  # one of many lines of its epoch, so that the epoch tells it from no other
+    steps: dict[str, str]  # by name
+    is_inside_epoch: bool  # one of many lines of its epoch, so the epoch alone is not its step
 
 
 def without_steps(text: str) -> str:
-    return _STEP.sub(" | ", text)  # no space alone: what stood before and after it is not one name
+    return _STEP.sub(" | ", text)  # not a space: the text before and after is not one name
 
 
 class PrintedSteps:
-    """Of one output. Only its lines together tell whether `Epoch 2, Step 100` counts on or begins anew."""
+    """Steps in the lines of one output: `Epoch 1/3`, `iter 50:`, `Step [100/600]`.
+
+    Only several lines together show whether `Step 100` in `Epoch 2` counts on or restarts in each epoch.
+    """
 
     def __init__(self, reached: int) -> None:
         self._epoch: str | None = None
         self._highest = reached
-        self._begin_anew = False
+        self._restarts = False
 
     def progress_in(self, text: str) -> PrintedProgress:
-        """For lines with metrics alone: `Loaded the weights of epoch 3, step 500` says nothing of this run."""
+        """Return the steps in a line with metrics. Do not give other lines, such as `Loaded epoch 3`."""
         found: dict[str, re.Match[str]] = {}
         for match in _STEP.finditer(text):
             found.setdefault(match["name"].lower(), match)
@@ -275,13 +270,13 @@ class PrintedSteps:
         return PrintedProgress({name: match["number"] for name, match in found.items()}, inside)
 
     def _inner_steps(self, found: dict[str, re.Match[str]]) -> list[str]:
-        """Those of an epoch: `Step [100/600]`, and all that were as high in an epoch before."""
+        """Return the steps that restart in each epoch: `Step [100/600]`, and those that were as high before."""
         names = [name for name in found if name not in ("epoch", "global_step")]
         for name in names:
             self._watch(found["epoch"]["number"], int(found[name]["number"]))
-        return [name for name in names if found[name]["total"] or self._begin_anew]
+        return [name for name in names if found[name]["total"] or self._restarts]
 
     def _watch(self, epoch: str, step: int) -> None:
         if epoch != self._epoch and step <= self._highest:
-            self._begin_anew = True
+            self._restarts = True
         self._epoch, self._highest = epoch, max(self._highest, step)

@@ -1,4 +1,4 @@
-"""All sources of one run, looked at together."""
+"""All sources of metrics of one run, and the source that samples the machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from labwright.domain.gpu import Gpu
 from labwright.paths import RunPaths
 from labwright.sidecar.record import RunJournal
 from labwright.sidecar.sources.metric_file import MetricFile
-from labwright.sidecar.sources.output import OutputSource, is_worth_a_look
+from labwright.sidecar.sources.output import OutputSource, may_hold_metrics
 from labwright.sidecar.sources.start import Start, declared_files
 from labwright.sidecar.sources.workdir_files import WorkdirFiles
 
 _SYSTEM_SECONDS = 5.0
 _COUNT_SECONDS = 5.0
+_FIRST_SECONDS = 1.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MB, _GB = 1 << 20, 1 << 30
 
 
 class RunMetrics:
@@ -27,7 +31,7 @@ class RunMetrics:
         record: RunJournal,
         start: Start,
         tree: Callable[[], set[int]],
-        hear: Callable[[bytes], None],
+        see_line: Callable[[bytes], None],
     ) -> None:
         attempt: int = spec["run"]["attempt"]
         options = spec["sidecar"].get("metrics", {})
@@ -35,14 +39,14 @@ class RunMetrics:
         self._count_at = 0.0
         self._output_file = MetricFile(paths.metrics, "output", attempt)
         self._system_file = MetricFile(paths.metrics, "system", attempt)
-        began = (start.sizes.get(os.path.realpath(paths.output), (0, 0))[1], 0)
-        self._output = OutputSource(paths.output, self._output_file, options, began, hear, start.time)
+        start_mark = (start.sizes.get(os.path.realpath(paths.output), (0, 0))[1], 0)
+        self._output = OutputSource(paths.output, self._output_file, options, start_mark, see_line, start.time)
         self._files = WorkdirFiles(paths, spec, start, tree)
         seconds = options.get("system_seconds", _SYSTEM_SECONDS)
         self._system = SystemSource(self._system_file, start.time, seconds, spec["sidecar"]["workdir"], tree)
 
     def look(self, *, last: bool = False) -> bool:
-        """Answers whether there is more to read."""
+        """Read from all sources. Return whether there is more to read."""
         more = self._output.look(last=last)
         self._files.look(last=last)
         self._system.look()
@@ -54,16 +58,16 @@ class RunMetrics:
     def output_read_to(self) -> int:
         return self._output.read_to
 
-    def pass_output_over(self, end: int) -> None:
-        """What lies before it is about to be dropped. Said first: whoever is killed in between has not hidden it."""
-        self._output.pass_over(end)
+    def skip_output(self, end: int) -> None:
+        """Skip output before `end`, which is about to be dropped. Record that first, in case of a kill."""
+        self._output.skip_to(end)
         self._flush()
 
     def _count_refused(self, last: bool) -> None:
         if last or time.monotonic() >= self._count_at:
             self._count_at = time.monotonic() + _COUNT_SECONDS
             for file in self._all_files():
-                file.tell_refused_again(time.time())
+                file.write_refused_counts(time.time())
 
     def add_cards(self, cards: list[Gpu]) -> None:
         self._system.add_cards(cards)
@@ -71,7 +75,7 @@ class RunMetrics:
 
     @property
     def is_behind(self) -> bool:
-        """Something could not be written yet: the disk is full."""
+        """Whether something could not be written yet because the disk is full."""
         return any(file.is_behind for file in self._all_files())
 
     def _all_files(self) -> list[MetricFile]:
@@ -84,19 +88,16 @@ class RunMetrics:
 
 
 def has_something_to_take(paths: RunPaths, spec: dict[str, Any]) -> bool:
-    """Whether a command that ended before anybody watched left something that should be read."""
+    """Return whether a command that ended before its monitor started left something to read."""
     logged = os.path.isdir(paths.metrics) and bool(os.listdir(paths.metrics))  # for the alert rules
-    return logged or is_worth_a_look(paths.output, spec["sidecar"].get("metrics", {})) or bool(declared_files(spec))
-
-
-_FIRST_SECONDS = 1.0
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_MB, _GB = 1 << 20, 1 << 30
+    return logged or may_hold_metrics(paths.output, spec["sidecar"].get("metrics", {})) or bool(declared_files(spec))
 
 
 class SystemSource:
-    """Steps are seconds since the start. Time off the processor between two samples is invisible, as in `top`."""
+    """Sample processor, memory, disk and cards of a run. Steps are seconds since its start.
+
+    A process that starts and ends between two samples is not seen, as in `top`.
+    """
 
     def __init__(
         self, file: MetricFile, started: float, seconds: float, workdir: str, tree: Callable[[], set[int]]
@@ -110,7 +111,7 @@ class SystemSource:
         self._ticks: dict[tuple[int, str], int] = {}
         self._sampled_at = 0.0
         if seconds > 0:
-            self._processor_and_memory()  # what was used before is not counted
+            self._processor_and_memory()  # use before this moment is not counted
 
     def look(self) -> None:
         if self._seconds <= 0 or time.monotonic() < self._next:
@@ -143,16 +144,16 @@ class SystemSource:
             sample = _sample(pid)
             if sample is None:
                 continue
-            born, spent, own, common = sample
-            ticks[pid, born] = spent
-            used += spent - self._ticks.get((pid, born), 0)
-            private += own
-            shared = max(shared, common)  # mostly the same pages in each process
+            started, spent, own_pages, shared_pages = sample
+            ticks[pid, started] = spent
+            used += spent - self._ticks.get((pid, started), 0)
+            private += own_pages
+            shared = max(shared, shared_pages)  # mostly the same pages in every process
         now = time.monotonic()
         span = now - self._sampled_at
         self._ticks, self._sampled_at = ticks, now
         if not ticks:
-            return {}  # all have ended, while what they left is still read; that they took nothing would be untrue
+            return {}  # all have ended; a sample of zero would be wrong
         return {
             "system/cpu_percent": round(max(0, used) / _TICKS / span * 100, 1),
             "system/memory_mb": round((private + shared) * _PAGE / _MB, 1),
@@ -160,7 +161,7 @@ class SystemSource:
 
 
 def _sample(pid: int) -> tuple[str, int, int, int] | None:
-    """When it began, ticks spent, private pages and shared pages."""
+    """Return start time, ticks spent, private pages and shared pages of a process, or None."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()

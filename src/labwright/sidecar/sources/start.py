@@ -1,4 +1,4 @@
-"""How things stood when the command began: only what is written after that is the run's."""
+"""The state of metric files when the command started. Only what is written later belongs to the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labwright.paths import RunPaths
 from labwright.sidecar.sources.trainer_states import TRAINER_STATE, OldState, folder_of_states, states_before
 
 METRICS_FILE = "metrics.jsonl"
-_CLOCK_SECONDS = 0.01  # file systems take their times from a coarser clock
+_CLOCK_SECONDS = 0.01  # file systems use a coarser clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +23,25 @@ class Start:
     states: Mapping[str, list[OldState]] = field(default_factory=dict)  # by folder
 
     def size_of(self, path: str, now: os.stat_result, otherwise: int) -> int:
-        """Where this run's bytes begin."""
+        """Return the offset at which this run's bytes start."""
         inode, size = self.sizes.get(path, (now.st_ino, otherwise))
         return size if inode == now.st_ino and size <= now.st_size else 0
 
     def output_of(self, path: str) -> int:
-        """Where the output of this try begins: what an earlier one printed is still before it."""
+        """Return the offset at which the output of this try starts; output of earlier tries comes before it."""
         return self.sizes.get(os.path.realpath(path), (0, 0))[1]
 
     def states_in(self, folder: str) -> list[OldState]:
-        """Trainer states from before; of a folder that nobody had named those that are still as they were."""
+        """Return the trainer states of earlier runs in a folder."""
         return self.states[folder] if folder in self.states else states_before(folder, self.time)
 
 
 def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
-    """A few looks at names that are known beforehand; it costs every run some microseconds."""
+    """Record sizes of files with known names. This costs every run some microseconds."""
     moment = time.time() - _CLOCK_SECONDS
     sizes = {}
-    usual = [f"{spec['sidecar']['workdir']}/{name}" for name in (METRICS_FILE, TRAINER_STATE)]
-    for path in [paths.output, *usual, *declared_files(spec)]:
+    default_files = [f"{spec['sidecar']['workdir']}/{name}" for name in (METRICS_FILE, TRAINER_STATE)]
+    for path in [paths.output, *default_files, *declared_files(spec)]:
         try:
             found = os.stat(path)
         except OSError:
@@ -52,7 +52,7 @@ def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
 
 
 def declared_files(spec: dict[str, Any]) -> list[str]:
-    """What the project or the run's environment declares, as far as it is there."""
+    """Return the metric files that the project or the run's environment declares."""
     options = spec["sidecar"].get("metrics", {})
     names = [*options.get("files", ()), *split_names(options.get("declared", ""))]
     return [path for name in names for path in expand(spec["sidecar"]["workdir"], name)]

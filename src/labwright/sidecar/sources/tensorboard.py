@@ -1,6 +1,6 @@
-"""Scalars of a TensorBoard event file: a small reader of its framing and of the few protobuf fields that matter.
+"""Read scalars from a TensorBoard event file: its framing, and the few protobuf fields that matter.
 
-Not read: histograms, images, text, graphs.
+Histograms, images, text and graphs are skipped.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = 4
-_LARGEST_RECORD = 1 << 30  # a length beyond is no length
+_LARGEST_RECORD = 1 << 30  # a larger number is not a length
 _LARGEST_PARSED = 256 << 10  # larger ones hold images and the like
-_LARGEST_CHECKED = 4 << 10  # the checksum of a large one costs more than it tells
+_LARGEST_CHECKED = 4 << 10  # checking a large one costs too much
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
+_PACKED = {5: "f", 6: "d"}  # float_val, double_val
+_CONTENT = {1: "f", 2: "d", 3: "i", 9: "q", 19: "e"}  # DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64, DT_HALF
+_TABLE: list[int] = []
 
 
 @dataclass(slots=True)
 class Scalars:
-    """One record: `end` is the position after it."""
+    """One record. `end` is the position after it."""
 
     end: int
     step: int = 0
@@ -30,7 +33,7 @@ class Scalars:
 
 
 def read_scalars(path: str, position: int, until: int) -> Iterator[Scalars]:
-    """Whole records from `position` on; a broken length ends the reading, since nothing tells where the next begins."""
+    """Yield whole records from `position` on. Stop at a broken length, since the next record cannot be found."""
     with open(path, "rb") as file:
         file.seek(position)
         while position + _HEADER.size <= until:
@@ -91,12 +94,8 @@ def _take_value(data: bytes, values: dict[str, float]) -> None:
         values[tag] = number
 
 
-_PACKED = {5: "f", 6: "d"}  # float_val, double_val
-_CONTENT = {1: "f", 2: "d", 3: "i", 9: "q", 19: "e"}  # DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64, DT_HALF
-
-
 def _scalar_of_tensor(data: bytes) -> float | None:
-    """The number in a tensor of exactly one; None for any other."""
+    """Return the number in a tensor of size one, or None."""
     kind, number = 0, None
     for field_number, value in _fields(data):
         if field_number == 1 and isinstance(value, int):
@@ -119,7 +118,7 @@ def _only(value: bytes, code: str) -> float | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """A protobuf message's fields: varints as numbers, all others as their bytes."""
+    """Yield the fields of a protobuf message: varints as numbers, all others as bytes."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)
@@ -133,9 +132,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
         else:
-            raise ValueError("a group, which no event has")
+            raise ValueError("a group, which events do not have")
         if position + size > len(data):
-            raise ValueError("a field beyond its message")
+            raise ValueError("a field ends after its message")
         yield number, data[position : position + size]
         position += size
 
@@ -150,7 +149,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
         if shift > 63:
-            raise ValueError("a number without an end")
+            raise ValueError("a varint without an end")
 
 
 def _crc_table() -> list[int]:
@@ -163,11 +162,8 @@ def _crc_table() -> list[int]:
     return table
 
 
-_TABLE: list[int] = []
-
-
 def masked_crc(data: bytes) -> int:
-    """CRC-32C as the framing stores it: rotated, so that a checksum of a checksum means something."""
+    """Return the CRC-32C in the rotated form that the framing stores."""
     if not _TABLE:
         _TABLE.extend(_crc_table())
     crc = 0xFFFFFFFF

@@ -1,4 +1,8 @@
-"""Which files the processes of a run hold open for writing, and when a file was made."""
+"""Metric files in the workdir. Many runs may share it, so a file is read only if it surely belongs to this run:
+
+a process of the run has it open for writing, or the run declares it; and no other run does. Other files that changed
+are only reported: a number on the wrong run is worse than none.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +22,37 @@ from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files,
 from labwright.sidecar.sources.trainer_states import TRAINER_STATE, folder_of_states
 
 _MARK = f"{METRIC_FILES_VARIABLE}=".encode()
+_STATX_BTIME = 0x800
+_AT_FDCWD = -100
+_SEARCH_SECONDS = 0.25  # a file may be closed soon, and is not found after that
+_TAKE_SECONDS = 0.5
+_SLOWEST_SECONDS = 2.0
+_SHARE = 20  # looking may take 1/20 of the time
+_REPORT_SECONDS = 20.0
+_MOST_ENTRIES = 5000
+_DEPTH = 4
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "env", "site-packages"})
+_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "eval", "test"})
+_READERS: dict[str, type[Followed]] = {"file": JsonLines, "tensorboard": EventFile, "trainer_state": TrainerState}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
     pid: int
     path: str
-    truncated: bool  # opened so that what was in it went
+    truncated: bool  # opened in a way that truncates it
 
 
-def open_for_writing(pids: Iterable[int], wanted: Callable[[str], bool]) -> Iterator[OpenFile]:
+def open_for_writing(pids: Iterable[int], is_candidate: Callable[[str], bool]) -> Iterator[OpenFile]:
     for pid in pids:
         try:
             numbers = os.listdir(f"/proc/{pid}/fd")
-        except OSError:  # it ended, or it changed its user
+        except OSError:  # it ended or changed its user
             continue
         for number in numbers:
             try:
                 path = os.readlink(f"/proc/{pid}/fd/{number}")
-                if wanted(path) and (file := _opened(pid, number, path)):
+                if is_candidate(path) and (file := _opened(pid, number, path)):
                     yield file
             except OSError:  # closed meanwhile
                 continue
@@ -49,18 +65,18 @@ def _opened(pid: int, number: str, path: str) -> OpenFile | None:
     if access not in (os.O_WRONLY, os.O_RDWR):
         return None
     if not os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), os.stat(path)):
-        return None  # the path means another file by now, or in another mount namespace
+        return None  # the path is another file by now, or in another mount namespace
     return OpenFile(pid, path, truncated=access == os.O_WRONLY and not flags & os.O_APPEND)
 
 
 def environment_of(pid: int) -> list[bytes]:
-    """Raises OSError once it has ended."""
+    """Return the environment of a process. Raise OSError if it has ended."""
     with open(f"/proc/{pid}/environ", "rb") as file:
         return file.read().split(b"\0")
 
 
 def declared_by(pids: Iterable[int]) -> set[tuple[str, str]]:
-    """What the environments of these processes declare, each with the folder it is relative to."""
+    """Return the files that these processes declare in their environment, with the folder each is relative to."""
     found = set()
     for pid in pids:
         try:
@@ -86,33 +102,17 @@ class _Statx(ctypes.Structure):
     ]
 
 
-_STATX_BTIME = 0x800
-_AT_FDCWD = -100
-
-
 def birth_time(path: str) -> float | None:
-    """None where the system or the file system does not know."""
+    """Return when a file was created, or None if the system does not know."""
     statx = getattr(ctypes.CDLL(None), "statx", None)
-    answer = _Statx()
-    if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, ctypes.byref(answer)) != 0:
+    result = _Statx()
+    if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, ctypes.byref(result)) != 0:
         return None
-    return answer.born.seconds + answer.born.nanoseconds / 1e9 if answer.mask & _STATX_BTIME else None
-
-
-_SEARCH_SECONDS = 0.25  # a file may be closed again soon, and is not found after that
-_TAKE_SECONDS = 0.5
-_SLOWEST_SECONDS = 2.0
-_SHARE = 20  # looking may take this part of the time, 5 %
-_REPORT_SECONDS = 20.0
-_MOST_ENTRIES = 5000
-_DEPTH = 4
-_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "env", "site-packages"})
-_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "eval", "test"})
-_READERS: dict[str, type[Followed]] = {"file": JsonLines, "tensorboard": EventFile, "trainer_state": TrainerState}
+    return result.born.seconds + result.born.nanoseconds / 1e9 if result.mask & _STATX_BTIME else None
 
 
 def kind_of(path: str) -> str | None:
-    """The source that a file by this name would be."""
+    """Return the kind of source for a file name, or None."""
     name = os.path.basename(path)
     if name == METRICS_FILE:
         return "file"
@@ -140,13 +140,13 @@ class WorkdirFiles:
 
     def look(self, *, last: bool = False) -> None:
         if last or time.monotonic() >= self._search_at:
-            began = time.monotonic()
+            started = time.monotonic()
             self._search(self._tree())
-            self._search_at = _next_look(began, _SEARCH_SECONDS)
+            self._search_at = _next_look(started, _SEARCH_SECONDS)
         if last or (self._followed and time.monotonic() >= self._take_at):
-            began = time.monotonic()
+            started = time.monotonic()
             self._take(last)
-            self._take_at = _next_look(began, _TAKE_SECONDS)
+            self._take_at = _next_look(started, _TAKE_SECONDS)
         if last or time.monotonic() >= self._report_at:
             self._report_at = time.monotonic() + _REPORT_SECONDS
             self._report(last)
@@ -164,18 +164,18 @@ class WorkdirFiles:
                 self._follow(os.path.realpath(path), truncated=False)
 
     def _take(self, last: bool) -> None:
-        """Everybody on the machine is looked at first: another run may write before its monitor is up."""
+        """Check all processes of the machine first: another run may write before its monitor runs."""
         grown = {followed.path: followed for followed in self._followed.values() if followed.look(last=last)}
         others = set(all_pids()) - self._tree() if grown else set()
         for opened in open_for_writing(others, grown.__contains__):
             if not self._is_ours(opened.pid):
                 followed = grown.pop(opened.path)
-                followed.give_up("somebody else writes to it too, so nobody knows whose numbers these are")
+                followed.give_up("another process writes to it too, so its numbers cannot be assigned to one run")
         for followed in grown.values():
             followed.take()
 
     def _is_ours(self, pid: int) -> bool:
-        """A child that the run has made since, with its parent's files; likely also if it has ended already."""
+        """Return whether it is a new child of the run that inherited its files, or has ended already."""
         try:
             marked = f"{RUN_ID_VARIABLE}={self._spec['run']['id']}".encode() in environment_of(pid)
         except OSError:
@@ -193,7 +193,7 @@ class WorkdirFiles:
             return
         source = kind_of(path) or ("file" if path.endswith((".jsonl", ".ndjson", ".json")) else None)
         if source is None:
-            self._note(path, "no known format; declare .jsonl, TensorBoard event files or trainer_state.json")
+            self._note(path, "its format is not known; declare .jsonl, TensorBoard event files or trainer_state.json")
             return
         identity = _identity(path, source, found.st_ino)
         known = self._followed.get(identity)
@@ -201,8 +201,8 @@ class WorkdirFiles:
             known.offer(path)
         if known is not None:
             return
-        begin = self._begin(path, found, source, truncated)
-        header = {"file": path, "inode": found.st_ino, "from": begin, "prefix": self._prefix(path, source)}
+        start = self._start_of(path, found, source, truncated)
+        header = {"file": path, "inode": found.st_ino, "from": start, "prefix": self._prefix(path, source)}
         if source == "trainer_state":
             header["before"] = self._start.states_in(folder_of_states(path))
         file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity), **header)
@@ -215,43 +215,43 @@ class WorkdirFiles:
         followed.closed = path in file.refused
 
     def _resume(self) -> None:
-        """Go on with what a monitor before this one had found."""
+        """Continue with the files that an earlier monitor had found."""
         if not os.path.isdir(self._paths.metrics):
             return
         for name in os.listdir(self._paths.metrics):
             header = header_of(f"{self._paths.metrics}/{name}") if name.endswith(".jsonl") else {}
             if "file" not in header or header.get("attempt") != self._attempt or not os.path.exists(header["file"]):
-                continue  # the SDK's, an earlier attempt's, or gone
+                continue  # written by the SDK or an earlier attempt, or deleted
             path, source = header["file"], header["source"]
             identity = _identity(path, source, header["inode"])
             file = MetricFile(self._paths.metrics, source, self._attempt, _digest(identity))
             self._open(identity, file)
 
-    def _begin(self, path: str, found: os.stat_result, source: str, truncated: bool) -> int:
-        """Where this run's part begins: its own files from the start, older ones from the size they had."""
+    def _start_of(self, path: str, found: os.stat_result, source: str, truncated: bool) -> int:
+        """Return where this run's part starts: 0 in its own files, else the size that the file had."""
         if source == "trainer_state":
-            return -1  # told by the first state that the run writes
+            return -1  # the first state that the run writes decides
         if source == "tensorboard" or truncated:
             return 0
         born = birth_time(path)
         if born is not None and born >= self._start.time:
             return 0
         if path not in self._start.sizes:
-            self._note(path, "it is older than the run; what was in it when first seen is left out")
+            self._note(path, "it is older than the run; what it held when first seen is skipped")
         return self._start.size_of(path, found, otherwise=found.st_size)
 
     def _prefix(self, path: str, source: str) -> str:
-        """Series of several folders are kept apart: the first has plain names, unless its own tells a split."""
+        """Keep series of several folders apart. The first has plain names, unless its folder names a split."""
         folder = os.path.basename(folder_of_states(path) if source == "trainer_state" else os.path.dirname(path))
         others = {os.path.dirname(f.path) for f in self._followed.values() if f.file.header["source"] == source}
         alone = not others or others == {os.path.dirname(path)}
         return "" if source == "trainer_state" or (alone and folder.lower() not in _SPLITS) else f"{folder}/"
 
     def _report(self, last: bool) -> None:
-        """Seen twice before it is said: another run's monitor may need a moment to claim its own."""
+        """Report files that changed. Each must be seen twice: another run's monitor may need time to claim it."""
         changed = set(self._changed_unclaimed())
         for path in changed if last else changed & self._doubtful:
-            why = f"changed during the run, but not surely by it; declare it in {METRIC_FILES_VARIABLE} to have it read"
+            why = f"changed during the run, maybe not by it; declare it in {METRIC_FILES_VARIABLE} to have it read"
             self._note(path, why)
         self._doubtful = changed
 
@@ -270,20 +270,20 @@ class WorkdirFiles:
                 yield entry.path
 
     def _note(self, path: str, why: str) -> None:
-        """Once: it is said of the file, and a count of our looks at it would tell nobody anything."""
+        """Note a file once."""
         name = os.path.relpath(path, self._workdir)
         if name not in self._noted:
             self._noted.add(name)
             self._notes.refuse(name, why, time.time(), (0, 0))
 
 
-def _next_look(began: float, soonest: float) -> float:
-    cost = time.monotonic() - began
-    return began + min(max(soonest, cost * _SHARE), _SLOWEST_SECONDS)
+def _next_look(started: float, soonest: float) -> float:
+    cost = time.monotonic() - started
+    return started + min(max(soonest, cost * _SHARE), _SLOWEST_SECONDS)
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Files below, nearest first and never more than a few thousand."""
+    """Yield files below a folder, nearest first, from at most a few thousand entries."""
     todo, left = [(folder, _DEPTH)], _MOST_ENTRIES
     while todo and left > 0:
         where, depth = todo.pop(0)
@@ -304,10 +304,10 @@ def _is_searched(name: str) -> bool:
 
 
 def _identity(path: str, source: str, inode: int) -> tuple[str, int]:
-    """What is read and claimed as one: a file, or all states of a folder."""
+    """Return what is read and claimed as one: a file, or all states of a folder."""
     return (folder_of_states(path), 0) if source == "trainer_state" else (path, inode)
 
 
 def _digest(identity: tuple[str, int]) -> str:
-    """A part of a file name; two files of one run share it in one of four thousand million cases."""
+    """Return a part of a file name. A collision within one run is very unlikely (1 in 4 billion)."""
     return f"{zlib.crc32(os.fsencode(identity[0])):08x}{identity[1]:x}"
